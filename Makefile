@@ -1,0 +1,35 @@
+# Needs python3 (3.10 to 3.13). Everything runs in .venv, which is made when it is missing.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help check lint types test examples docs clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1	\2/' | expand -t 18
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[test,lint]'
+	@touch $@
+
+check: lint types test ## lint, types and all tests
+
+lint: $(VENV)/.installed ## ruff
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed ## pyright, strict, over src
+	$(BIN)/pyright --pythonpath $(BIN)/python src
+
+test: $(VENV)/.installed ## all tests
+	$(BIN)/python -m pytest -n 2
+
+examples: $(VENV)/.installed ## run every example in the simulator
+	@set -e; for example in examples/*.py; do echo "$$example"; $(BIN)/tilewright run "$$example"; done
+
+docs: $(VENV)/.installed ## write the generated pages
+	$(BIN)/python docs/generate_errors.py
+
+clean: ## remove the environment and what tools left behind
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,62 @@
+"""Add two 64x64 tensors: four tiles, one core, one block. The spelling is the first generation's.
+
+    tilewright run examples/01_add.py
+"""
+
+import numpy as np
+from ttlang import make_circular_buffer_like, ttl
+from ttlang.operators import copy
+from ttlang.ttl_api import Program
+
+
+@ttl.kernel(grid=(1, 1))
+def add_multitile_kernel(lhs, rhs, out):
+    lhs_cb = make_circular_buffer_like(lhs, shape=(2, 2), buffer_factor=2)
+    rhs_cb = make_circular_buffer_like(rhs, shape=(2, 2), buffer_factor=2)
+    out_cb = make_circular_buffer_like(out, shape=(2, 2), buffer_factor=2)
+
+    @ttl.compute()
+    def add_compute():
+        l = lhs_cb.wait()  # noqa: E741
+        r = rhs_cb.wait()
+        o = out_cb.reserve()
+        result = l + r
+        o.store(result)
+        lhs_cb.pop()
+        rhs_cb.pop()
+        out_cb.push()
+
+    @ttl.datamovement()
+    def dm_read():
+        lhs_block = lhs_cb.reserve()
+        copy(lhs[0:2, 0:2], lhs_block).wait()
+        lhs_cb.push()
+        rhs_block = rhs_cb.reserve()
+        copy(rhs[0:2, 0:2], rhs_block).wait()
+        rhs_cb.push()
+
+    @ttl.datamovement()
+    def dm_write():
+        out_block = out_cb.wait()
+        copy(out_block, out[0:2, 0:2]).wait()
+        out_cb.pop()
+
+    return Program(add_compute, dm_read, dm_write)(lhs, rhs, out)
+
+
+def main() -> None:
+    random = np.random.default_rng(0)
+    lhs = random.standard_normal((64, 64)).astype(np.float32)
+    rhs = random.standard_normal((64, 64)).astype(np.float32)
+    out = np.zeros((64, 64), dtype=np.float32)
+    add_multitile_kernel(ttl.bf16(lhs), ttl.bf16(rhs), ttl.bf16(out))
+
+    error = np.abs(out - (lhs + rhs)).max()
+    print(f"max error against NumPy: {error:.6f}")
+    # Each operand and the sum are rounded to bfloat16, which keeps 8 bits: at most 2**-9 of each of the three.
+    bound = 2.0**-9 * (np.abs(lhs) + np.abs(rhs) + np.abs(lhs + rhs)).max() * 1.01
+    assert error <= bound, f"expected at most {bound:.6f}"
+
+
+if __name__ == "__main__":
+    main()

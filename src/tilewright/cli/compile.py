@@ -1,0 +1,104 @@
+"""Write the C++ of every kernel that a script calls, or of an .mlir file.
+
+A script is run with its kernel calls intercepted: each is compiled and not executed, so tensors keep their values.
+What the script prints is held back (--verbose shows it).
+
+examples:
+  tilewright compile examples/01_add.py -o build
+  tilewright compile examples/01_add.py -o build --metal 0.62 --allocator linear-scan --no-fpu-binary-ops
+  tilewright compile examples/01_add.py --print-ir-after-all
+  tilewright compile kernel.mlir -o build
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+
+from tilewright import execution
+from tilewright.cli import failures, option_flags
+from tilewright.program import Program
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write DIR/<kernel>/{compute,reader,writer}.cpp and program.json"
+    )
+    option_flags.add_output_flags(parser)
+    option_flags.add_printing_flags(parser)
+    option_flags.add_option_flags(parser)
+    parser.add_argument("source", metavar="SCRIPT|FILE.mlir", help="arguments of the script follow after --")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tilewright.cli import program_files, script
+
+    problem = script.missing_file(arguments.source)
+    if problem:
+        print(f"tilewright compile: {problem}", file=sys.stderr)
+        return 2
+    try:
+        programs = compiled(arguments)
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    if not programs:
+        print(
+            f"tilewright compile: {arguments.source} called no kernel (it is run, and what it calls is compiled)",
+            file=sys.stderr,
+        )
+        return 1
+    if option_flags.wants_ir(arguments):
+        from tilewright.cli.ir_listing import IrPrinter
+
+        show = IrPrinter(arguments, sys.stdout)
+        for program in programs:
+            show(program)
+    written = program_files.write_all(programs, Path(arguments.output)) if arguments.output else {}
+    if arguments.json:
+        print(json.dumps([program_files.described(program) for program in programs], indent=2))
+    elif written:
+        for path in written.values():
+            print(path)
+    elif not option_flags.wants_ir(arguments):
+        for program in programs:
+            print(program_files.sources_as_text(program))
+    return 0
+
+
+def compiled(arguments: argparse.Namespace) -> list[Program]:
+    if arguments.source.endswith(".mlir"):
+        from tilewright.cli import mlir_files
+
+        options = option_flags.given_options(arguments)
+        return [mlir_files.compile_file(arguments.source, options, keep_ir=option_flags.wants_ir(arguments))]
+    return collect(arguments)
+
+
+def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Program]:
+    """Programs of all kernel calls of a script, each once."""
+    from tilewright.cli import script
+
+    programs: list[Program] = []
+
+    def remember(program: Program) -> None:
+        if not any(program is known for known in programs):
+            programs.append(program)
+
+    overrides = option_flags.given_options(arguments)
+    keep_ir = keep_ir or option_flags.wants_ir(arguments)
+    held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
+    settings = {"mode": execution.COMPILE, "overrides": overrides, "keep_ir": keep_ir, "on_compiled": (remember,)}
+    try:
+        with execution.session(**settings), held_back:
+            script.run_script(arguments.source, arguments.arguments)
+    except Exception as error:
+        if not programs or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
+            raise
+        # Host code that checks results cannot succeed: nothing was computed.
+        note = f"{type(error).__name__}: {failures.first_line(str(error))}"
+        print(f"note: the script stopped after {len(programs)} compiled kernel(s) with {note}", file=sys.stderr)
+    return programs

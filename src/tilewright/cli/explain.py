@@ -1,0 +1,97 @@
+"""Explain a script's kernels (what each pass decided, and why), or an error code.
+
+examples:
+  tilewright explain examples/01_add.py
+  tilewright explain examples/01_add.py -o page.html
+  tilewright explain TW401
+  tilewright explain --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+
+from tilewright.cli import failures, option_flags
+from tilewright.error_codes import CODES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="PAGE.html", help="write a page that opens offline instead of text")
+    parser.add_argument("--list", action="store_true", help="list all error codes")
+    option_flags.add_output_flags(parser)
+    option_flags.add_printing_flags(parser)
+    option_flags.add_option_flags(parser)
+    parser.add_argument("source", metavar="SCRIPT|CODE", nargs="?", help="arguments of a script follow after --")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        print("\n".join(f"{code}  {entry.title}" for code, entry in sorted(CODES.items())))
+        return 0
+    if arguments.source is None:
+        print("tilewright explain: give a script or an error code (--list lists the codes)", file=sys.stderr)
+        return 2
+    if re.fullmatch(r"(?i)tw\d+", arguments.source):
+        return explain_code(arguments.source.upper(), as_json=arguments.json)
+    return explain_script(arguments)
+
+
+def explain_code(code: str, *, as_json: bool) -> int:
+    import textwrap
+
+    entry = CODES.get(code)
+    if entry is None:
+        print(f"tilewright explain: no error has the code {code} (--list lists them)", file=sys.stderr)
+        return 2
+    if as_json:
+        print(json.dumps({"code": code, "title": entry.title, "page": entry.page}))
+    else:
+        print(f"{code}: {entry.title}\n\n{textwrap.fill(entry.page, 100)}")
+    return 0
+
+
+def explain_script(arguments: argparse.Namespace) -> int:
+    from tilewright.cli import compile as compile_command
+    from tilewright.cli import script
+
+    problem = script.missing_file(arguments.source)
+    if problem:
+        print(f"tilewright explain: {problem}", file=sys.stderr)
+        return 2
+    try:
+        programs = compile_command.collect(arguments, keep_ir=True)
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    if not programs:
+        print(f"tilewright explain: {arguments.source} called no kernel", file=sys.stderr)
+        return 1
+    if arguments.json:
+        from tilewright.cli import program_files
+
+        print(json.dumps([program_files.described(program) for program in programs], indent=2))
+        return 0
+    from tilewright.report import story
+
+    kernels = [
+        story.Kernel(
+            name=program.name,
+            grid=program.grid,
+            buffers=tuple((item.index, item.name, item.shape, item.dtype, item.block_count) for item in program.buffers),
+            sources=program.cpp,
+            trace=program.trace,
+        )
+        for program in programs
+    ]
+    if arguments.output:
+        from pathlib import Path
+
+        from tilewright.report import page
+
+        Path(arguments.output).write_text(page.render(kernels), encoding="utf-8")
+        print(arguments.output)
+        return 0
+    print("\n\n".join(story.text(kernel) for kernel in kernels))
+    return 0

@@ -1,0 +1,24 @@
+"""Prints the IR that a trace kept, for ``--print-ir-after`` and ``--print-ir-after-all``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TextIO
+
+from tilewright.program import Program
+from tilewright.report import listing
+
+
+class IrPrinter:
+    """Prints each program once, however often its kernel is called."""
+
+    def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:
+        self.wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
+        self.stream = stream
+        self.seen: list[Program] = []
+
+    def __call__(self, program: Program) -> None:
+        if any(program is known for known in self.seen):
+            return
+        self.seen.append(program)
+        print(listing.stages(program.trace, program.name, self.wanted), file=self.stream, flush=True)

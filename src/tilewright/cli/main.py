@@ -1,0 +1,103 @@
+"""``tilewright``: finds the command and runs it. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    module: str  # has add_arguments(parser) and run(arguments) -> exit code
+    summary: str
+
+
+COMMANDS = {
+    "run": Command("tilewright.cli.run", "run a script; every kernel call in it is compiled and simulated"),
+    "compile": Command("tilewright.cli.compile", "write the C++ of the kernels a script calls, or of an .mlir file"),
+    "explain": Command("tilewright.cli.explain", "why the code is what it is, or what an error code means"),
+    "opt": Command("tilewright.cli.opt", "run passes on MLIR text"),
+    "check": Command("tilewright.cli.check", "run a hand-written C++ kernel on the host and report what it does wrong"),
+    "doctor": Command("tilewright.cli.doctor", "what is installed and what works here"),
+}
+
+WITH_SCRIPT_AFTER_DASHES = ("compile", "explain")
+
+EXAMPLES = """examples:
+  tilewright run examples/01_add.py                simulate
+  tilewright run --native examples/01_add.py       compile the emitted C++ with the system compiler and run it
+  tilewright compile examples/01_add.py -o build   write build/<kernel>/compute.cpp, reader.cpp, writer.cpp
+  tilewright explain examples/01_add.py            what each pass decided, and why
+  tilewright explain TW401                         what an error means
+
+`tilewright COMMAND --help` lists the options of a command."""
+
+
+def available() -> dict[str, Command]:
+    """Commands whose module is part of this installation."""
+    return {name: command for name, command in COMMANDS.items() if importlib.util.find_spec(command.module)}
+
+
+def version() -> str:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed_version
+
+    try:
+        return installed_version("tilewright")
+    except PackageNotFoundError:
+        return "(not installed: running from the source tree)"
+
+
+def overview() -> str:
+    commands = available()
+    width = max(len(name) for name in commands)
+    lines = [f"  {name:<{width}}  {command.summary}" for name, command in commands.items()]
+    start = ["usage: tilewright COMMAND [OPTIONS] …", "", "Tilewright compiles Tenstorrent tile kernels.", "", "commands:"]
+    return "\n".join([*start, *lines, "", EXAMPLES])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0 if words else 2
+    if words[0] in ("-V", "--version"):
+        print(f"tilewright {version()}")
+        return 0
+    commands = available()
+    command = commands.get(words[0])
+    if command is None:
+        print(f"tilewright: unknown command {words[0]!r}{suggestion(words[0], commands)}", file=sys.stderr)
+        return 2
+    module = importlib.import_module(command.module)
+    parser = argparse.ArgumentParser(
+        prog=f"tilewright {words[0]}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    ours, theirs = split_at_dashes(words[1:]) if words[0] in WITH_SCRIPT_AFTER_DASHES else (words[1:], [])
+    return int(module.run(parser.parse_args(ours, argparse.Namespace(arguments=theirs))))
+
+
+def split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
+    """Options of ours may stand on both sides of the script, so the script's own come after ``--``."""
+    if "--" not in words:
+        return words, []
+    cut = words.index("--")
+    return words[:cut], words[cut + 1 :]
+
+
+def suggestion(word: str, commands: dict[str, Command]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, list(commands), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; one of {', '.join(commands)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Run passes on MLIR text and print the result.
+
+examples:
+  tilewright opt kernel.mlir -p convert-ttl-to-compute
+  tilewright opt kernel.mlir -p convert-ttl-to-compute,ttl-set-compute-config,ttl-assign-dst --allocator linear-scan
+  cat kernel.mlir | tilewright opt - -p all
+  tilewright opt --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tilewright.cli import failures, option_flags
+
+SPLIT_MARK = "// -----"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FILE.mlir", nargs="?", help="- reads stdin")
+    parser.add_argument("-p", "--passes", default="", help="names, separated by commas; `all` is the whole pipeline")
+    parser.add_argument("--list", action="store_true", help="list the passes in order, with a reason each")
+    parser.add_argument("--split-input-file", action="store_true", help=f"treat the parts between `{SPLIT_MARK}` apart")
+    parser.add_argument("--verify", action="store_true", help="verify the module after every pass")
+    parser.add_argument("--generic", action="store_true", help="print ops in their generic form")
+    option_flags.add_output_flags(parser)
+    option_flags.add_printing_flags(parser)
+    option_flags.add_option_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return list_passes()
+    if arguments.source is None:
+        print("tilewright opt: give a file, or - for stdin", file=sys.stderr)
+        return 2
+    if arguments.source != "-" and not Path(arguments.source).is_file():
+        print(f"tilewright opt: no such file: {arguments.source}", file=sys.stderr)
+        return 2
+    try:
+        print(optimized(arguments))
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    return 0
+
+
+def list_passes() -> int:
+    from tilewright import pipeline
+
+    width = max(len(stage.name) for stage in pipeline.PASSES)
+    for stage in pipeline.PASSES:
+        print(f"{stage.name:<{width}}  {stage.reason}")
+    for alias, name in pipeline.ALIASES.items():
+        print(f"{alias:<{width}}  another name of {name}")
+    return 0
+
+
+def optimized(arguments: argparse.Namespace) -> str:
+    from tilewright.cli import mlir_files
+
+    names = pass_names(arguments.passes)
+    text = mlir_files.read_text(arguments.source)
+    shown = "<stdin>" if arguments.source == "-" else arguments.source
+    results: list[str] = []
+    line = 1
+    for part in text.split(SPLIT_MARK) if arguments.split_input_file else [text]:
+        results.append(processed(mlir_files.parse(part, shown, first_line=line), names, arguments))
+        line += part.count("\n")
+    return f"\n{SPLIT_MARK}\n".join(results)
+
+
+def pass_names(text: str) -> list[str]:
+    from tilewright import pipeline
+    from tilewright.diagnostics import fail
+
+    words = [word for word in text.replace(",", " ").split() if word]
+    if words == ["all"]:
+        return [stage.name for stage in pipeline.PASSES]
+    for word in words:
+        if word not in pipeline.BY_NAME and word not in pipeline.ALIASES:
+            raise fail("TW604", f"unknown pass '{word}'", help=nearest(word, [*pipeline.BY_NAME, *pipeline.ALIASES]))
+    return words
+
+
+def nearest(word: str, known: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]}?" if close else "`tilewright opt --list` prints the passes"
+
+
+def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> str:
+    from tilewright import pipeline
+    from tilewright.cli import mlir_files
+    from tilewright.hardware import CHIPS
+    from tilewright.options import Options
+    from tilewright.passes.context import PassContext
+    from tilewright.report import listing
+    from tilewright.trace import Trace
+
+    options = Options(**option_flags.given_options(arguments))
+    trace = Trace(keep_ir=option_flags.wants_ir(arguments))
+    context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace)
+    mlir_files.verify(module)
+    for name in names:
+        pipeline.run(module, context, [name], check=False)
+        if arguments.verify:
+            mlir_files.verify(module)
+    if option_flags.wants_ir(arguments):
+        wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
+        print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
+    return as_text(module, generic=arguments.generic)
+
+
+def as_text(module: Any, *, generic: bool) -> str:
+    if not generic:
+        return str(module)
+    import io
+
+    from xdsl.printer import Printer
+
+    stream = io.StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    return stream.getvalue()

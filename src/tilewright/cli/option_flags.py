@@ -1,0 +1,88 @@
+"""Compile options as command-line flags: every field of `Options` under its own name."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tilewright.hardware import CHIPS
+from tilewright.options import Options
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "arch": tuple(CHIPS),
+    "allocator": ("optimal", "linear-scan"),
+    "schedule": ("auto", "source", "lars"),
+    "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
+    "inits": ("hoist", "each"),
+}
+
+HELP: dict[str, str] = {
+    "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
+    "arch": "chip",
+    "allocator": "DST allocator: least modelled cycles, or the specification's algorithm",
+    "schedule": "order of operations before linear-scan",
+    "fpu_binary_ops": "add, subtract and multiply on the matrix unit where both operands come from buffers",
+    "enable_unroll": "write tile loops out",
+    "dst_capacity": "DST tiles, instead of the hardware's number",
+    "full_sync": "one DST section of full size instead of two halves",
+    "fp32_dest_acc": "32-bit DST",
+    "math_fidelity": "matrix unit passes",
+    "inits": "as few init calls as possible, or one before every call",
+    "combine_packs": "join packs of neighbouring tiles into block packs",
+    "grid": "cores, such as 8x8, auto or full; overrides the decorator's",
+}
+
+
+def grid_size(text: str) -> tuple[int, ...] | str:
+    if text in ("auto", "full"):
+        return text
+    try:
+        return tuple(int(part) for part in text.replace(",", "x").split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a grid; write 8x8, auto or full") from None
+
+
+def add_option_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for all options. Defaults stay out of the namespace, so that only what was given overrides a decorator."""
+    group = parser.add_argument_group("compile options (they win over the decorator's)")
+    defaults = Options()
+    for name in Options.names():
+        add_flag(group, name, getattr(defaults, name))
+
+
+def add_flag(group: Any, name: str, default: Any) -> None:
+    flag = "--" + name.replace("_", "-")
+    text = HELP[name]
+    shown = {None: "decided by the compiler", True: "on", False: "off"}.get(default, default)
+    settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": f"{text} (default: {shown})"}
+    if name in ("fpu_binary_ops", "enable_unroll", "full_sync", "fp32_dest_acc", "combine_packs"):
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
+    elif name == "dst_capacity":
+        group.add_argument(flag, type=int, metavar="TILES", **settings)
+    elif name == "grid":
+        group.add_argument(flag, type=grid_size, metavar="XxY", **settings)
+    elif name in CHOICES:
+        group.add_argument(flag, choices=CHOICES[name], **settings)
+    else:
+        group.add_argument(flag, metavar="RELEASE", **settings)
+
+
+def add_printing_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--print-ir-after-all", action="store_true", help="print the IR after every pass")
+    parser.add_argument(
+        "--print-ir-after", metavar="PASS", action="append", default=[], help="print the IR after PASS; may be repeated"
+    )
+
+
+def add_output_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="results and diagnostics as JSON")
+    parser.add_argument("--verbose", action="store_true", help="show tracebacks and output that is otherwise held back")
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Options that stand on the command line."""
+    return {name: getattr(arguments, name) for name in Options.names() if hasattr(arguments, name)}
+
+
+def wants_ir(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.print_ir_after_all or arguments.print_ir_after)

@@ -1,0 +1,93 @@
+"""Run a script. Every kernel call in it is compiled and executed: in the simulator unless another engine is asked for.
+
+`import ttl`, `import ttlang` and `import ttnn` in the script are answered by Tilewright, so scripts written for them
+run unchanged. One line per kernel call goes to stderr. Options stand before the script; what follows it is the script's.
+
+examples:
+  tilewright run examples/01_add.py
+  tilewright run --fast examples/03_grid.py
+  tilewright run --allocator linear-scan --print-ir-after ttl-lower-to-loops examples/01_add.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tilewright import execution
+from tilewright.cli import failures, option_flags
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    engine = parser.add_mutually_exclusive_group()
+    engine.add_argument("--fast", action="store_true", help="values only, without the hardware model")
+    engine.add_argument("--native", action="store_true", help="the emitted C++, compiled for and run on this machine")
+    engine.add_argument("--device", action="store_true", help="through the installed ttnn, on a Tenstorrent device")
+    parser.add_argument(
+        "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang and ttnn"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no summary lines")
+    option_flags.add_output_flags(parser)
+    option_flags.add_printing_flags(parser)
+    option_flags.add_option_flags(parser)
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tilewright.cli import script
+
+    problem = script.missing_file(arguments.script)
+    if problem:
+        print(f"tilewright run: {problem}", file=sys.stderr)
+        return 2
+    for flag in ("--fast", "--native", "--device"):
+        if flag in arguments.arguments:
+            print(f"note: {flag} stands after the script and is passed to it; ours stand before", file=sys.stderr)
+    settings = {
+        "mode": chosen_mode(arguments),
+        "overrides": option_flags.given_options(arguments),
+        "keep_ir": option_flags.wants_ir(arguments),
+        "listeners": () if arguments.quiet else (summary_printer(arguments.json),),
+        "on_compiled": ir_printers(arguments),
+    }
+    try:
+        with execution.session(**settings):
+            return script.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+
+
+def chosen_mode(arguments: argparse.Namespace) -> str:
+    for mode in (execution.FAST, execution.NATIVE, execution.DEVICE):
+        if getattr(arguments, mode):
+            return mode
+    return execution.AUTO if arguments.real_modules else execution.SIM
+
+
+def stand_ins(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """On a device ttnn must be the real one; the language stays ours."""
+    if arguments.real_modules:
+        return ()
+    return ("ttl", "ttlang") if arguments.device else ("ttl", "ttlang", "ttnn")
+
+
+def summary_printer(as_json: bool) -> execution.Listener:
+    def tell(record: execution.Execution) -> None:
+        from tilewright.report import summary
+
+        program = record.program
+        call = summary.Call(
+            kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=record.facts
+        )
+        print(summary.as_json(call) if as_json else summary.line(call), file=sys.stderr, flush=True)
+
+    return tell
+
+
+def ir_printers(arguments: argparse.Namespace) -> tuple[execution.CompiledListener, ...]:
+    if not option_flags.wants_ir(arguments):
+        return ()
+    from tilewright.cli.ir_listing import IrPrinter
+
+    return (IrPrinter(arguments, sys.stderr),)

@@ -1,0 +1,97 @@
+"""From the front end's module to a finished program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tilewright import pipeline
+from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl import thread_kind
+from tilewright.emit.arguments import thread_arguments
+from tilewright.emit.cpp import emit
+from tilewright.hardware import CHIPS
+from tilewright.options import Options
+from tilewright.passes.context import PassContext
+from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
+from tilewright.trace import Stage, Trace
+
+if TYPE_CHECKING:
+    from tilewright.frontend.build import BuiltKernel
+
+
+def compile_built(built: BuiltKernel, options: Options, *, keep_ir: bool = False) -> Program:
+    """Compile what the front end built. The module is consumed."""
+    return compile_module(
+        built.module, name=built.name, grid=built.grid, tensors=built.tensors, options=options, keep_ir=keep_ir
+    )
+
+
+def compile_module(
+    module: ModuleOp,
+    *,
+    name: str,
+    grid: tuple[int, ...],
+    tensors: tuple[TensorSpec, ...],
+    options: Options,
+    keep_ir: bool = False,
+) -> Program:
+    trace = Trace(keep_ir=keep_ir)
+    if keep_ir:
+        trace.stages.append(Stage(name="frontend", seconds=0.0, ir=str(module)))
+    context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace, grid=grid, tensors=tensors)
+    pipeline.run(module, context)
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    threads = tuple(_thread(function) for function in functions)
+    config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
+    cpp = {
+        thread.role: emit(function, thread, config, kernel=name, metal=options.metal)
+        for function, thread in zip(functions, threads, strict=True)
+    }
+    return Program(
+        name=name,
+        options=options,
+        module=module,
+        grid=grid,
+        tensors=tensors,
+        buffers=_buffers(functions),
+        threads=threads,
+        config=config,
+        cpp=cpp,
+        trace=trace,
+    )
+
+
+def _calls(function: FuncOp) -> list[KernelCallOp]:
+    return [op for op in function.walk() if isinstance(op, KernelCallOp)]
+
+
+def _thread(function: FuncOp) -> ThreadSpec:
+    compile_time, runtime = thread_arguments(_calls(function))
+    role = "compute" if thread_kind(function) == "compute" else text_value(function, "ttl.role", "reader")
+    symbol = function.sym_name.data
+    return ThreadSpec(name=symbol, role=role, function=symbol, compile_time_args=compile_time, runtime_args=runtime)
+
+
+def _buffers(functions: list[FuncOp]) -> tuple[BufferSpec, ...]:
+    found: dict[int, BufferSpec] = {}
+    for function in functions:
+        for op in _calls(function):
+            kind = op.results[0].type if op.results else None
+            if not isinstance(kind, KernelCBType):
+                continue
+            index = int_value(op, "cb_index")
+            found[index] = BufferSpec(
+                index=index,
+                name=text_value(op, "name"),
+                shape=kind.dims,
+                dtype=kind.tile.dtype,
+                block_count=kind.factor.data,
+                origin=text_value(op, "origin", "user"),
+            )
+    return tuple(found[index] for index in sorted(found))

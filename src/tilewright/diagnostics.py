@@ -1,0 +1,99 @@
+"""Errors a user can act on: code, place, what was found, what to do. Broken invariants of ours are AssertionErrors instead."""
+
+from __future__ import annotations
+
+import json
+import linecache
+from dataclasses import dataclass, field
+
+from tilewright.error_codes import CODES
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in the user's file; columns count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+    end_column: int | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    message: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    code: str  # a key of error_codes.CODES
+    message: str  # the fact that was found
+    span: Span | None = None
+    label: str = ""  # said at the caret
+    notes: tuple[Note, ...] = field(default=())
+    help: str = ""  # what to do
+    severity: str = "error"
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES, f"unknown diagnostic code {self.code}"
+
+    def render(self) -> str:
+        lines = [f"{self.severity}[{self.code}]: {self.message}"]
+        if self.span is not None:
+            lines += excerpt(self.span, self.label)
+        for note in self.notes:
+            lines.append(f"  = note: {note.message}")
+            if note.span is not None:
+                lines += excerpt(note.span, "")
+        if self.help:
+            lines.append(f"  = help: {self.help}")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, object]:
+        def place(span: Span | None) -> dict[str, object] | None:
+            if span is None:
+                return None
+            return {"file": span.file, "line": span.line, "column": span.column, "end_column": span.end_column}
+
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "span": place(self.span),
+            "label": self.label,
+            "notes": [{"message": note.message, "span": place(note.span)} for note in self.notes],
+            "help": self.help,
+        }
+
+
+def excerpt(span: Span, label: str) -> list[str]:
+    """The source line with a caret below it."""
+    gutter = len(str(span.line))
+    lines = [f"{' ' * gutter}--> {span.file}:{span.line}:{span.column}"]
+    text = linecache.getline(span.file, span.line).rstrip("\n")
+    if not text:
+        return lines
+    width = max(1, (span.end_column or span.column + 1) - span.column)
+    width = min(width, max(1, len(text) - span.column + 1))
+    shown = text.expandtabs(1)
+    lines.append(f"{' ' * gutter} |")
+    lines.append(f"{span.line} | {shown}")
+    lines.append(f"{' ' * gutter} | {' ' * (span.column - 1)}{'^' * width}{' ' + label if label else ''}")
+    return lines
+
+
+class KernelError(Exception):
+    """A kernel that cannot be compiled or run, with everything that is wrong with it."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        self.diagnostics = diagnostics
+        super().__init__("\n\n".join(diagnostic.render() for diagnostic in diagnostics))
+
+    def as_json(self) -> str:
+        return json.dumps([diagnostic.as_json() for diagnostic in self.diagnostics], indent=2)
+
+
+def fail(code: str, message: str, span: Span | None = None, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()) -> KernelError:
+    """``raise fail("TW101", …)``"""
+    return KernelError(Diagnostic(code=code, message=message, span=span, label=label, notes=notes, help=help))

@@ -1,0 +1,172 @@
+"""How our ops are written: shared parsing and printing, so that each op class states only what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import Self
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import traits_def
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+
+from tilewright.dialects.ir_types import CBType
+
+
+def parse_type(parser: Parser) -> Attribute:
+    """A type; a buffer type may drop its ``!ttl.cb`` as the specification's listings do."""
+    kind = parser.parse_optional_type()
+    if kind is not None:
+        return kind
+    return CBType.new(CBType.parse_parameters(parser))
+
+
+def print_type(printer: Printer, kind: Attribute) -> None:
+    if isinstance(kind, CBType):
+        kind.print_parameters(printer)
+    else:
+        printer.print_attribute(kind)
+
+
+def print_types(printer: Printer, kinds: Sequence[Attribute]) -> None:
+    printer.print_list(kinds, lambda kind: print_type(printer, kind))
+
+
+def parse_types(parser: Parser) -> list[Attribute]:
+    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_type(parser))
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    first = parser.parse_optional_unresolved_operand()
+    if first is None:
+        return []
+    operands = [first]
+    while parser.parse_optional_punctuation(","):
+        operands.append(parser.parse_unresolved_operand())
+    return operands
+
+
+def print_attributes(printer: Printer, attributes: dict[str, Attribute]) -> None:
+    if not attributes:
+        return
+    printer.print_string("{")
+    for index, (key, value) in enumerate(attributes.items()):
+        if index:
+            printer.print_string(", ")
+        printer.print_identifier_or_string_literal(key)
+        if not isinstance(value, UnitAttr):
+            printer.print_string(" = ")
+            printer.print_attribute(value)
+    printer.print_string("}")
+
+
+class PlainOp(Operation):
+    """An op that is a plain class, not an IRDL definition: these are seven times cheaper to define and to create."""
+
+    traits = traits_def()
+
+
+class FlatOp(PlainOp):
+    """``name %a, %b {attributes} : type, type -> type``"""
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        if self.attributes:
+            printer.print_string(" ")
+            print_attributes(printer, self.attributes)
+        if not self.operands and not self.results:
+            return
+        printer.print_string(" : ")
+        print_types(printer, [operand.type for operand in self.operands])
+        if self.results:
+            printer.print_string(" -> " if self.operands else "")
+            print_types(printer, [result.type for result in self.results])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        operand_types: list[Attribute] = []
+        result_types: list[Attribute] = []
+        if parser.parse_optional_punctuation(":"):
+            types = parse_types(parser)
+            if unresolved:
+                operand_types = types
+                if parser.parse_optional_punctuation("->"):
+                    result_types = parse_types(parser)
+            else:
+                result_types = types
+        operands = parser.resolve_operands(unresolved, operand_types, parser.pos)
+        return cls.create(operands=operands, result_types=result_types, attributes=attributes)
+
+
+class TileMathOp(PlainOp):
+    """``%r = ttl.tile_add %a, %b {dst_idx = 2 : i32} : type``, one type when all are equal."""
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        if self.attributes:
+            printer.print_string(" ")
+            print_attributes(printer, self.attributes)
+        printer.print_string(" : ")
+        result = self.results[0].type
+        if all(operand.type == result for operand in self.operands):
+            printer.print_attribute(result)
+            return
+        print_types(printer, [operand.type for operand in self.operands])
+        printer.print_string(" -> ")
+        printer.print_attribute(result)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        types: list[Attribute] = [] if not unresolved else [parser_value_type(parser, unresolved[0])]
+        result: Attribute | None = None
+        if parser.parse_optional_punctuation(":"):
+            types = parse_types(parser)
+            if parser.parse_optional_punctuation("->"):
+                result = parser.parse_type()
+        if result is None:
+            result = types[-1]
+            types = [result] * len(unresolved)
+        operands = parser.resolve_operands(unresolved, types, parser.pos)
+        return cls.create(operands=operands, result_types=[result], attributes=attributes)
+
+
+def parser_value_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
+    """Type of a value already defined: the specification's shorter listings leave tile types out."""
+    known: dict[str, Sequence[SSAValue]] = {name: tuple(values) for name, values in parser.ssa_values.items()}
+    values = known.get(operand.operand_name)
+    if not values:
+        parser.raise_error("give the type of this op: its first operand is not defined yet")
+    return values[operand.index].type
+
+
+class CallOp(PlainOp):
+    """``ttkernel.copy_tile(%cb, %i, %dst) {attributes} : (types) -> (types)``"""
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("(")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(")")
+        if self.attributes:
+            printer.print_string(" ")
+            print_attributes(printer, self.attributes)
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        with parser.in_parens():
+            unresolved = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        kind = parser.parse_function_type()
+        operands = parser.resolve_operands(unresolved, kind.inputs.data, parser.pos)
+        return cls.create(operands=operands, result_types=list(kind.outputs.data), attributes=attributes)

@@ -1,0 +1,78 @@
+"""Shared attributes and the cheapest way to make the constants that passes need everywhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+INDEX = IndexType()
+I32 = IntegerType(32)
+I1 = IntegerType(1)
+
+
+@lru_cache(maxsize=4096)
+def i32_attr(value: int) -> IntegerAttr:
+    return IntegerAttr(value, I32)
+
+
+@lru_cache(maxsize=4096)
+def index_attr(value: int) -> IntegerAttr:
+    return IntegerAttr(value, INDEX)
+
+
+@lru_cache(maxsize=4096)
+def text_attr(text: str) -> StringAttr:
+    return StringAttr(text)
+
+
+def number_attr(value: float | int | bool | str) -> Attribute:
+    if isinstance(value, bool):
+        return IntegerAttr(int(value), I1)
+    if isinstance(value, int):
+        return i32_attr(value) if -(2**31) <= value < 2**31 else IntegerAttr(value, IntegerType(64))
+    if isinstance(value, str):
+        return text_attr(value)
+    return FloatAttr(value, f32)
+
+
+def int_value(op: Operation, key: str, default: int | None = None) -> int:
+    attribute = op.attributes.get(key)
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data
+    assert default is not None, f"{op.name} lacks the attribute {key}"
+    return default
+
+
+def text_value(op: Operation, key: str, default: str = "") -> str:
+    attribute = op.attributes.get(key)
+    return attribute.data if isinstance(attribute, StringAttr) else default
+
+
+def int_list(op: Operation, key: str) -> tuple[int, ...]:
+    attribute = op.attributes.get(key)
+    if not isinstance(attribute, ArrayAttr):
+        return ()
+    return tuple(item.value.data for item in attribute if isinstance(item, IntegerAttr))
+
+
+def constant(value: int) -> ConstantOp:
+    return ConstantOp.create(result_types=[INDEX], properties={"value": index_attr(value)})  # pyright: ignore
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The number behind an SSA value, if it is a constant."""
+    owner = value.owner
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def add(left: SSAValue, right: SSAValue) -> Operation:
+    return AddiOp.create(operands=[left, right], result_types=[INDEX])
+
+
+def multiply(left: SSAValue, right: SSAValue) -> Operation:
+    return MuliOp.create(operands=[left, right], result_types=[INDEX])

@@ -1,0 +1,273 @@
+"""Types and attributes of the ``ttcore``, ``ttl`` and ``ttkernel`` dialects, in the spelling of the specification's listings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, bf16, f32
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from tilewright import hardware
+
+# Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
+BARE_FORMATS = ("bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, TypeAttribute):
+    """``!ttcore.tile<32x32, bf16>``"""
+
+    name = "ttcore.tile"
+
+    rows: IntAttr
+    cols: IntAttr
+    format: StringAttr
+
+    @property
+    def dtype(self) -> str:
+        return self.format.data
+
+    @property
+    def bytes(self) -> int:
+        return hardware.tile_bytes(self.dtype)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            rows, cols = _parse_tile_shape(parser)
+            parser.parse_punctuation(",")
+            return [IntAttr(rows), IntAttr(cols), StringAttr(_parse_format(parser))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.rows.data}x{self.cols.data}, {self.dtype}")
+
+
+def _parse_tile_shape(parser: AttrParser) -> tuple[int, int]:
+    rows = parser.parse_shape_dimension(allow_dynamic=False)
+    parser.parse_shape_delimiter()
+    cols = parser.parse_shape_dimension(allow_dynamic=False)
+    return rows, cols
+
+
+def _parse_format(parser: AttrParser) -> str:
+    word = parser.parse_optional_identifier()
+    if word in BARE_FORMATS:
+        return str(word)
+    if word is not None and word not in ("bf16", "f32"):
+        parser.raise_error(f"unknown tile format '{word}'")
+    if word is not None:
+        return word
+    kind = parser.parse_type()
+    if kind == bf16:
+        return "bf16"
+    if kind == f32:
+        return "f32"
+    parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
+
+
+def _print_shape(printer: Printer, shape: ArrayAttr[IntAttr]) -> None:
+    printer.print_string("[" + ", ".join(str(dim.data) for dim in shape) + "]")
+
+
+def _parse_shape(parser: AttrParser) -> ArrayAttr[IntAttr]:
+    dims = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    return ArrayAttr([IntAttr(dim) for dim in dims])
+
+
+class _BufferType(ParametrizedAttribute, TypeAttribute):
+    """Shared by the two buffer types: a block shape in tiles, what it holds, and how many blocks."""
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    factor: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            shape = _parse_shape(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            return [shape, element, IntAttr(parser.parse_integer())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_shape(printer, self.shape)
+            printer.print_string(", ")
+            printer.print_attribute(self.element)
+            printer.print_string(f", {self.factor.data}")
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(dim.data for dim in self.shape)
+
+    @property
+    def tile(self) -> TileType:
+        assert isinstance(self.element, TileType)
+        return self.element
+
+    @property
+    def block_tiles(self) -> int:
+        tiles = 1
+        for dim in self.dims:
+            tiles *= dim
+        return tiles
+
+    @property
+    def total_tiles(self) -> int:
+        return self.block_tiles * self.factor.data
+
+
+@irdl_attr_definition
+class CBType(_BufferType):
+    """``!ttl.cb<[2, 2], !ttcore.tile<32x32, bf16>, 2>``: block shape, element, number of blocks."""
+
+    name = "ttl.cb"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    factor: IntAttr
+
+    @property
+    def block_type(self) -> TensorType[Attribute]:
+        return TensorType(self.element, self.dims)
+
+
+@irdl_attr_definition
+class KernelCBType(_BufferType):
+    """``!ttkernel.cb<…>``: the same buffer once only hardware calls remain."""
+
+    name = "ttkernel.cb"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    factor: IntAttr
+
+
+@irdl_attr_definition
+class DstType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.dst``: token of a tile that was brought into DST."""
+
+    name = "ttl.dst"
+
+
+@irdl_attr_definition
+class TransferType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.transfer``: a copy under way."""
+
+    name = "ttl.transfer"
+
+
+@irdl_attr_definition
+class SemaphoreType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.semaphore``"""
+
+    name = "ttl.semaphore"
+
+
+@irdl_attr_definition
+class PipeType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.pipe``"""
+
+    name = "ttl.pipe"
+
+
+class _TensorRefType(ParametrizedAttribute, TypeAttribute):
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    memory: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            shape = _parse_shape(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            return [shape, element, StringAttr(parser.parse_str_literal())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_shape(printer, self.shape)
+            printer.print_string(", ")
+            printer.print_attribute(self.element)
+            printer.print_string(", ")
+            printer.print_string_literal(self.memory.data)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(dim.data for dim in self.shape)
+
+    @property
+    def tile(self) -> TileType:
+        assert isinstance(self.element, TileType)
+        return self.element
+
+
+@irdl_attr_definition
+class AccessorType(_TensorRefType):
+    """``!ttl.accessor<[64, 64], !ttcore.tile<32x32, bf16>, "dram">``: a whole tensor outside the core, shape in tiles."""
+
+    name = "ttl.accessor"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    memory: StringAttr
+
+
+@irdl_attr_definition
+class SliceType(_TensorRefType):
+    """``!ttl.slice<[2, 2], …>``: a rectangle of tiles of such a tensor."""
+
+    name = "ttl.slice"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    memory: StringAttr
+
+
+@irdl_attr_definition
+class ThreadAttr(ParametrizedAttribute):
+    """``#ttkernel.thread<compute>`` or ``#ttkernel.thread<noc>``: which processor runs a function."""
+
+    name = "ttkernel.thread"
+
+    kind: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            kind = parser.parse_identifier()
+            if kind not in ("compute", "noc"):
+                parser.raise_error("a thread is compute or noc")
+            return [StringAttr(kind)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.kind.data)
+
+
+def tile_type(dtype: str) -> TileType:
+    return TileType(IntAttr(hardware.TILE_ROWS), IntAttr(hardware.TILE_COLS), StringAttr(dtype))
+
+
+def int_array(values: Iterable[int]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr([IntAttr(value) for value in values])
+
+
+def cb_type(shape: Iterable[int], dtype: str, factor: int) -> CBType:
+    return CBType(int_array(shape), tile_type(dtype), IntAttr(factor))
+
+
+def block_type(shape: Iterable[int], dtype: str) -> TensorType[Attribute]:
+    return TensorType(tile_type(dtype), list(shape))
+
+
+COMPUTE_THREAD = ThreadAttr(StringAttr("compute"))
+NOC_THREAD = ThreadAttr(StringAttr("noc"))
+
+TTCore = Dialect("ttcore", [], [TileType])

@@ -1,0 +1,217 @@
+"""Builders of rows: what unary, binary and ternary SFPU ops have in common."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.dialects.tile_op import Param, Spelling, TileOp, Unit, UnitForm, Writes
+
+UNARY = "eltwise_unary/"
+KERNEL_API = "compute_kernel_api.h"
+BINARY_SFPU = "eltwise_binary_sfpu.h"
+APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
+SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
+
+# Inits that only reset counters: after any SFPU init has run once they need not run again.
+STATELESS_INITS = frozenset(
+    {
+        "add_int_tile_init",
+        "binary_bitwise_tile_init",
+        "eq_int_tile_init",
+        "ne_int_tile_init",
+        "lt_int_tile_init",
+        "gt_int_tile_init",
+        "le_int_tile_init",
+        "ge_int_tile_init",
+        "binary_shift_tile_init",
+        "abs_tile_init",
+        "sign_tile_init",
+        "tiled_prod_tile_init",
+        "power_iterative_tile_init",
+        "heaviside_tile_init",
+        "alt_complex_rotate90_tile_init",
+        "copy_dest_values_init",
+        "mul_binary_tile_init",
+        "add_binary_tile_init",
+        "sub_binary_tile_init",
+        "rsub_binary_tile_init",
+        "eq_binary_tile_init",
+        "ne_binary_tile_init",
+        "lt_binary_tile_init",
+        "gt_binary_tile_init",
+        "le_binary_tile_init",
+        "ge_binary_tile_init",
+        "logsigmoid_tile_init",
+        "mask_tile_init",
+        "reshuffle_rows_tile_init",
+        "sub_int_tile_init",
+        "rsub_int_tile_init",
+        "celu_tile_init",
+        "softshrink_tile_init",
+        "hardshrink_tile_init",
+        "addcmul_tile_init",
+        "binop_with_scalar_tile_init",
+        "bitwise_and_tile_init",
+        "bitwise_or_tile_init",
+        "bitwise_xor_tile_init",
+        "bitwise_not_tile_init",
+        "clamp_tile_init",
+        "unary_ne_tile_init",
+        "unary_eq_tile_init",
+        "unary_gt_tile_init",
+        "unary_ge_tile_init",
+        "unary_lt_tile_init",
+        "unary_le_tile_init",
+        "elu_tile_init",
+        "fill_tile_init",
+        "hardmish_tile_init",
+        "hardtanh_tile_init",
+        "i0_tile_init",
+        "identity_tile_init",
+        "isinf_tile_init",
+        "isposinf_tile_init",
+        "isneginf_tile_init",
+        "isnan_tile_init",
+        "isfinite_tile_init",
+        "lerp_tile_init",
+        "lgamma_adjusted_tile_init",
+        "logical_not_tile_init",
+        "negative_tile_init",
+        "prelu_tile_init",
+        "relu_tile_init",
+        "relu_min_tile_init",
+        "relu_max_tile_init",
+        "leaky_relu_tile_init",
+        "rounding_op_tile_init",
+        "rsub_tile_init",
+        "rsub_unary_int32_tile_init",
+        "selu_tile_init",
+        "left_shift_tile_init",
+        "right_shift_tile_init",
+        "softplus_tile_init",
+        "threshold_tile_init",
+    }
+)
+
+
+def sfpu_form(
+    call: str,
+    *,
+    header: str,
+    args: tuple[str, ...],
+    writes: Writes,
+    init: str | None = None,
+    template: tuple[str, ...] = (),
+    init_template: tuple[str, ...] = (),
+    init_args: tuple[str, ...] = (),
+    defaults: tuple[str, ...] = (),
+    init_defaults: tuple[str, ...] | None = None,
+    rounds: str = "truncate",
+    since: str = "0.62",
+    commutes: bool = False,
+    includes_first: tuple[str, ...] = (),
+    spellings: tuple[Spelling, ...] = (),
+) -> UnitForm:
+    init = f"{call}_init" if init is None else init
+    return UnitForm(
+        unit=Unit.SFPU, init=init, call=call, header=header, writes=writes, args=args, template=template,
+        init_template=init_template, init_args=init_args, stateful=init not in STATELESS_INITS, rounds=rounds,
+        since=since, commutes=commutes, defaults=defaults, includes_first=includes_first, spellings=spellings,
+        init_defaults=defaults if init_defaults is None else init_defaults,
+    )  # fmt: skip
+
+
+FORM_KEYS = frozenset(inspect.signature(sfpu_form).parameters)
+
+
+def sfpu_op(name: str, summary: str, reference: Callable[..., Any], arity: int, fields: dict[str, Any]) -> TileOp:
+    """A row with one SFPU form; ``fields`` belong to the form or to the row, by name."""
+    form = {key: fields.pop(key) for key in list(fields) if key in FORM_KEYS}
+    form.setdefault("call", f"{name}_tile")
+    fields.setdefault("python", (f"math.{name}",))
+    params = fields.get("params", ())
+    return TileOp(
+        name=name, summary=summary, arity=arity, forms=(sfpu_form(**form),), reference=taking(reference, params),
+        **fields,
+    )  # fmt: skip
+
+
+def unary(
+    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
+) -> TileOp:
+    """One tile in DST, replaced in place."""
+    return sfpu_op(name, summary, reference, 1, {**fields, "args": ("d0", *args), "writes": Writes.IN_PLACE})
+
+
+def approximable(
+    name: str,
+    summary: str,
+    reference: Callable[..., Any],
+    *,
+    default: str = "false",
+    before: tuple[str, ...] = (),
+    **fields: Any,
+) -> TileOp:
+    """A unary op whose first template argument after ``before`` chooses the approximate form."""
+    init_template = fields.pop("init_template", ("{approx}",))
+    params = (*fields.pop("params", ()), APPROX)
+    return unary(
+        name, summary, reference, template=(*before, "{approx}"), init_template=init_template,
+        defaults=(*before, default), init_defaults=(default,), params=params, **fields,
+    )  # fmt: skip
+
+
+def binary(
+    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
+) -> TileOp:
+    """Two tiles in DST, result in any slot."""
+    fields.setdefault("call", f"{name}_binary_tile")
+    fields.setdefault("header", BINARY_SFPU)
+    return sfpu_op(name, summary, reference, 2, {**fields, "args": ("d0", "d1", "o", *args), "writes": Writes.ANY})
+
+
+def ternary(
+    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
+) -> TileOp:
+    """Three tiles in DST, result in any slot."""
+    return sfpu_op(
+        name, summary, reference, 3, {**fields, "args": ("d0", "d1", "d2", "o", *args), "writes": Writes.ANY}
+    )
+
+
+def scalar_op(
+    name: str, summary: str, reference: Callable[..., Any], *, encoding: str = "f32", **fields: Any
+) -> TileOp:
+    """One tile in DST and a Python number, which is an immediate of the call."""
+    fields.setdefault("args", (f"scalar:{encoding}",))
+    fields.setdefault("python", ())
+    if isinstance(reference, np.ufunc):
+        reference = naming_scalar(reference)
+    fields.setdefault("params", (SCALAR,))
+    return unary(name, summary, reference, **fields)
+
+
+def naming_scalar(function: np.ufunc) -> Callable[..., Any]:
+    """NumPy's functions take no keyword; rows pass parameters by name."""
+
+    def meaning(x: Any, scalar: float) -> Any:
+        return function(x, scalar)
+
+    return meaning
+
+
+def taking(reference: Callable[..., Any], params: tuple[Param, ...]) -> Callable[..., Any]:
+    """``reference`` that also takes, and ignores, the parameters which do not change the meaning."""
+    known = set(inspect.signature(reference).parameters) if inspect.isfunction(reference) else set[str]()
+    ignored = [param.name for param in params if param.name not in known]
+    if not ignored:
+        return reference
+
+    def meaning(*tiles: Any, **values: Any) -> Any:
+        return reference(*tiles, **{key: value for key, value in values.items() if key not in ignored})
+
+    return meaning

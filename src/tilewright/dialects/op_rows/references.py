@@ -1,0 +1,175 @@
+"""Float64 meanings that NumPy has no function for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SELU_SCALE = 1.0507009873554805
+SELU_ALPHA = 1.6732632423543772
+
+
+def over_elements(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """A scalar function on every element of an array."""
+    each = np.frompyfunc(function, 1, 1)
+
+    def on_array(x: Any) -> Any:
+        return np.asarray(each(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+
+    return on_array
+
+
+erf = over_elements(math.erf)
+erfc = over_elements(math.erfc)
+
+
+def _erfinv(y: float) -> float:
+    """Newton steps on erf from a rational start."""
+    if not abs(y) < 1.0:
+        return math.copysign(math.inf, y) if abs(y) == 1.0 else math.nan
+    log_term = math.log1p(-y * y)
+    half = 2.0 / (math.pi * 0.147) + log_term / 2.0
+    x = math.copysign(math.sqrt(max(0.0, math.sqrt(half * half - log_term / 0.147) - half)), y)
+    for _ in range(4):
+        slope = 2.0 / math.sqrt(math.pi) * math.exp(-x * x)
+        if slope == 0.0:
+            break
+        x -= (math.erf(x) - y) / slope
+    return x
+
+
+erfinv = over_elements(_erfinv)
+
+
+def _bessel_i(order: int) -> Callable[[float], float]:
+    """Modified Bessel function of the first kind by its power series, all terms of one sign."""
+
+    def value(x: float) -> float:
+        if math.isnan(x) or math.isinf(x):
+            return abs(x) if order == 0 else x
+        quarter = x * x / 4.0
+        term = (x / 2.0) ** order
+        total = term
+        for k in range(1, 500):
+            term *= quarter / (k * (k + order))
+            total += term
+            if abs(term) <= 1e-17 * abs(total):
+                break
+        return total
+
+    return value
+
+
+i0 = over_elements(_bessel_i(0))
+i1 = over_elements(_bessel_i(1))
+
+
+def _digamma(x: float) -> float:
+    """Recurrence to x >= 10, then the asymptotic series."""
+    if math.isinf(x):
+        return x if x > 0.0 else math.nan
+    if math.isnan(x) or (x <= 0.0 and x == math.floor(x)):
+        return math.nan
+    shift = 0.0
+    while x < 10.0:
+        shift -= 1.0 / x
+        x += 1.0
+    inverse = 1.0 / (x * x)
+    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    return shift + math.log(x) - 0.5 / x - series
+
+
+digamma = over_elements(_digamma)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def silu(x: Any) -> Any:
+    return x * sigmoid(x)
+
+
+def gelu(x: Any) -> Any:
+    return 0.5 * x * erfc(-x / math.sqrt(2.0))
+
+
+def gelu_tanh(x: Any) -> Any:
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def gelu_derivative(x: Any) -> Any:
+    return 0.5 * erfc(-x / math.sqrt(2.0)) + x * np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+
+
+def tanh_derivative(x: Any) -> Any:
+    return 1.0 / np.cosh(x) ** 2
+
+
+def mish(x: Any) -> Any:
+    return x * np.tanh(np.log1p(np.exp(x)))
+
+
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    return np.where(beta * x > threshold, x, np.log1p(np.exp(np.minimum(beta * x, threshold))) / beta)
+
+
+def elu(x: Any, slope: float = 1.0) -> Any:
+    return np.where(x > 0.0, x, slope * np.expm1(np.minimum(x, 0.0)))
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
+
+
+def selu(x: Any, scale: float = SELU_SCALE, alpha: float = SELU_ALPHA) -> Any:
+    return scale * np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
+
+
+def hardsigmoid(x: Any) -> Any:
+    return np.clip(x / 6.0 + 0.5, 0.0, 1.0)
+
+
+def hardmish(x: Any) -> Any:
+    return 0.5 * x * np.clip(x + 2.0, 0.0, 2.0)
+
+
+def hardshrink(x: Any, threshold: float = 0.5) -> Any:
+    return np.where(np.abs(x) > threshold, x, 0.0)
+
+
+def softshrink(x: Any, threshold: float = 0.5) -> Any:
+    return np.sign(x) * np.maximum(np.abs(x) - threshold, 0.0)
+
+
+def xielu(x: Any, alpha_p: float = 0.8, alpha_n: float = 0.8) -> Any:
+    """Quadratic above zero, exponential below, both with slope one half at zero."""
+    below = np.minimum(x, -1e-6)
+    return np.where(x > 0.0, alpha_p * x * x + 0.5 * x, alpha_n * (np.expm1(below) - x) + 0.5 * x)
+
+
+def xlogy(a: Any, b: Any) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(a == 0.0, 0.0, a * np.log(b))
+
+
+def truth(condition: Any) -> Any:
+    """Comparisons give 1.0 and 0.0."""
+    return np.asarray(condition, dtype=np.float64)
+
+
+def heaviside(x: Any, value: float = 0.5) -> Any:
+    return np.heaviside(x, value)
+
+
+def round_decimals(x: Any, decimals: int = 0) -> Any:
+    return np.round(x, decimals)
+
+
+def trunc_division(a: Any, b: Any) -> Any:
+    """Integer quotient towards zero."""
+    quotient = np.abs(a) // np.abs(b)
+    return np.where((a < 0) != (b < 0), -quotient, quotient)

@@ -1,0 +1,51 @@
+"""What may exist after which pass. ``pipeline.py`` holds every result against this."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.dialects import tile_ops
+
+# After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.
+GONE: dict[str, tuple[str, ...]] = {
+    "convert-ttl-to-compute": tuple(f"ttl.{row.name}" for row in tile_ops.ROWS),
+    "ttl-lower-to-loops": ("ttl.compute", "ttl.linearized_index", "ttl.yield"),
+    "convert-ttl-to-ttkernel": ("ttl.", "tensor."),
+    "lower-affine": ("affine.",),
+}
+
+
+def forbidden_after(name: str) -> tuple[str, ...]:
+    gone: tuple[str, ...] = ()
+    for stage, prefixes in GONE.items():
+        if _position(stage) <= _position(name):
+            gone += prefixes
+    return gone
+
+
+def _position(name: str) -> int:
+    order = (
+        "ttl-validate",
+        "convert-ttl-to-compute",
+        "ttl-set-compute-config",
+        "ttl-tile-and-assign-dst",
+        "ttl-insert-tile-regs-sync",
+        "ttl-lower-to-loops",
+        "ttl-unroll-compute-loops",
+        "convert-ttl-to-ttkernel",
+        "ttkernel-place-inits",
+        "ttkernel-combine-pack-tiles",
+        "lower-affine",
+    )
+    return order.index(name)
+
+
+def check_stage(name: str, module: ModuleOp) -> None:
+    prefixes = forbidden_after(name)
+    if not prefixes:
+        return
+    names = frozenset(prefixes)
+    dialects = tuple(prefix for prefix in prefixes if prefix.endswith("."))
+    for op in module.walk():
+        if op.name in names or op.name.startswith(dialects):
+            raise AssertionError(f"{op.name} is left after {name}")

@@ -1,0 +1,216 @@
+"""The shape of one row of the op table: everything any part of Tilewright knows about a tile op.
+
+``dialects/tile_ops.py`` assembles the rows. Parser, verifier, allocator, emitter, simulator, cost model and
+documentation read them; nothing else says what an op means.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+FLOAT_DTYPES = ("bf16", "f32", "bfp8_b")
+INTEGER_DTYPES = ("i32", "u32", "u16")
+
+# Members of the kernel API's DataFormat, by our dtype names.
+DATA_FORMATS = {
+    "bf16": "Float16_b", "f32": "Float32", "bfp8_b": "Bfp8_b", "bfp4_b": "Bfp4_b",
+    "i32": "Int32", "u32": "UInt32", "u16": "UInt16", "u8": "UInt8",
+}  # fmt: skip
+
+
+class Unit(Enum):
+    """Which engine runs a form, and where its tile operands are."""
+
+    SFPU = "sfpu"  # every operand in DST
+    FPU = "fpu"  # both operands straight from buffers
+    REUSE_A = "reuse_a"  # operand 0 in DST, operand 1 in a buffer (DEST_TO_SRCA)
+    REUSE_B = "reuse_b"  # operand 0 in a buffer, operand 1 in DST (DEST_TO_SRCB)
+
+
+class Writes(Enum):
+    """What a form does to its result slot."""
+
+    IN_PLACE = "in_place"  # takes the slot of its (first) DST operand
+    ANY = "any"  # any free slot; may be a dying operand's
+    ACCUMULATES = "accumulates"  # adds to what is there: needs a zero slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """A compile-time argument of an op, e.g. the scalar of ``x + 2.0``."""
+
+    name: str
+    kind: str = "float"  # float, int, bool, str
+    default: Any = None  # None: must be given
+    low: float | None = None  # smallest and largest legal value
+    high: float | None = None
+    summary: str = ""
+    example: Any = None  # for documentation and generated tests where there is no default
+    hidden: bool = False  # a constant of the row that Python code cannot set
+
+    @property
+    def sample(self) -> Any:
+        """A legal value."""
+        return self.example if self.example is not None else self.default
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spelling:
+    """How a form is written from one release on, where that differs from the form itself. ``None``: as in the form."""
+
+    since: str
+    template: tuple[str, ...] | None = None
+    init_template: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitForm:
+    """One way to run an op.
+
+    ``args`` says how the C++ call is filled: ``d0 d1 d2`` DST slot of a tile operand, ``o`` result slot, ``b0 b1``
+    buffer of an operand, ``t0 t1`` tile index in that buffer, and parameters as ``name:f32`` (fp32 bits),
+    ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
+    (DataFormat of DST), ``{fp32}`` (true/false) and ``{name}`` or ``{name:f32}`` for parameters; ``template_text``
+    fills them in.
+    """
+
+    unit: Unit
+    init: str  # canonical kernel call, as in the ttkernel dialect; "" if none is needed
+    call: str
+    header: str  # below api/compute/ (or compute_kernel_api/ in old releases)
+    writes: Writes
+    args: tuple[str, ...]
+    template: tuple[str, ...] = ()
+    init_template: tuple[str, ...] = ()
+    init_args: tuple[str, ...] = ()
+    stateful: bool = False  # the init leaves state the op needs: re-run after another stateful init
+    rounds: str = "truncate"  # into 16-bit DST: truncate, nearest-even, nearest-away, exact
+    since: str = "0.62"  # first release that has it
+    commutes: bool = False
+    defaults: tuple[str, ...] = ()  # the API's own template arguments: equal ones at the end are not written
+    init_defaults: tuple[str, ...] = ()
+    includes_first: tuple[str, ...] = ()  # headers this one needs before it
+    spellings: tuple[Spelling, ...] = ()  # oldest first
+
+    def at(self, release: str) -> UnitForm:
+        """This form as ``release`` spells it."""
+        current = self
+        for spelling in self.spellings:
+            if release_key(spelling.since) > release_key(release):
+                break
+            changed = {"template": spelling.template, "init_template": spelling.init_template}
+            current = replace(current, **{key: value for key, value in changed.items() if value is not None})
+        return current
+
+    def exists_in(self, release: str) -> bool:
+        return release_key(self.since) <= release_key(release)
+
+    def call_template(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Template arguments of the call as C++ text, without those the API assumes anyway."""
+        return written_template(self.template, self.defaults, values)
+
+    def init_call_template(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return written_template(self.init_template, self.init_defaults, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileOp:
+    """One op."""
+
+    name: str  # ttl.<name> on tensors, ttl.tile_<name> on tiles
+    summary: str
+    arity: int  # tile operands
+    forms: tuple[UnitForm, ...]
+    reference: Callable[..., Any]  # NumPy meaning, on float64 (or integer) arrays, parameters by keyword
+    python: tuple[str, ...] = ()  # spellings below ttl., e.g. math.exp
+    operator: str = ""  # Python operator: + - * / @ ** neg abs ...
+    params: tuple[Param, ...] = ()
+    dtypes: tuple[str, ...] = FLOAT_DTYPES
+    domain: tuple[float, float] = (-4.0, 4.0)  # ordinary inputs for generated tests and examples
+    bound_ulp: float = (
+        2.0  # of the result in bf16, against ``reference``, in either DST width; measured where ``golden``
+    )
+    approx_bound_ulp: float = 0.0  # the same with approx=True; 0: there is no such form
+    result_dtype: str = ""  # empty: the operands' dtype; "{dtype}": what that parameter says
+    notes: str = field(default="")
+    scalar: str = ""  # row that takes a Python number as last operand instead of a tile
+    rscalar: str = ""  # row that takes a Python number as first operand
+    by_dtype: tuple[tuple[str, str], ...] = ()  # (dtype, row) where an integer dtype needs another row
+    golden: str = ""  # name of the vendor-simulator data that measured it
+
+    def form(self, unit: Unit) -> UnitForm | None:
+        return next((form for form in self.forms if form.unit is unit), None)
+
+    def for_dtype(self, dtype: str) -> str:
+        """Name of the row that computes this op on ``dtype``; empty if none does."""
+        if dtype in self.dtypes:
+            return self.name
+        return dict(self.by_dtype).get(dtype, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One op of a composite: ``a0 a1`` are the composite's operands, ``s0 s1`` results of earlier steps."""
+
+    op: str
+    operands: tuple[str, ...]
+    params: tuple[tuple[str, Any], ...] = ()  # a value, or "=name" for a parameter of the composite
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composite:
+    """A Python function or operator the kernel API has no call for: the front end writes its steps instead."""
+
+    name: str
+    summary: str
+    arity: int
+    steps: tuple[Step, ...]  # the last one gives the result
+    reference: Callable[..., Any]
+    python: tuple[str, ...] = ()
+    operator: str = ""
+    params: tuple[Param, ...] = ()
+    scalar: str = ""
+    rscalar: str = ""
+    by_dtype: tuple[tuple[str, str], ...] = ()
+    notes: str = ""
+
+
+def release_key(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def encode(value: Any, encoding: str) -> int | float:
+    """A parameter as the kernel API takes it: ``f32`` bits, ``recip`` bits of 1/x, ``int`` or ``float``."""
+    if encoding == "int":
+        return int(value)
+    if encoding == "float":
+        return float(value)
+    if encoding == "recip":
+        value = 1.0 / value if value else float("inf")
+    return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+def template_text(entry: str, values: Mapping[str, Any]) -> str:
+    """One template argument with its parameters filled in."""
+
+    def text(match: re.Match[str]) -> str:
+        value = values[match[1]]
+        if match[2]:
+            return f"0x{encode(value, match[2]):08X}"
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return re.sub(r"\{(\w+)(?::(\w+))?\}", text, entry)
+
+
+def written_template(
+    template: tuple[str, ...], defaults: tuple[str, ...], values: Mapping[str, Any]
+) -> tuple[str, ...]:
+    written = [template_text(entry, values) for entry in template]
+    while written and len(written) <= len(defaults) and written[-1] == defaults[len(written) - 1]:
+        written.pop()
+    return tuple(written)

@@ -1,0 +1,116 @@
+"""The ``ttkernel`` dialect: one op per call of the kernel API, under its canonical (oldest) name.
+
+The emitter spells a call for the chosen release; the simulator executes it. Which calls exist follows from the op table and
+from the list of structural calls below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+
+from tilewright.dialects import tile_ops
+from tilewright.dialects.assembly import CallOp
+from tilewright.dialects.ir_types import KernelCBType, ThreadAttr
+from tilewright.dialects.tile_op import TileOp, UnitForm
+from tilewright.dialects.verify import expect
+
+
+@dataclass(frozen=True)
+class Call:
+    """What every part needs to know of a kernel-API call: who executes it and how many operands it has."""
+
+    name: str
+    runs_on: str  # letters of: u unpack, m math, p pack, d data movement
+    operands: int | None  # None: any number
+    results: int = 0
+    summary: str = ""
+
+
+STRUCTURAL_CALLS = (
+    Call("get_compile_time_arg_val", "umpd", 0, 1, "a buffer index or number fixed when the kernel is built"),
+    Call("get_arg_val", "umpd", 0, 1, "a number given to this core at launch"),
+    Call("my_core", "umpd", 0, 1, "one coordinate of this core; attribute dim"),
+    Call("cb_wait_front", "ud", 2, 0, "wait until that many tiles are in the buffer"),
+    Call("cb_pop_front", "ud", 2, 0, "free tiles at the front"),
+    Call("cb_reserve_back", "pd", 2, 0, "wait until there is room"),
+    Call("cb_push_back", "pd", 2, 0, "publish tiles"),
+    Call("tile_regs_acquire", "m", 0, 0, "math waits for a free half of DST"),
+    Call("tile_regs_commit", "m", 0, 0, "math hands its half to the packer"),
+    Call("tile_regs_wait", "p", 0, 0, "the packer waits for math"),
+    Call("tile_regs_release", "p", 0, 0, "the packer zeroes the half and frees it"),
+    Call("init_sfpu", "ump", 2, 0, "start-up: input and output buffer"),
+    Call("binary_op_init_common", "ump", 3, 0, "start-up: two inputs and the output"),
+    Call("copy_tile_init", "um", 1, 0, "prepare copy_tile from this buffer"),
+    Call("copy_tile", "um", 3, 0, "buffer, tile index, DST index"),
+    Call("copy_dest_values_init", "m", 0, 0, "prepare copy_dest_values"),
+    Call("copy_dest_values", "m", 2, 0, "destination, source (the order of the oldest release)"),
+    Call("pack_tile", "p", 3, 0, "DST index, buffer, tile index; attribute out_of_order"),
+    Call("pack_tile_block", "p", 3, 0, "first DST index, buffer, count"),
+    Call("reconfig_data_format", "um", 2, 0, "formats of the two source registers follow these buffers"),
+    Call("reconfig_data_format_srca", "um", 1, 0, "format of source register A follows this buffer"),
+    Call("reconfig_data_format_srcb", "um", 1, 0, "format of source register B follows this buffer"),
+    Call("pack_reconfig_data_format", "p", 1, 0, "format of the packer follows this buffer"),
+    Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),
+    Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
+    Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),
+    Call("noc_async_read_page", "d", 3, 0, "page number, accessor, L1 address"),
+    Call("noc_async_write_page", "d", 3, 0, "page number, accessor, L1 address"),
+    Call("noc_async_read_barrier", "d", 0, 0, "all reads have landed"),
+    Call("noc_async_write_barrier", "d", 0, 0, "all writes have left and arrived"),
+)
+
+
+class KernelCallOp(CallOp):
+    """A call. ``params`` holds immediate arguments in the order of the row's ``args``; ``template`` the C++ template arguments."""
+
+    CALL: ClassVar[Call]
+    SPEC: ClassVar[TileOp | None] = None
+    FORM: ClassVar[UnitForm | None] = None
+
+    def verify_(self) -> None:
+        if self.CALL.operands is not None:
+            expect(self, len(self.operands) == self.CALL.operands, f"takes {self.CALL.operands} operands: {self.CALL.summary}")
+        expect(self, len(self.results) == self.CALL.results, f"gives {self.CALL.results} results")
+
+
+@irdl_attr_definition
+class KernelAccessorType(ParametrizedAttribute, TypeAttribute):
+    """``!ttkernel.accessor``: page addresses of one tensor."""
+
+    name = "ttkernel.accessor"
+
+
+def _call_class(call: Call, row: TileOp | None = None, form: UnitForm | None = None) -> type[KernelCallOp]:
+    words = "".join(word.capitalize() for word in call.name.split("_"))
+    members = {"name": f"ttkernel.{call.name}", "CALL": call, "SPEC": row, "FORM": form, "__doc__": call.summary}
+    return type(f"{words}Op", (KernelCallOp,), members)
+
+
+def _table_classes() -> dict[str, type[KernelCallOp]]:
+    classes: dict[str, type[KernelCallOp]] = {call.name: _call_class(call) for call in STRUCTURAL_CALLS}
+    for row in tile_ops.ROWS:
+        for form in row.forms:
+            engine = "m" if form.unit.value == "sfpu" else "um"
+            operands = sum(":" not in argument for argument in form.args)
+            if form.call not in classes:
+                classes[form.call] = _call_class(Call(form.call, engine, operands, 0, row.summary), row, form)
+            if form.init and form.init not in classes:
+                count = sum(":" not in argument for argument in form.init_args)
+                classes[form.init] = _call_class(Call(form.init, engine, count, 0, f"prepare {form.call}"), row, form)
+    return classes
+
+
+CALLS: dict[str, type[KernelCallOp]] = _table_classes()
+
+
+def text_attribute(op: Operation, key: str, default: str = "") -> str:
+    attribute: Attribute | None = op.attributes.get(key)
+    return attribute.data if isinstance(attribute, StringAttr) else default
+
+
+TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])

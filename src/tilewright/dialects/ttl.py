@@ -1,0 +1,181 @@
+"""The ``ttl`` dialect: buffers, blocks, data movement, ``ttl.compute`` regions and the tile ops made from the op table."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import Self
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.irdl import traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.dialects import tile_ops
+from tilewright.dialects.assembly import FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
+from tilewright.dialects.ir_types import (
+    AccessorType,
+    CBType,
+    DstType,
+    PipeType,
+    SemaphoreType,
+    SliceType,
+    TileType,
+    TransferType,
+)
+from tilewright.dialects.tile_op import TileOp
+from tilewright.dialects.ttl_buffers import BUFFER_OPS
+from tilewright.dialects.ttl_compute import COMPUTE_OPS
+from tilewright.dialects.ttl_movement import MOVEMENT_OPS
+from tilewright.dialects.verify import expect, expect_operands, parameters_of
+
+PURE = traits_def(Pure())
+
+
+class TensorMathOp(FlatOp):
+    """A row of the op table on whole blocks: ``%r = ttl.add %a, %b : T, T -> T``."""
+
+    SPEC: ClassVar[TileOp]
+
+    def verify_(self) -> None:
+        expect_operands(self, self.SPEC.arity)
+        expect(self, len(self.results) == 1, "gives one block")
+        for value in (*self.operands, *self.results):
+            expect(self, is_block(value.type), f"works on blocks of tiles, not on {value.type}")
+        parameters_of(self, self.SPEC)
+
+
+class TileOpBase(TileMathOp):
+    """The same row on one tile, inside ``ttl.compute``."""
+
+    SPEC: ClassVar[TileOp]
+
+    def verify_(self) -> None:
+        expect_operands(self, self.SPEC.arity)
+        expect(self, len(self.results) == 1, "gives one tile")
+        for value in (*self.operands, *self.results):
+            expect(self, isinstance(value.type, TileType), f"works on tiles, not on {value.type}")
+        slot = self.attributes.get("dst_idx")
+        expect(self, slot is None or (isinstance(slot, IntegerAttr) and slot.value.data >= 0), "dst_idx is a slot number")
+        parameters_of(self, self.SPEC)
+
+
+def is_block(kind: Attribute) -> bool:
+    return isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+
+
+def _row_class(base: type[Operation], name: str, row: TileOp) -> type[Operation]:
+    words = "".join(word.capitalize() for word in row.name.split("_"))
+    return type(f"{words}{base.__name__}", (base,), {"name": name, "SPEC": row, "__doc__": row.summary, "traits": PURE})
+
+
+TENSOR_OPS: dict[str, type[Operation]] = {r.name: _row_class(TensorMathOp, f"ttl.{r.name}", r) for r in tile_ops.ROWS}
+TILE_OPS: dict[str, type[Operation]] = {r.name: _row_class(TileOpBase, f"ttl.tile_{r.name}", r) for r in tile_ops.ROWS}
+
+
+class CoreOp(FlatOp):
+    """Coordinates of this core: ``%x, %y = ttl.core : index, index``."""
+
+    name = "ttl.core"
+    traits = PURE
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        expect(self, bool(self.results), "gives one coordinate per dimension")
+        for result in self.results:
+            expect(self, isinstance(result.type, IndexType), "coordinates are of type index")
+
+
+class GridSizeOp(CoreOp):
+    """Size of the grid, by dimension. Folded by the front end; here for text input."""
+
+    name = "ttl.grid_size"
+
+
+class StoreOp(FlatOp):
+    """A value goes to its place: a block expression to a reserved block, or (inside sync) a tile to its output block."""
+
+    name = "ttl.store"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        target = self.operands[1].type
+        expect(self, is_block(target), f"stores into a block, not into {target}")
+        value = self.operands[0].type
+        if is_block(value) and value != target:
+            raise VerifyException(f"ttl.store: value is {value}, block is {target}")
+
+
+class InitSfpuOp(PlainOp):
+    """Start-up of the compute engines: ``ttl.init_sfpu(%in, %out) : <…>, <…>``."""
+
+    name = "ttl.init_sfpu"
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("(")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(") : ")
+        print_types(printer, [operand.type for operand in self.operands])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        with parser.in_parens():
+            unresolved = parse_operands(parser)
+        parser.parse_punctuation(":")
+        operands = parser.resolve_operands(unresolved, parse_types(parser), parser.pos)
+        return cls.create(operands=operands)
+
+    def verify_(self) -> None:
+        for operand in self.operands:
+            expect(self, isinstance(operand.type, CBType), "takes buffers")
+
+
+def _sync_op(name: str, doc: str) -> type[Operation]:
+    words = "".join(word.capitalize() for word in name.split("_"))
+    return type(f"{words}Op", (FlatOp,), {"name": f"ttl.{name}", "__doc__": doc, "verify_": lambda self: expect_operands(self, 0)})
+
+
+TileRegsAcquireOp = _sync_op("tile_regs_acquire", "Math waits for a free half of DST.")
+TileRegsCommitOp = _sync_op("tile_regs_commit", "Math hands its half to the packer.")
+TileRegsWaitOp = _sync_op("tile_regs_wait", "The packer waits for math.")
+TileRegsReleaseOp = _sync_op("tile_regs_release", "The packer frees the half.")
+SYNC_OPS = (TileRegsAcquireOp, TileRegsCommitOp, TileRegsWaitOp, TileRegsReleaseOp)
+
+
+class YieldOp(FlatOp):
+    """Results of a region, one per output."""
+
+    name = "ttl.yield"
+    traits = traits_def(IsTerminator())
+
+
+def thread_kind(function: Operation) -> str:
+    """``compute`` or ``noc``."""
+    attribute = function.attributes["ttl.kernel_thread"]
+    return attribute.parameters[0].data  # pyright: ignore
+
+
+def name_of(op: Operation, default: str) -> str:
+    attribute = op.attributes.get("name")
+    return attribute.data if isinstance(attribute, StringAttr) else default
+
+
+TTL = Dialect(
+    "ttl",
+    [
+        *BUFFER_OPS,
+        *MOVEMENT_OPS,
+        *COMPUTE_OPS,
+        CoreOp,
+        GridSizeOp,
+        StoreOp,
+        YieldOp,
+        InitSfpuOp,
+        *SYNC_OPS,
+        *TENSOR_OPS.values(),
+        *TILE_OPS.values(),
+    ],
+    [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType],
+)

@@ -1,0 +1,119 @@
+"""``ttl`` ops on whole blocks that are not elementwise: matmul, reductions, broadcasts, transpose, fill."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import traits_def
+from xdsl.traits import Pure
+
+from tilewright.dialects.assembly import FlatOp
+from tilewright.dialects.attributes import int_list
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.verify import expect, expect_operands
+
+REDUCE_KINDS = ("sum", "max")
+
+
+class _BlockOp(FlatOp):
+    traits = traits_def(Pure())
+
+    def expect_blocks(self) -> None:
+        expect(self, len(self.results) == 1, "gives one block")
+        for value in (*self.operands, *self.results):
+            kind = value.type
+            is_block = isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+            expect(self, is_block, f"works on blocks of tiles, not on {kind}")
+
+
+def shape_of(kind: Attribute) -> tuple[int, ...]:
+    assert isinstance(kind, TensorType)
+    return kind.get_shape()
+
+
+class MatmulOp(_BlockOp):
+    """``%r = ttl.matmul %a, %b``: blocks of MxK and KxN tiles give MxN."""
+
+    name = "ttl.matmul"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        self.expect_blocks()
+        left, right, result = (shape_of(value.type) for value in (*self.operands, *self.results))
+        expect(self, len(left) == len(right) == 2, "multiplies blocks of two dimensions")
+        expect(self, left[1] == right[0], f"inner sizes differ: {left} and {right}")
+        expect(self, result == (left[0], right[1]), f"the product of {left} and {right} is {(left[0], right[1])}")
+
+
+class ReduceOp(_BlockOp):
+    """``%r = ttl.reduce %x {kind = "sum", dims = [1]}``: over tiles and within tiles; reduced dimensions have size 1.
+
+    An optional second operand is a tile of scale factors that each element is multiplied with.
+    """
+
+    name = "ttl.reduce"
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return int_list(self, "dims")
+
+    def verify_(self) -> None:
+        expect(self, len(self.operands) in (1, 2), "takes a block and perhaps a scaler")
+        self.expect_blocks()
+        kind = self.attributes.get("kind")
+        expect(self, isinstance(kind, StringAttr) and kind.data in REDUCE_KINDS, f"kind is one of {REDUCE_KINDS}")
+        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        _expect_dims(self, self.dims, len(source))
+        expected = tuple(1 if axis in self.dims else size for axis, size in enumerate(source))
+        expect(self, result == expected, f"reducing {source} over {self.dims} gives {expected}")
+
+
+class BcastOp(_BlockOp):
+    """``%r = ttl.bcast %x {dims = [1]}``: the first row, column or element of ``%x`` is repeated along ``dims``."""
+
+    name = "ttl.bcast"
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return int_list(self, "dims")
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        self.expect_blocks()
+        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        _expect_dims(self, self.dims, len(source))
+        expect(self, len(source) == len(result), "keeps the number of dimensions")
+        for axis, (small, large) in enumerate(zip(source, result, strict=True)):
+            expect(self, small == large or (axis in self.dims and small == 1), f"cannot repeat {source} to {result} along {self.dims}")
+
+
+class TransposeOp(_BlockOp):
+    """``%r = ttl.transpose %x``: tiles change places and each tile is transposed."""
+
+    name = "ttl.transpose"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        self.expect_blocks()
+        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        expect(self, len(source) == 2 and result == (source[1], source[0]), f"turns {source} into {source[::-1]}")
+
+
+class FillBlockOp(_BlockOp):
+    """``%r = ttl.fill_block {value = 0.0 : f32}``: every element has this value."""
+
+    name = "ttl.fill_block"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        self.expect_blocks()
+        expect(self, isinstance(self.attributes.get("value"), FloatAttr), "needs the attribute 'value'")
+
+
+def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int) -> None:
+    given = op.attributes.get("dims")
+    expect(op, isinstance(given, ArrayAttr) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers")
+    expect(op, bool(dims) and len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
+
+
+BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockOp)

@@ -1,0 +1,118 @@
+"""``ttl`` ops on circular buffers."""
+
+from __future__ import annotations
+
+from typing_extensions import Self
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from tilewright.dialects.assembly import FlatOp, PlainOp, parse_type, print_attributes, print_type
+from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.verify import expect, expect_operands
+
+
+class BindCBOp(PlainOp):
+    """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``"""
+
+    name = "ttl.bind_cb"
+
+    def print(self, printer: Printer) -> None:
+        print_attributes(printer, self.attributes)
+        printer.print_string(" : ")
+        print_type(printer, self.results[0].type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        return cls.create(result_types=[parse_type(parser)], attributes=attributes)
+
+    def verify_(self) -> None:
+        kind = self.results[0].type
+        expect(self, isinstance(kind, CBType), "gives a circular buffer")
+        index = self.attributes.get("cb_index")
+        expect(self, isinstance(index, IntegerAttr) and 0 <= index.value.data < 64, "needs a cb_index from 0 to 63")
+        factor = self.attributes.get("buffer_factor")
+        expect(
+            self,
+            factor is None or (isinstance(factor, IntegerAttr) and factor.value.data == kind.factor.data),  # pyright: ignore
+            "buffer_factor and the type disagree",
+        )
+
+    @property
+    def cb_index(self) -> int:
+        attribute = self.attributes["cb_index"]
+        assert isinstance(attribute, IntegerAttr)
+        return attribute.value.data
+
+
+class _AcquireOp(FlatOp):
+    """``%b = ttl.cb_wait %cb : <…> -> tensor<…>``. ``tiles`` overrides the count when several blocks are held at once."""
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        kind = self.operands[0].type
+        expect(self, isinstance(kind, CBType), "takes a circular buffer")
+        expect(self, len(self.results) == 1, "gives the block")
+        assert isinstance(kind, CBType)
+        expect(self, self.results[0].type == kind.block_type, f"the block of this buffer is {kind.block_type}")
+
+    @property
+    def tiles(self) -> int:
+        attribute = self.attributes.get("tiles")
+        if isinstance(attribute, IntegerAttr):
+            return attribute.value.data
+        kind = self.operands[0].type
+        assert isinstance(kind, CBType)
+        return kind.block_tiles
+
+
+class CBWaitOp(_AcquireOp):
+    """The consumer waits until a block is there."""
+
+    name = "ttl.cb_wait"
+
+
+class CBReserveOp(_AcquireOp):
+    """The producer waits until there is room for a block."""
+
+    name = "ttl.cb_reserve"
+
+
+class _FinishOp(FlatOp):
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, isinstance(self.operands[0].type, CBType), "takes a circular buffer")
+
+
+class CBPushOp(_FinishOp):
+    """The producer's block is ready."""
+
+    name = "ttl.cb_push"
+
+
+class CBPopOp(_FinishOp):
+    """The consumer's block may be overwritten."""
+
+    name = "ttl.cb_pop"
+
+
+class AttachCBOp(FlatOp):
+    """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held."""
+
+    name = "ttl.attach_cb"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.operands[1].type, CBType), "takes a block and its buffer")
+        expect(self, self.results[0].type == self.operands[0].type, "gives the block itself")
+
+    @property
+    def tile_offset(self) -> int:
+        attribute = self.attributes.get("tile_offset")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPushOp, CBPopOp, AttachCBOp)

@@ -1,0 +1,75 @@
+"""Our dialects and passes for xDSL's own tools: ``xdsl-opt`` finds them through this entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+
+
+def _ttl() -> Dialect:
+    from tilewright.dialects.ttl import TTL
+
+    return TTL
+
+
+def _ttkernel() -> Dialect:
+    from tilewright.dialects.ttkernel import TTKernel
+
+    return TTKernel
+
+
+def _ttcore() -> Dialect:
+    from tilewright.dialects.ir_types import TTCore
+
+    return TTCore
+
+
+def _pass(name: str) -> Callable[[], type[ModulePass]]:
+    def load() -> type[ModulePass]:
+        def apply(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
+            from tilewright.hardware import WORMHOLE_B0
+            from tilewright.options import Options
+            from tilewright.passes.context import PassContext
+            from tilewright.pipeline import run_pass
+
+            run_pass(name, op, PassContext(options=Options(), chip=WORMHOLE_B0))
+
+        words = "".join(word.capitalize() for word in name.split("-"))
+        return type(f"{words}Pass", (ModulePass,), {"name": name, "apply": apply})
+
+    return load
+
+
+# Names are repeated here, not imported: listing them must not load the compiler.
+PASS_NAMES = (
+    "ttl-validate",
+    "convert-ttl-to-compute",
+    "ttl-set-compute-config",
+    "ttl-tile-and-assign-dst",
+    "ttl-insert-tile-regs-sync",
+    "ttl-lower-to-loops",
+    "ttl-unroll-compute-loops",
+    "convert-ttl-to-ttkernel",
+    "ttkernel-place-inits",
+    "ttkernel-combine-pack-tiles",
+)
+
+TILEWRIGHT_UNIVERSE = Universe(
+    all_dialects={"ttl": _ttl, "ttkernel": _ttkernel, "ttcore": _ttcore},
+    all_passes={name: _pass(name) for name in PASS_NAMES},
+)
+
+
+def load_dialects(context: Context) -> Context:
+    """Everything our IR text may contain."""
+    from xdsl.dialects import affine, arith, func, scf, tensor
+    from xdsl.dialects.builtin import Builtin
+
+    for dialect in (Builtin, func.Func, arith.Arith, scf.Scf, tensor.Tensor, affine.Affine, _ttcore(), _ttl(), _ttkernel()):
+        context.load_dialect(dialect)
+    return context

@@ -1,0 +1,51 @@
+"""The front door: allocate with the chosen allocator, fall back to remedies, and hand out nothing the checker refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from tilewright.dst.allocation import Plan
+from tilewright.dst.checker import check
+from tilewright.dst.greedy import greedy_parts, live_order
+from tilewright.dst.lars import lars_order
+from tilewright.dst.linear_scan import DoesNotFit, linear_scan
+from tilewright.dst.optimal import optimal
+from tilewright.dst.problem import Problem
+from tilewright.dst.remedies import remedies
+
+Allocator = Literal["optimal", "linear-scan", "lars"]
+Schedule = Literal["source", "lars"]
+
+
+def allocate(problem: Problem, allocator: Allocator = "optimal", schedule: Schedule = "source") -> Plan:
+    """A checked plan. ``schedule`` is the op order of ``linear-scan``; the other allocators choose their own.
+
+    ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit only if
+    a single op cannot run within the capacity.
+    """
+    plan = _allocated(problem, allocator, schedule)
+    plan = replace(plan, remedies=remedies(problem, plan))
+    check(problem, plan)
+    return plan
+
+
+def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
+    if allocator == "lars":
+        parts = greedy_parts(problem, [live_order(problem, lars_order(problem))])
+        return Plan(parts=parts, allocator="lars", exact=False, full_sync=problem.full_sync)
+    if allocator == "optimal":
+        return optimal(problem)
+    try:
+        return linear_scan(problem, schedule=schedule)
+    except DoesNotFit as error:
+        plan = optimal(problem)
+        return replace(plan, notes=(*plan.notes, f"{error}; allocated by optimal instead"))
+
+
+def fits(problem: Problem) -> bool:
+    """Whether the region needs no split at this capacity."""
+    try:
+        return len(optimal(problem).parts) == 1
+    except DoesNotFit:
+        return False

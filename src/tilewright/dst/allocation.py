@@ -1,0 +1,135 @@
+"""What the allocator answers: steps on slots, how many tiles share an acquire, and what it cost.
+
+A *slot* is a DST tile as one tile of the block sees it. Several tiles are processed per acquire; ``Allocation.dst_index``
+maps (slot, tile) to the physical DST index for the chosen layout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Union
+
+
+class Layout(Enum):
+    OP_MAJOR = "op-major"  # every op runs over all tiles of the sub-block before the next op; no slot is shared by tiles
+    TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared between tiles
+
+
+@dataclass(frozen=True)
+class Load:
+    """Bring a leaf from its buffer into a slot (copy_tile)."""
+
+    leaf: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """DST to DST (copy_dest_values)."""
+
+    value: int
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand."""
+
+    op: int
+    form: int
+    slots: tuple[int | None, ...]
+    target: int
+
+
+Step = Union[Load, Copy, Execute]
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something done because the plain answer did not fit or cost more; shown to the user."""
+
+    kind: str  # reorder, reload, form, recompute, full-sync, split
+    detail: str
+    cycles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """One acquire-to-release section, for ``tiles_per_acquire`` tiles."""
+
+    steps: tuple[Step, ...]
+    output_slots: tuple[int, ...]  # one per problem output, in pack order
+    slots: int  # slots one tile uses (op-major), or footprint + outputs (tile-major)
+    layout: Layout
+    footprint: int  # tile-major: slots shared by all tiles (inputs and intermediates); op-major: 0
+    tiles_per_acquire: int
+    math_cycles: int = 0  # per tile, without sync and inits
+    unpack_cycles: int = 0
+    pack_cycles: int = 0
+    init_cycles: int = 0  # per acquire
+    init_switches: int = 0  # per acquire
+    cycles_per_tile: float = 0.0  # the modelled T
+
+    def dst_index(self, slot: int, tile: int) -> int:
+        if self.layout is Layout.TILE_MAJOR:
+            if slot < self.footprint:
+                return slot
+            return self.footprint + (slot - self.footprint) * self.tiles_per_acquire + tile
+        return slot * self.tiles_per_acquire + tile
+
+    @property
+    def copies(self) -> int:
+        return sum(isinstance(step, Copy) for step in self.steps)
+
+    @property
+    def loads(self) -> int:
+        return sum(isinstance(step, Load) for step in self.steps)
+
+    @property
+    def distinct_loads(self) -> int:
+        return len({step.leaf for step in self.steps if isinstance(step, Load)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One compute of a (possibly split) region. ``leaves`` and ``outputs`` are values of the original problem."""
+
+    ops: tuple[int, ...]  # original op indices this part executes or recomputes
+    leaves: tuple[int, ...]  # original values this part reads from buffers; Load.leaf and BUFFER operands name these values
+    outputs: tuple[int, ...]  # original values this part packs, in pack order (spills first, then region outputs)
+    allocation: Allocation  # its steps name original ops and original values
+    spilled: int = 0  # how many of ``outputs``, from the front, go to intermediate buffers instead of region outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The whole answer. One part unless the region had to be split."""
+
+    parts: tuple[Part, ...]
+    allocator: str  # linear-scan, lars, optimal
+    exact: bool  # proven least cost, or a heuristic above the size limit
+    remedies: tuple[Remedy, ...] = ()
+    full_sync: bool = False  # the plan needs (or gains from) full sync
+    notes: tuple[str, ...] = field(default=())
+    lower_bound: float = 0.0  # cycles per tile no plan without a cut can beat, 0 if unknown
+    explanation: object = None  # what the allocator can show of its own working (``LinearScanTrace`` for linear-scan)
+
+    @property
+    def spills(self) -> tuple[int, ...]:
+        """Values that travel between parts through an intermediate buffer."""
+        return tuple(dict.fromkeys(value for part in self.parts for value in part.outputs[: part.spilled]))
+
+    @property
+    def cycles_per_tile(self) -> float:
+        return sum(part.allocation.cycles_per_tile for part in self.parts)
+
+    @property
+    def copies(self) -> int:
+        return sum(part.allocation.copies for part in self.parts)
+
+    @property
+    def reloads(self) -> int:
+        """Loads beyond the first of each leaf in each part."""
+        return sum(part.allocation.loads - part.allocation.distinct_loads for part in self.parts)

@@ -1,0 +1,156 @@
+"""A problem compiled to bit masks for the search: one bit per value, one ``Variant`` per op and form.
+
+An executed op is the bit of its result. A value *waits* while some op that uses it has not run or while it has still to be
+packed. Values in buffers (leaves, and spills of earlier parts) may be loaded any number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.dst.cost import leaf_of
+from tilewright.dst.problem import Form, Place, Problem, ResultRule
+
+FREE, ZEROED, IN_PLACE = 0, 1, 2
+_RULES = {
+    ResultRule.FREE: FREE,
+    ResultRule.ZEROED: ZEROED,
+    ResultRule.IN_PLACE: IN_PLACE,
+    ResultRule.ACCUMULATE: IN_PLACE,
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One op in one form, with everything the search needs as masks over values."""
+
+    index: int  # position in Model.variants
+    op: int
+    form: int
+    executes: int  # results of the op and of all ops the form absorbs
+    result: int
+    needs: int  # results of other ops that must exist
+    in_dst: int
+    in_buffer: int
+    destroys: int
+    rule: int
+    touched: tuple[int, ...]  # value numbers whose last use this may be
+    math: int
+    unpack: int
+    init: int  # number of the init key, 0 for none
+    init_cycles: int
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The positions of the set bits, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Model:
+    """The masks of one region: ``buffered`` values can be loaded, ``outputs`` must end in DST."""
+
+    def __init__(self, problem: Problem, outputs: Sequence[int] | None = None, buffered: Sequence[int] | None = None):
+        self.problem = problem
+        self.output_list = tuple(problem.outputs if outputs is None else outputs)
+        self.outputs = mask_of(self.output_list)
+        leaves = range(len(problem.leaves)) if buffered is None else buffered
+        self.buffered = mask_of(leaves)
+        self.ops = self._needed_ops()
+        self.all_results = mask_of(problem.result_of(op) for op in self.ops)
+        self.users = [0] * problem.value_count  # value -> results of the ops that use it
+        for op in self.ops:
+            for value in problem.ops[op].operands:
+                self.users[value] |= 1 << problem.result_of(op)
+        self.dst_users = [0] * problem.value_count  # value -> results of the ops that can use it from DST
+        self.init_names: dict[str, int] = {"": 0}
+        self.init_prices: list[int] = [0]
+        self.load_math = [0] * problem.value_count
+        self.load_unpack = [0] * problem.value_count
+        self.load_init = [0] * problem.value_count
+        for value in range(problem.value_count):
+            leaf = leaf_of(problem, value)
+            self.load_math[value] = leaf.load_math_cycles
+            self.load_unpack[value] = leaf.load_unpack_cycles
+            self.load_init[value] = self._init(leaf.init, leaf.init_cycles)
+        costs = problem.costs
+        self.copy_math = costs.copy
+        self.copy_init = self._init(costs.copy_init, costs.copy_init_cycles)
+        self.variants: list[Variant] = []
+        for op in self.ops:
+            self._add_variants(op)
+        self.needing: list[list[Variant]] = [[] for _ in range(problem.value_count)]
+        self.of_op: dict[int, list[Variant]] = {op: [] for op in self.ops}
+        for variant in self.variants:
+            self.of_op[variant.op].append(variant)
+            for value in bits(variant.needs):
+                self.needing[value].append(variant)
+            for value in bits(variant.in_dst):
+                self.dst_users[value] |= variant.executes
+        self.zeroed_results = mask_of(v.result.bit_length() - 1 for v in self.variants if v.rule == ZEROED)
+
+    def _needed_ops(self) -> list[int]:
+        """Ops an output depends on, in source order; what nobody packs is not computed."""
+        problem = self.problem
+        wanted: set[int] = set()
+        pending = [value for value in self.output_list if not self.buffered >> value & 1]
+        while pending:
+            op = problem.op_of(pending.pop())
+            if op in wanted:
+                continue
+            wanted.add(op)
+            pending.extend(value for value in problem.ops[op].operands if not self.buffered >> value & 1)
+        return sorted(wanted)
+
+    def _init(self, key: str, cycles: int) -> int:
+        number = self.init_names.setdefault(key, len(self.init_names))
+        if number == len(self.init_prices):
+            self.init_prices.append(cycles)
+        return number
+
+    def _add_variants(self, op: int) -> None:
+        for number, form in enumerate(self.problem.ops[op].forms):
+            if not form.absorbs or self._may_absorb(op, form):
+                self.variants.append(self._variant(op, number, form))
+
+    def _may_absorb(self, op: int, form: Form) -> bool:
+        """An absorbed op must be ours to compute, feed only this op, and not be an output."""
+        results = [self.problem.result_of(absorbed) for absorbed in form.absorbs]
+        inside = mask_of(results) | 1 << self.problem.result_of(op)
+        wanted = self.all_results & ~self.outputs
+        return all(wanted >> value & 1 and not self.users[value] & ~inside for value in results)
+
+    def _variant(self, op: int, number: int, form: Form) -> Variant:
+        problem = self.problem
+        in_dst = mask_of(o.value for o in form.operands if o.place is Place.DST)
+        in_buffer = mask_of(o.value for o in form.operands if o.place is Place.BUFFER)
+        inner = (*form.absorbs, op)
+        touched = dict.fromkeys(value for i in inner for value in problem.ops[i].operands)
+        reused = None if form.reuses is None else form.operands[form.reuses].value
+        return Variant(
+            index=len(self.variants),
+            op=op,
+            form=number,
+            executes=mask_of(problem.result_of(i) for i in inner),
+            result=1 << problem.result_of(op),
+            needs=(in_dst | in_buffer) & ~self.buffered,
+            in_dst=in_dst,
+            in_buffer=in_buffer,
+            destroys=0 if reused is None else 1 << reused,
+            rule=_RULES[form.result],
+            touched=tuple(touched),
+            math=form.math_cycles,
+            unpack=form.unpack_cycles,
+            init=self._init(form.init, form.init_cycles),
+            init_cycles=form.init_cycles,
+        )
+
+
+def mask_of(values: Iterable[int]) -> int:
+    mask = 0
+    for value in values:
+        mask |= 1 << value
+    return mask

@@ -1,0 +1,289 @@
+"""The moves of the search: what can happen next in a state, what it costs and which state it leads to.
+
+A state is (ops executed, values held in DST, slots written since the acquire, init in force, values in buffers, outputs to
+pack). Values that wait are always held; a leaf in DST may be dropped at any time and loaded again. The slots themselves do
+not matter: all are alike except that some results need one nobody has written, so their number is enough.
+
+Costs are integers: ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part of the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from tilewright.dst.bounds import COST_SHIFT
+from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
+
+COPY_TIE = 1 << 8
+SWITCH_TIE = 1
+
+State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
+
+
+class Move(NamedTuple):
+    """What happens between two states, in this order: drop, load, copy, execute, drop for the result; or a cut."""
+
+    variant: Variant | None = None
+    dropped: int = 0
+    loads: int = 0
+    copies: bool = False
+    dropped_for_result: int = 0
+    held: int = 0  # values in DST afterwards
+    spills: int = 0
+    packs: int = 0
+    is_cut: bool = False
+
+
+Successor = tuple[int, int, State, Move]  # cost without inits, cost of inits, next state, how
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which freedom the search has."""
+
+    slots: int
+    tiles: int  # U: what inits are divided by
+    inits: bool = False  # count init switches exactly (loads become moves of their own)
+    recompute: bool = False  # values may be dropped and computed again
+    cuts: bool = False  # the region may be split
+    cut_cost: int = 0  # math cycles per cut
+    spill_cost: int = 0  # math cycles per spilled value
+    node_limit: int = 60_000
+
+    @property
+    def scale(self) -> int:
+        return self.tiles << COST_SHIFT
+
+
+class MoveGenerator:
+    def __init__(self, model: Model, options: Options):
+        self.model = model
+        self.options = options
+        self.slots = options.slots
+        self.scale = options.scale
+        self.ready_of: dict[int, list[Variant]] = {0: [w for w in model.variants if not w.needs]}
+        self.prices = [w.math * self.scale for w in model.variants]
+        self.uses = [
+            [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
+        ]
+
+    def ready(self, executed: int, before: int, variant: Variant) -> list[Variant]:
+        """Variants that can run after ``variant`` brought ``before`` to ``executed``."""
+        known = self.ready_of.get(executed)
+        if known is not None:
+            return known
+        ready = [w for w in self.ready_of[before] if not w.executes & executed]
+        for value in bits(variant.executes):
+            for other in self.model.needing[value]:
+                if not (other.needs & ~executed or other.executes & executed):
+                    ready.append(other)
+        self.ready_of[executed] = ready
+        return ready
+
+    def successors(self, state: State) -> list[Successor]:
+        executed, held, _, _, buffered, pending = state
+        result: list[Successor] = []
+        for variant in self.ready_of[executed]:
+            if not variant.in_buffer & ~buffered:
+                self.execute(state, variant, executed | variant.executes, result)
+        if self.options.inits:
+            self._loads(state, buffered & ~held, result)
+        elif pending & buffered & ~held:
+            self._loads(state, pending & buffered & ~held, result)
+        if self.options.recompute:
+            self._recompute(state, result)
+        if self.options.cuts and held:
+            self._cut(state, result)
+        return result
+
+    def execute(self, state: State, variant: Variant, executed: int, result: list[Successor]) -> None:
+        """Append all ways to run ``variant`` now. ``executed`` is the set afterwards."""
+        before, held, dirty, init, buffered, pending = state
+        options = self.options
+        missing = variant.in_dst & ~held
+        if missing and (options.inits or missing & ~buffered):
+            return
+        present = held | missing
+        dying = 0
+        for bit, users, dst_users in self.uses[variant.index]:
+            if present & bit and not bit & pending and not (dst_users if bit & buffered else users) & ~executed:
+                dying |= bit
+        copy = variant.rule == IN_PLACE and not variant.destroys & (dying | buffered)
+        plain = not missing and not copy and (variant.rule == IN_PLACE or (dying and variant.rule != ZEROED))
+        if plain:
+            kept = held & ~(dying | variant.destroys if variant.rule == IN_PLACE else dying)
+            if not self.model.zeroed_results & ~executed:
+                dirty = 0
+            self._add(state, variant, executed, kept, dirty, False, (0, 0, 0), result)
+            return
+        self._with_room(state, variant, executed, missing, dying, copy, result)
+        if copy and options.recompute:
+            self._with_room(state, variant, executed, missing, dying, False, result)
+
+    def _add(
+        self,
+        state: State,
+        variant: Variant,
+        executed: int,
+        kept: int,
+        dirty: int,
+        copy: bool,
+        changes: tuple[int, int, int],
+        result: list[Successor],
+    ) -> None:
+        """Append one successor; ``changes`` are the values dropped, loaded, and dropped for the result."""
+        before, _, _, init, buffered, pending = state
+        users = self.model.users[variant.result.bit_length() - 1]
+        held = kept | variant.result if users & ~executed or variant.result & (pending | before) else kept
+        dropped, loads, dropped_for_result = changes
+        price, init_price, init = self._price(variant, loads, copy, init)
+        self.ready(executed, before, variant)
+        move = Move(variant, dropped, loads, copy, dropped_for_result, held)
+        result.append((price, init_price, (executed, held, dirty, init, buffered, pending), move))
+
+    def _with_room(
+        self,
+        state: State,
+        variant: Variant,
+        executed: int,
+        missing: int,
+        dying: int,
+        copy: bool,
+        result: list[Successor],
+    ) -> None:
+        """Find slots for loads, copy and result, dropping leaves where that is needed or saves an unwritten slot."""
+        _, held, dirty, _, buffered, _ = state
+        zeroed = self.model.zeroed_results
+        occupied = held.bit_count()
+        new = missing.bit_count() + copy
+        droppable = (held if self.options.recompute else held & buffered) & ~variant.in_dst
+        spare = droppable.bit_count()
+        least = max(occupied + new - self.slots, 0)
+        if least > spare:
+            return
+        most = least
+        if spare and (zeroed & ~executed or variant.rule == ZEROED):
+            most = max(least, min(spare, occupied + new - dirty))
+        destroyed = variant.destroys if variant.rule == IN_PLACE and not copy else 0
+        for count in range(least, most + 1):
+            for dropped in _subsets(droppable, count):
+                in_use = occupied - count + new
+                now_dirty = max(dirty, in_use)
+                kept = (held | missing) & ~(dropped | dying | destroyed)
+                places = self._result_places(variant, kept, in_use, now_dirty, bool(dying & ~dropped), buffered, executed)
+                for dropped_for_result, final_dirty in places:
+                    if not zeroed & ~executed:
+                        final_dirty = 0
+                    changes = (dropped, missing, dropped_for_result)
+                    self._add(state, variant, executed, kept & ~dropped_for_result, final_dirty, copy, changes, result)
+
+    def _result_places(
+        self, variant: Variant, kept: int, in_use: int, dirty: int, dies: bool, buffered: int, executed: int
+    ) -> Iterator[tuple[int, int]]:
+        """(leaf dropped for the result, slots written afterwards) for every place the result may take."""
+        if variant.rule == ZEROED:
+            if dirty < self.slots:
+                yield 0, dirty + 1
+            return
+        if variant.rule == IN_PLACE or dies:
+            yield 0, dirty
+            return
+        if in_use < self.slots:
+            yield 0, max(dirty, in_use + 1)
+            if dirty > in_use or not self.model.zeroed_results & ~executed:
+                return
+        for value in bits(kept if self.options.recompute else kept & buffered):
+            yield 1 << value, dirty
+
+    def _price(self, variant: Variant, loads: int, copy: bool, init: int) -> tuple[int, int, int]:
+        """Scaled cost of loads, copy and op, of the inits they switch to, and the init in force afterwards."""
+        model = self.model
+        price = self.prices[variant.index]
+        for value in bits(loads):
+            price += model.load_math[value] * self.scale
+        if copy:
+            price += model.copy_math * self.scale + COPY_TIE
+        if not self.options.inits:
+            return price, 0, 0
+        init_price = 0
+        if copy and model.copy_init and init != model.copy_init:
+            init = model.copy_init
+            init_price = (model.init_prices[init] << COST_SHIFT) + SWITCH_TIE
+        if variant.init and variant.init != init:
+            init = variant.init
+            init_price += (variant.init_cycles << COST_SHIFT) + SWITCH_TIE
+        return price, init_price, init
+
+    def _loads(self, state: State, leaves: int, result: list[Successor]) -> None:
+        """Loads as moves of their own: of leaves that are outputs, and of all where the order of inits counts."""
+        executed, held, dirty, init, buffered, pending = state
+        model = self.model
+        in_use = held.bit_count()
+        unwritten_matter = bool(model.zeroed_results & ~executed)
+        for value in bits(leaves):
+            bit = 1 << value
+            if not (model.dst_users[value] & ~executed or pending & bit):
+                continue
+            price = model.load_math[value] * self.scale
+            init_price, next_init = 0, init
+            if self.options.inits and model.load_init[value] and model.load_init[value] != init:
+                next_init = model.load_init[value]
+                init_price = (model.init_prices[next_init] << COST_SHIFT) + SWITCH_TIE
+            if in_use < self.slots:
+                now_dirty = max(dirty, in_use + 1) if unwritten_matter else 0
+                after = (executed, held | bit, now_dirty, next_init, buffered, pending)
+                result.append((price, init_price, after, Move(None, 0, bit, False, 0, after[1])))
+                if dirty > in_use or not unwritten_matter:
+                    continue
+            for other in bits(held & buffered):
+                after = (executed, held & ~(1 << other) | bit, dirty, next_init, buffered, pending)
+                result.append((price, init_price, after, Move(None, 1 << other, bit, False, 0, after[1])))
+
+    def _recompute(self, state: State, result: list[Successor]) -> None:
+        """Run again the ops whose results were dropped and are still wanted, directly or for one another."""
+        executed, held, _, _, buffered, pending = state
+        model = self.model
+        wanted = [
+            value
+            for value in bits(executed & ~held & ~buffered)
+            if pending >> value & 1 or model.users[value] & ~executed & model.all_results
+        ]
+        seen: set[int] = set()
+        while wanted:
+            value = wanted.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            op = model.problem.op_of(value)
+            for variant in model.of_op[op]:
+                if variant.executes.bit_count() == 1 and not variant.in_buffer & ~buffered:
+                    self.execute(state, variant, executed, result)
+            wanted.extend(o for o in model.problem.ops[op].operands if not (held | buffered) >> o & 1)
+
+    def _cut(self, state: State, result: list[Successor]) -> None:
+        """Pack all that waits, release DST and go on in a new part."""
+        executed, held, _, _, buffered, pending = state
+        model, options = self.model, self.options
+        spills = 0
+        for value in bits(held & ~buffered):
+            if model.users[value] & ~executed:
+                spills |= 1 << value
+        packs = pending & held
+        spilled = (buffered | spills) & ~model.buffered
+        if spilled.bit_count() > model.problem.spill_limit:
+            return
+        price = (options.cut_cost + options.spill_cost * spills.bit_count()) * self.scale
+        after = (executed, 0, 0, 0, buffered | spills, pending & ~packs)
+        result.append((price, 0, after, Move(spills=spills, packs=packs, is_cut=True)))
+
+
+def _subsets(mask: int, count: int) -> Iterator[int]:
+    """All subsets of ``mask`` with ``count`` bits, as masks."""
+    if count == 0:
+        yield 0
+        return
+    for group in combinations(tuple(bits(mask)), count):
+        yield sum(1 << value for value in group)

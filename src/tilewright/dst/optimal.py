@@ -1,0 +1,86 @@
+"""The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per acquire.
+
+For every slot budget ``K = capacity // U`` that can win, an exact search finds the cheapest sequence of moves; the best over
+all U is the answer. Ties go to fewer copies, then more tiles per acquire, then fewer init switches, then source order.
+``Plan.exact`` says whether the answer is proved; docs/dst-allocation.md says what the proof covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.dst.allocation import Part, Plan
+from tilewright.dst.greedy import candidate_orders, greedy_parts
+from tilewright.dst.linear_scan import DoesNotFit, linear_scan
+from tilewright.dst.model import Model
+from tilewright.dst.optimizer import Effort, Optimizer
+from tilewright.dst.parts import part_of, rank_of_parts
+from tilewright.dst.problem import Problem
+from tilewright.dst.split import split
+
+SIZE_LIMIT = 64  # ops; above it the search is not tried
+TIME_BUDGET_MS = 2_000
+NODES_PER_MS = 30  # what a usual machine expands
+
+
+def optimal(
+    problem: Problem,
+    *,
+    size_limit: int = SIZE_LIMIT,
+    time_budget_ms: int = TIME_BUDGET_MS,
+    prove_inits: bool = False,
+) -> Plan:
+    """The cheapest plan: proved up to ``size_limit`` ops within the budget, heuristic above.
+
+    The budget is turned into a number of states, so the answer does not depend on the machine. Init switches are searched
+    with a small part of it unless ``prove_inits`` asks for all.
+    """
+    if len(problem.ops) > size_limit:
+        return _heuristic(problem, size_limit)
+    nodes = max(time_budget_ms * NODES_PER_MS, 1)
+    effort = Effort(nodes=nodes, init_nodes=nodes if prove_inits else min(Effort.init_nodes, nodes))
+    model = Model(problem)
+    optimizer = Optimizer(model, effort=effort)
+    best = optimizer.run()
+    if best is None:
+        return _remedied(problem, model, effort)
+    plan = _plan(problem, (part_of(problem, best, problem.outputs),), exact=optimizer.proved)
+    if optimizer.proved:
+        return replace(plan, lower_bound=best.cycles_per_tile)
+    note = f"not proved: at most {best.cycles_per_tile - optimizer.lower_bound:.1f} cycles per tile above the optimum"
+    return _cheapest(problem, replace(plan, lower_bound=optimizer.lower_bound, notes=(note,)))
+
+
+def _heuristic(problem: Problem, size_limit: int) -> Plan:
+    parts = greedy_parts(problem, candidate_orders(problem))
+    note = f"{len(problem.ops)} ops are above the exact limit of {size_limit}: list schedule, greedy forms"
+    return replace(_plan(problem, parts, exact=False), notes=(note,))
+
+
+def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
+    """Nothing fits as it is: compute values twice or split, whichever costs less."""
+    found: list[tuple[Part, ...]] = []
+    again = Optimizer(model, recompute=True, effort=effort).run()
+    if again is not None:
+        found.append((part_of(problem, again, problem.outputs),))
+    parts = split(problem, effort)
+    if parts is not None:
+        found.append(parts)
+    if problem.spill_limit or not found:
+        found.append(greedy_parts(problem, candidate_orders(problem)))
+    return _plan(problem, min(found, key=rank_of_parts), exact=False)
+
+
+def _cheapest(problem: Problem, plan: Plan) -> Plan:
+    """An unproved plan gives way to a cheaper heuristic one."""
+    others = [greedy_parts(problem, candidate_orders(problem))]
+    try:
+        others.append(linear_scan(problem).parts)
+    except DoesNotFit:
+        pass
+    best = min([plan.parts, *others], key=rank_of_parts)
+    return plan if best is plan.parts else replace(plan, parts=best)
+
+
+def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
+    return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync)

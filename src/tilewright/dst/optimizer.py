@@ -1,0 +1,176 @@
+"""One region without cuts: the best allocation over all slot budgets, and a proved bound on how good any could be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tilewright.dst.allocation import Allocation
+from tilewright.dst.bounds import COST_SHIFT, BoundTables
+from tilewright.dst.model import Model
+from tilewright.dst.moves import Options, State
+from tilewright.dst.pareto import ParetoSearch
+from tilewright.dst.parts import best_layout, budgets, rank
+from tilewright.dst.place import place
+from tilewright.dst.search import Exhausted, Found, Search
+
+BEAM_WIDTH = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How many states the searches may expand. Counted, not timed, so that results do not depend on the machine."""
+
+    nodes: int = 60_000  # per slot budget, without inits
+    init_nodes: int = 1_000  # per slot budget, with inits
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A slot budget and what is known about it: ``bound`` is a proved lower bound on its cycles per tile."""
+
+    tiles: int
+    slots: int
+    bound: float
+    found: Found | None
+    proved: bool  # ``found`` is least in math cycles
+
+
+def least_slots(model: Model) -> int:
+    """A lower bound on the slots of one tile: outputs, and operands that must be in DST together."""
+    together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in model.of_op.values() if variants]
+    return max([model.outputs.bit_count(), *together], default=1)
+
+
+class Optimizer:
+    """``best`` is the cheapest allocation found; ``lower_bound`` what none can beat."""
+
+    def __init__(self, model: Model, *, recompute: bool = False, effort: Effort, spilled: int = 0):
+        self.model = model
+        self.tables = BoundTables(model)
+        self.problem = model.problem
+        self.recompute = recompute
+        self.effort = effort
+        self.spilled = spilled
+        self.best: Allocation | None = None
+        self.lower_bound = float("inf")
+        self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
+
+    @property
+    def proved(self) -> bool:
+        return self.best is not None and self.best.cycles_per_tile <= self.lower_bound + 1e-6
+
+    def run(self) -> Allocation | None:
+        floor = least_slots(self.model)
+        for tiles, slots in budgets(self.problem.capacity, self.problem.tiles):
+            if slots < floor:
+                continue
+            bound = self._bound(tiles, slots, 0)
+            if self.best is None or bound <= self.best.cycles_per_tile:
+                budget = self._without_inits(tiles, slots)
+                if budget is None:
+                    continue
+                bound = self._with_inits(budget)
+            self.lower_bound = min(self.lower_bound, bound)
+        return self.best
+
+    def _without_inits(self, tiles: int, slots: int) -> Budget | None:
+        """Least math cycles in this budget; None if nothing fits it."""
+        options = Options(slots=slots, tiles=tiles, recompute=self.recompute, node_limit=self.effort.nodes)
+        try:
+            found = Search(self.model, options, tables=self.tables).run()
+        except Exhausted:
+            found = Search(self.model, options, tables=self.tables).beam(BEAM_WIDTH)
+            return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
+        if found is None:
+            return None
+        floor = found.cost >> COST_SHIFT << COST_SHIFT
+        return Budget(tiles, slots, self._bound(tiles, slots, floor), found, True)
+
+    def _bound(self, tiles: int, slots: int, math_floor: int) -> float:
+        """Cycles per tile no answer of this budget can beat."""
+        start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)
+        options = Options(slots=slots, tiles=tiles, inits=True, recompute=self.recompute)
+        search = Search(self.model, options, math_floor=math_floor, tables=self.tables)
+        cycles = (search.estimate_at(start) >> COST_SHIFT) + self._offset(tiles)
+        pack = self.problem.costs.pack * len(self.model.output_list)
+        engines = max(cycles / tiles, self.tables.unpack_total, 0 if self._packs_serially else pack)
+        return engines + self.fixed_cycles
+
+    @property
+    def _packs_serially(self) -> bool:
+        return self.problem.full_sync and self.problem.costs.full_sync_serialises_pack
+
+    def _offset(self, tiles: int) -> int:
+        """What an acquire pays on the math thread besides the searched cost."""
+        pack = self.problem.costs.pack * len(self.model.output_list)
+        return self.problem.costs.sync + (pack * tiles if self._packs_serially else 0)
+
+    def _with_inits(self, budget: Budget) -> float:
+        """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows."""
+        if budget.found is not None:
+            self._offer(budget.found)
+        if self.best is not None and budget.bound > self.best.cycles_per_tile:
+            return budget.bound
+        if not budget.proved:
+            self._improve(budget)
+            return budget.bound
+        options = self._init_options(budget)
+        floor = budget.found.cost >> COST_SHIFT << COST_SHIFT if budget.found is not None else 0
+        if not self._complete(lambda: Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)):
+            self._improve(budget)
+            return budget.bound
+        if self.best is None or self.best.cycles_per_tile > self.best.unpack_cycles + self.fixed_cycles:
+            return self.best.cycles_per_tile if self.best is not None else budget.bound
+        return self._against_unpack(budget, options, floor)
+
+    def _against_unpack(self, budget: Budget, options: Options, floor: int) -> float:
+        """The best is bound by the unpacker: look for an answer that trades math for unpack cycles."""
+        offset = self._offset(budget.tiles)
+
+        def search() -> ParetoSearch:
+            pareto = ParetoSearch(self.model, options, self._upper_bound(budget.tiles, offset), floor, self.tables)
+            pareto.offset = offset
+            return pareto
+
+        done = self._complete(search)
+        return self.best.cycles_per_tile if done and self.best is not None else budget.bound
+
+    def _init_options(self, budget: Budget) -> Options:
+        return Options(
+            slots=budget.slots,
+            tiles=budget.tiles,
+            inits=True,
+            recompute=self.recompute,
+            node_limit=self.effort.init_nodes,
+        )
+
+    def _complete(self, search: Callable[[], Search]) -> bool:
+        """Run an exact search and offer what it finds; false if it was cut short."""
+        try:
+            found = search().run()
+        except Exhausted:
+            return False
+        if found is not None:
+            self._offer(found)
+        return True
+
+    def _improve(self, budget: Budget) -> None:
+        options = self._init_options(budget)
+        found = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables).beam(BEAM_WIDTH)
+        if found is not None:
+            self._offer(found)
+
+    def _upper_bound(self, tiles: int, offset: int) -> int | None:
+        """Scaled cost at which this budget cannot even tie with the best so far."""
+        if self.best is None:
+            return None
+        cycles = (self.best.cycles_per_tile - self.fixed_cycles) * tiles - self._offset(tiles) + offset
+        return (int(cycles + 1e-6) + 1) << COST_SHIFT
+
+    def _offer(self, found: Found) -> None:
+        placement = place(self.problem, found.moves)
+        output_slots = [placement.slot_of[value] for value in self.model.output_list]
+        offered = best_layout(self.problem, placement.steps, output_slots, placement.used, self.spilled)
+        if self.best is None or rank(offered) < rank(self.best):
+            self.best = offered

@@ -1,0 +1,81 @@
+"""Splitting a region through intermediate buffers, at the cheapest cut over the whole graph.
+
+The search of ``search.py`` gets one more move, the cut: all values that wait are packed into intermediate buffers, DST is
+released and a new part begins, which loads them like leaves. Order and place of the cuts are therefore chosen together. Each
+part is then optimized on its own, since it may hold more tiles per acquire than the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.dst.allocation import Part
+from tilewright.dst.model import Model, bits
+from tilewright.dst.moves import Move, Options
+from tilewright.dst.optimizer import Effort, Optimizer
+from tilewright.dst.parts import best_layout, part_of, rank
+from tilewright.dst.place import place
+from tilewright.dst.problem import Problem
+from tilewright.dst.search import Exhausted, Search
+
+SPLIT_NODE_LIMIT = 10_000
+SPLIT_BEAM_WIDTH = 32
+
+
+def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
+    """Parts in order of execution, or None if no cut helps or the search found none."""
+    costs = problem.costs
+    options = Options(
+        slots=problem.capacity,
+        tiles=1,
+        cuts=True,
+        cut_cost=costs.sync,
+        spill_cost=costs.pack + costs.spill_overhead,
+        node_limit=min(SPLIT_NODE_LIMIT, effort.nodes),
+    )
+    model = Model(problem)
+    try:
+        found = Search(model, options).run()
+    except Exhausted:
+        found = Search(model, options).beam(SPLIT_BEAM_WIDTH)
+    if found is None:
+        return None
+    return tuple(_parts(problem, found.moves, effort))
+
+
+def _parts(problem: Problem, moves: Sequence[Move], effort: Effort) -> list[Part]:
+    parts: list[Part] = []
+    section: list[Move] = []
+    pending = list(problem.outputs)
+    buffered = list(range(len(problem.leaves)))
+    for move in (*moves, Move(is_cut=True, packs=-1)):
+        if not move.is_cut:
+            section.append(move)
+            continue
+        spills = list(bits(move.spills))
+        outputs = [value for value in pending if move.packs == -1 or move.packs >> value & 1]
+        pending = [value for value in pending if value not in outputs]
+        parts.append(_part(problem, section, spills, outputs, buffered, effort))
+        buffered.extend(spills)
+        section = []
+    return parts
+
+
+def _part(
+    problem: Problem,
+    section: Sequence[Move],
+    spills: list[int],
+    outputs: list[int],
+    buffered: list[int],
+    effort: Effort,
+) -> Part:
+    """The part as the search left it, or optimized on its own if that is better."""
+    packed = (*spills, *outputs)
+    placement = place(problem, section)
+    slots = [placement.slot_of[value] for value in packed]
+    allocation = best_layout(problem, placement.steps, slots, placement.used, len(spills))
+    model = Model(problem, packed, buffered)
+    other = Optimizer(model, effort=effort, spilled=len(spills)).run()
+    if other is not None and rank(other) < rank(allocation):
+        allocation = other
+    return part_of(problem, allocation, packed, len(spills))

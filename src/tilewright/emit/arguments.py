@@ -1,0 +1,107 @@
+"""The top of a kernel file: its compile-time and run-time arguments under names, in the order the launcher passes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.emit.expressions import Expressions
+from tilewright.program import ThreadSpec
+
+DECLARED = ("get_compile_time_arg_val", "get_arg_val", "my_core", "tensor_accessor")
+
+
+def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, object], ...], tuple[tuple[str, object], ...]]:
+    """Compile-time and run-time arguments of a function: buffers and accessors; addresses, coordinates and numbers."""
+    compile_time: list[tuple[str, object]] = []
+    runtime: list[tuple[str, object]] = []
+    for op in calls:
+        if op.CALL.name == "get_compile_time_arg_val":
+            compile_time.append(("cb", int_value(op, "cb_index")))
+    for op in calls:
+        name = op.CALL.name
+        if name == "tensor_accessor":
+            compile_time.append(("accessor", int_value(op, "tensor_index")))
+            runtime.append(("address", int_value(op, "tensor_index")))
+        elif name == "my_core":
+            entry = ("core", (int_value(op, "dim"), int_value(op, "dims")))
+            if entry not in runtime:
+                runtime.append(entry)
+        elif name == "get_arg_val":
+            runtime.append(("int", text_value(op, "name")))
+    return tuple(compile_time), tuple(runtime)
+
+
+class Arguments:
+    def __init__(self, thread: ThreadSpec, release: tuple[int, int]) -> None:
+        self.thread = thread
+        self.release = release
+
+    def declares(self, call: str) -> bool:
+        return call in DECLARED
+
+    def lines(self, calls: Sequence[KernelCallOp], expressions: Expressions, used: set[str]) -> list[str]:
+        constants: list[str] = []
+        runtime: list[str] = []
+        accessors: list[str] = []
+        compile_time_slots = 0
+        runtime_slots = {entry: index for index, entry in enumerate(self.thread.runtime_args)}
+        coordinates: dict[object, str] = {}
+        for op in calls:
+            if op.CALL.name == "get_compile_time_arg_val":
+                name = _claim(text_value(op, "name"), used)
+                expressions.names[op.results[0]] = name
+                constants.append(f"constexpr uint32_t {name} = get_compile_time_arg_val({compile_time_slots});{_buffer_note(op)}")
+                compile_time_slots += 1
+        previous = ""
+        for op in calls:
+            kind = op.CALL.name
+            if kind == "tensor_accessor":
+                name = _claim(text_value(op, "name"), used)
+                expressions.names[op.results[0]] = name
+                slot = runtime_slots[("address", int_value(op, "tensor_index"))]
+                address = _claim(f"{name}_address", used)
+                runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
+                offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
+                previous = _claim(f"{name}_args", used)
+                accessors += self._accessor(name, previous, address, offset)
+            elif kind == "my_core":
+                key = ("core", (int_value(op, "dim"), int_value(op, "dims")))
+                if key not in coordinates:
+                    coordinates[key] = _claim(op.results[0].name_hint or "core", used)
+                    runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
+                expressions.names[op.results[0]] = coordinates[key]
+            elif kind == "get_arg_val":
+                name = _claim(text_value(op, "name"), used)
+                expressions.names[op.results[0]] = name
+                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[('int', text_value(op, 'name'))]});")
+        return [*constants, *runtime, *accessors]
+
+    def _accessor(self, name: str, args: str, address: str, offset: str) -> list[str]:
+        if self.release < (0, 69):
+            return [
+                f"constexpr uint32_t {args}_page_bytes = get_compile_time_arg_val({offset} + 1);",
+                f"const InterleavedAddrGenFast<true> {name} = {{.bank_base_address = {address}, .page_size = {args}_page_bytes}};",
+            ]
+        return [
+            f"constexpr auto {args} = TensorAccessorArgs<{offset}>();",
+            f"const auto {name} = TensorAccessor({args}, {address});",
+        ]
+
+
+def _claim(hint: str, used: set[str]) -> str:
+    name, number = hint, 1
+    while name in used:
+        number += 1
+        name = f"{hint}{number}"
+    used.add(name)
+    return name
+
+
+def _buffer_note(op: KernelCallOp) -> str:
+    kind = op.results[0].type
+    assert isinstance(kind, KernelCBType)
+    shape = "x".join(str(dim) for dim in kind.dims)
+    return f"  // {kind.factor.data} blocks of {shape} {kind.tile.dtype} tiles"

@@ -1,0 +1,76 @@
+"""Index arithmetic as C++ expressions: folded into the call where it is used once, named where it is used again."""
+
+from __future__ import annotations
+
+from xdsl.dialects.arith import CmpiOp, ConstantOp
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+# Operator and binding strength; a higher number binds tighter.
+BINARY = {
+    "arith.muli": ("*", 12),
+    "arith.divui": ("/", 12),
+    "arith.divsi": ("/", 12),
+    "arith.floordivsi": ("/", 12),
+    "arith.remui": ("%", 12),
+    "arith.remsi": ("%", 12),
+    "arith.addi": ("+", 11),
+    "arith.subi": ("-", 11),
+    "arith.andi": ("&", 7),
+    "arith.xori": ("^", 6),
+    "arith.ori": ("|", 5),
+}
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")  # arith.cmpi predicates in order
+CALLS = {
+    "arith.minui": "std::min",
+    "arith.minsi": "std::min",
+    "arith.maxui": "std::max",
+    "arith.maxsi": "std::max",
+}
+PASS_THROUGH = ("arith.index_cast", "arith.index_castui", "arith.extui", "arith.trunci")
+ATOM = 20
+
+
+def is_expression(op: Operation) -> bool:
+    return op.name.startswith("arith.")
+
+
+class Expressions:
+    """Text of every value of one function."""
+
+    def __init__(self) -> None:
+        self.names: dict[SSAValue, str] = {}
+
+    def text(self, value: SSAValue, outer: int = 0) -> str:
+        written, strength = self._written(value)
+        return f"({written})" if strength < outer else written
+
+    def _written(self, value: SSAValue) -> tuple[str, int]:
+        if value in self.names:
+            return self.names[value], ATOM
+        op = value.owner
+        assert isinstance(op, Operation), "a loop variable has a name"
+        if isinstance(op, ConstantOp):
+            assert isinstance(op.value, IntegerAttr)
+            number = op.value.value.data
+            if str(op.result.type) == "i1":
+                return ("true" if number else "false"), ATOM
+            return str(number), ATOM
+        if op.name in BINARY:
+            sign, strength = BINARY[op.name]
+            if str(op.results[0].type) == "i1" and op.name in ("arith.andi", "arith.ori"):
+                sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
+            left = self.text(op.operands[0], strength)
+            right = self.text(op.operands[1], strength + (sign in "-/%"))
+            return f"{left} {sign} {right}", strength
+        if isinstance(op, CmpiOp):
+            sign = COMPARISONS[op.predicate.value.data]
+            return f"{self.text(op.lhs, 10)} {sign} {self.text(op.rhs, 10)}", 9
+        if op.name == "arith.select":
+            condition, yes, no = (self.text(operand, 3) for operand in op.operands)
+            return f"{condition} ? {yes} : {no}", 2
+        if op.name in CALLS:
+            return f"{CALLS[op.name]}<uint32_t>({', '.join(self.text(operand) for operand in op.operands)})", ATOM
+        if op.name in PASS_THROUGH:
+            return self._written(op.operands[0])
+        raise AssertionError(f"no C++ for {op.name}")

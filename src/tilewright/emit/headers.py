@@ -1,0 +1,47 @@
+"""Which header declares which call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.dialects import tile_ops
+
+STRUCTURAL = {
+    "copy_tile": "tile_move_copy.h",
+    "copy_tile_init": "tile_move_copy.h",
+    "copy_dest_values": "copy_dest_values.h",
+    "copy_dest_values_init": "copy_dest_values.h",
+    "pack_tile": "pack.h",
+    "pack_tile_block": "pack.h",
+    "reconfig_data_format": "reconfig_data_format.h",
+    "reconfig_data_format_srca": "reconfig_data_format.h",
+    "reconfig_data_format_srcb": "reconfig_data_format.h",
+    "pack_reconfig_data_format": "reconfig_data_format.h",
+}
+
+FROM_TABLE = {name: form.header for row in tile_ops.ROWS for form in row.forms for name in (form.call, form.init) if name}
+
+
+def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
+    """Include lines of a compute kernel."""
+    folder = "compute_kernel_api/" if release < (0, 69) else "api/compute/"
+    found: set[str] = {f"{folder}common.h"}
+    for name in calls:
+        header = STRUCTURAL.get(name) or FROM_TABLE.get(name)
+        if header is not None:
+            found.add(_path(header, folder, release))
+        if name == "init_sfpu":
+            found.add(f"{folder}eltwise_unary/eltwise_unary.h" if release < (0, 78) else f"{folder}compute_kernel_hw_startup.h")
+        if name == "binary_op_init_common":
+            found.add(f"{folder}eltwise_binary.h" if release < (0, 77) else f"{folder}compute_kernel_hw_startup.h")
+    return ["#include <cstdint>", "", *(f'#include "{path}"' for path in sorted(found))]
+
+
+def _path(header: str, folder: str, release: tuple[int, int]) -> str:
+    if release < (0, 69):
+        # The oldest release keeps its general header one folder up and pack in it, and names the copy header alike.
+        if header == "compute_kernel_api.h":
+            return "compute_kernel_api.h"
+        if header == "binary_max_min.h":
+            return "compute_kernel_api.h"
+    return f"{folder}{header}"

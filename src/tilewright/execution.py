@@ -1,0 +1,183 @@
+"""Runs a compiled program where the current session wants it, and tells listeners what ran.
+
+A session is what surrounds kernel calls: ``tilewright run --native`` or ``with execution.session(mode="fast"):``. The
+decorated kernel asks it for option overrides before it compiles and hands the program over with ``run``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tilewright import hardware
+from tilewright.diagnostics import fail
+
+if TYPE_CHECKING:
+    from tilewright.options import Options
+    from tilewright.program import Program
+
+AUTO = "auto"  # device for tensors that live on one, else the simulator
+SIM = "sim"
+FAST = "fast"
+NATIVE = "native"
+DEVICE = "device"
+COMPILE = "compile"  # compile every called kernel, run none
+MODES = (AUTO, SIM, FAST, NATIVE, DEVICE, COMPILE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """One kernel call that has finished."""
+
+    program: Program
+    mode: str
+    seconds: float
+    result: Any = None  # what the runner returned: SimResult, native result, None on a device
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Execution], None]
+CompiledListener = Callable[["Program"], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    mode: str = AUTO
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's
+    keep_ir: bool = False  # record the IR after every pass
+    listeners: tuple[Listener, ...] = ()
+    on_compiled: tuple[CompiledListener, ...] = ()
+
+    def options(self, options: Options) -> Options:
+        """``options`` as the session wants them."""
+        return options.updated(**self.overrides) if self.overrides else options
+
+
+DEFAULT_SESSION = Session()
+_current: ContextVar[Session | None] = ContextVar("tilewright_session", default=None)
+
+
+def current() -> Session:
+    return _current.get() or DEFAULT_SESSION
+
+
+@contextmanager
+def session(**changes: Any) -> Generator[Session, None, None]:
+    """``with session(mode="native"): kernel(a, b)``; fields of `Session` that are not given keep their value."""
+    changed = replace(current(), **changes)
+    if changed.mode not in MODES:
+        raise ValueError(f"unknown mode {changed.mode!r}; one of {', '.join(MODES)}")
+    token = _current.set(changed)
+    try:
+        yield changed
+    finally:
+        _current.reset(token)
+
+
+def run(program: Program, args: Sequence[Any]) -> None:
+    """Executes ``program`` on ``args``; the tensors it writes are changed in place."""
+    now = current()
+    for tell in now.on_compiled:
+        tell(program)
+    mode = chosen_mode(now.mode, args)
+    if mode == COMPILE:
+        return
+    started = time.perf_counter()
+    result = RUNNERS[mode](program, args)
+    seconds = time.perf_counter() - started
+    record = Execution(program=program, mode=mode, seconds=seconds, result=result, facts=known_facts(program, result))
+    for tell in now.listeners:
+        tell(record)
+
+
+def chosen_mode(mode: str, args: Sequence[Any]) -> str:
+    if mode != AUTO:
+        return mode
+    return DEVICE if any(lives_on_device(arg) for arg in args) else SIM
+
+
+def lives_on_device(tensor: Any) -> bool:
+    """Whether ``tensor`` is the real ttnn's, not NumPy's, torch's or the stand-in's."""
+    return type(tensor).__module__.partition(".")[0] in ("ttnn", "_ttnn")
+
+
+def run_simulated(program: Program, args: Sequence[Any]) -> Any:
+    from tilewright.sim.run import simulate
+
+    return on_arrays(args, lambda arrays: simulate(program, arrays))
+
+
+def run_fast(program: Program, args: Sequence[Any]) -> Any:
+    from tilewright.sim.run import simulate
+
+    return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True))
+
+
+def run_native(program: Program, args: Sequence[Any]) -> Any:
+    if importlib.util.find_spec("tilewright.native.driver") is None:
+        raise fail("TW602", "this release cannot run the emitted C++ on the host", help="leave out --native to simulate")
+    driver = importlib.import_module("tilewright.native.driver")
+
+    def engine(arrays: list[Any]) -> Any:
+        return driver.run(program, arrays)
+
+    return on_arrays(args, engine)
+
+
+def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:
+    """Calls ``engine`` with the tensors' values, which it changes in place, and puts what changed back.
+
+    Tensors that the kernel only reads stay untouched: writing them back would round the data of a ``ttl.bf16`` view.
+    """
+    from tilewright.lang import tensors
+
+    arrays = [tensors.to_array(arg) for arg in args]
+    before = [array.tobytes() for array in arrays]
+    result = engine(arrays)
+    for arg, array, old in zip(args, arrays, before, strict=True):
+        if array.tobytes() != old:
+            tensors.from_array(arg, array)
+    return result
+
+
+def run_on_device(program: Program, args: Sequence[Any]) -> Any:
+    if importlib.util.find_spec("ttnn") is None:
+        raise fail("TW601", "running on a device needs ttnn, which is not installed", help="pip install ttnn")
+    if importlib.util.find_spec("tilewright.runtime.launch") is None:
+        raise fail("TW602", "this release cannot launch programs on a device", help="leave out --device to simulate")
+    return importlib.import_module("tilewright.runtime.launch").run(program, args)
+
+
+RUNNERS: dict[str, Callable[[Program, Sequence[Any]], Any]] = {
+    SIM: run_simulated,
+    FAST: run_fast,
+    NATIVE: run_native,
+    DEVICE: run_on_device,
+}
+
+
+def known_facts(program: Program, result: Any) -> dict[str, Any]:
+    """Numbers worth a place on the summary line."""
+    facts = dst_facts(program)
+    for name in ("cycles", "bound"):
+        value = getattr(result, name, None)
+        if value is not None:
+            facts[name] = value
+    return facts
+
+
+def dst_facts(program: Program) -> dict[str, Any]:
+    """The most DST tiles any acquire of the program uses, and how many there are."""
+    plans = program.trace.facts.get("plans", ())
+    allocations = [part.allocation for _, plan in plans for part in plan.parts]
+    if not allocations:
+        return {}
+    config = program.config
+    capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
+    last = max(each.dst_index(each.slots - 1, each.tiles_per_acquire - 1) for each in allocations)
+    return {"max_dst": last + 1, "dst_capacity": program.options.dst_capacity or capacity}

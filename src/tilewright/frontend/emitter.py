@@ -1,0 +1,196 @@
+"""Builds the IR of one thread: insertion point, locations, and integers written out where they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Block as IRBlock
+
+from tilewright.diagnostics import Span, fail
+from tilewright.dialects.attributes import I1, INDEX, constant
+from tilewright.dialects.location import location
+from tilewright.frontend.integers import COMPARISONS, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
+
+PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}  # arith.cmpi: eq, ne, slt, sle, sgt, sge
+PLAIN_OPS: dict[str, type[Operation]] = {
+    "+": arith.AddiOp,
+    "-": arith.SubiOp,
+    "*": arith.MuliOp,
+    "min": arith.MinSIOp,
+    "max": arith.MaxSIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+}
+FREE_OPS = (arith.ConstantOp, *PLAIN_OPS.values(), arith.DivUIOp, arith.RemUIOp, arith.CmpiOp, arith.SelectOp, arith.XOrIOp)
+
+
+class Emitter:
+    def __init__(self) -> None:
+        self.entry = IRBlock()
+        self.block = self.entry
+        self.span = Span("", 1)
+        self._open: list[tuple[IRBlock, dict[object, SSAValue]]] = [(self.entry, {})]
+        self._leaves: dict[int, tuple[SSAValue, IRBlock]] = {}
+
+    def add(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        results: Sequence[Attribute] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        properties: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        span: Span | None = None,
+    ) -> Operation:
+        """Appends an op that carries the current place of the source."""
+        place = span or self.span
+        op = kind.create(
+            operands=operands,
+            result_types=results,
+            attributes=dict(attributes or {}),
+            properties=dict(properties or {}),
+            regions=regions,
+            location=location(place.file, place.line, place.column),
+        )
+        self.block.add_op(op)
+        return op
+
+    def leaf(self, ssa: SSAValue, name: str, low: int, high: int) -> Leaf:
+        ident = len(self._leaves)
+        self._leaves[ident] = (ssa, self.block)
+        return Leaf(ident, name, low, high)
+
+    def enter(self, block: IRBlock) -> None:
+        self._open.append((block, {}))
+        self.block = block
+
+    def leave(self) -> None:
+        self._open.pop()
+        self.block = self._open[-1][0]
+
+    def integer(self, value: Value) -> SSAValue:
+        """The SSA value of an integer or truth; computed once per region."""
+        key: object = value if is_dynamic(value) else ("truth" if isinstance(value, bool) else "int", value)
+        for _, known in self._open:
+            if key in known:
+                return known[key]
+        result = self._dynamic(value) if isinstance(value, (Leaf, Node)) else self._constant(value)
+        self._open[-1][1][key] = result
+        return result
+
+    def _constant(self, value: int | bool) -> SSAValue:
+        place = location(self.span.file, self.span.line, self.span.column)
+        if isinstance(value, bool):
+            attribute = IntegerAttr(int(value), IntegerType(1))
+            op: Operation = arith.ConstantOp.create(result_types=[I1], properties={"value": attribute}, location=place)
+        else:
+            op = constant(value)
+            op.location = place
+        self.block.add_op(op)
+        return op.results[0]
+
+    def _dynamic(self, value: Dynamic) -> SSAValue:
+        if isinstance(value, Leaf):
+            ssa, home = self._leaves[value.ident]
+            if not any(home is block for block, _ in self._open):
+                raise fail(
+                    "TW012",
+                    f"'{value.name}' has no value here: the loop or branch that gives it one has ended",
+                    self.span,
+                    help="use it inside that loop or branch, or compute it again",
+                )
+            return ssa
+        if value.op in ("//", "%"):
+            return self._division(value)
+        if value.op == "not":
+            return self._result(arith.XOrIOp, [self.integer(value.args[0]), self.integer(True)], I1)
+        operands = [self.integer(arg) for arg in value.args]
+        if value.op in COMPARISONS:
+            predicate = {"predicate": IntegerAttr(PREDICATES[value.op], 64)}
+            return self.add(arith.CmpiOp, operands, [I1], properties=predicate).results[0]
+        kind = I1 if is_truth(value) else INDEX
+        if value.op == "select":
+            return self._result(arith.SelectOp, operands, kind)
+        return self._result(PLAIN_OPS[value.op], operands, kind)
+
+    def _result(self, kind: type[Operation], operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
+        return self.add(kind, operands, [result]).results[0]
+
+    def _division(self, node: Node) -> SSAValue:
+        """Python rounds down. The hardware divides unsigned: a numerator that may be negative is shifted up by whole divisors."""
+        numerator, divisor = node.args
+        low, high = bounds(divisor)
+        if low <= 0 <= high or low < 0:
+            zero = low == high == 0
+            raise fail(
+                "TW016",
+                "division by zero" if zero else "the divisor may be zero or negative",
+                self.span,
+                help="divide by a positive number, or guard with an if on constants",
+            )
+        shift = 0
+        least = bounds(numerator)[0]
+        if least < 0:
+            if not isinstance(divisor, int) or least < -(2**30):
+                raise fail(
+                    "TW016",
+                    f"the left side of {node.op} may be negative ({least} at least)",
+                    self.span,
+                    help="add a multiple of the divisor first",
+                )
+            shift = -(least // divisor)
+        shifted = make("+", numerator, shift * divisor) if shift else numerator
+        kind = arith.DivUIOp if node.op == "//" else arith.RemUIOp
+        result = self._result(kind, [self.integer(shifted), self.integer(divisor)], INDEX)
+        if node.op == "//" and shift:
+            return self._result(arith.SubiOp, [result, self.integer(shift)], INDEX)
+        return result
+
+    def for_loop(self, start: Value, stop: Value, step: Value, carried: Sequence[Value], name: str) -> scf.ForOp:
+        """An ``scf.for`` with an open body; `close_loop` ends it."""
+        operands = [self.integer(value) for value in (start, stop, step, *carried)]
+        body = IRBlock(arg_types=[INDEX] * (1 + len(carried)))
+        body.args[0].name_hint = name if name.isidentifier() and name != "_" else None
+        loop = self.add(scf.ForOp, operands, [INDEX] * len(carried), regions=[Region(body)])
+        self.enter(body)
+        assert isinstance(loop, scf.ForOp)
+        return loop
+
+    def close_loop(self, carried: Sequence[Value]) -> None:
+        self.add(scf.YieldOp, [self.integer(value) for value in carried])
+        self.leave()
+
+    def branch(self, condition: Value) -> tuple[IRBlock, IRBlock]:
+        """An ``scf.if``; its two blocks are still to be entered and closed by the caller."""
+        then, otherwise = IRBlock(), IRBlock()
+        self.add(scf.IfOp, [self.integer(condition)], regions=[Region(then), Region(otherwise)])
+        return then, otherwise
+
+    def close_branch(self) -> None:
+        self.add(scf.YieldOp)
+        self.leave()
+
+
+def erase_unused_arithmetic(block: IRBlock) -> None:
+    """Integers the source computes but no op needs: the end of a slice, for one."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                erase_unused_arithmetic(inner)
+        if isinstance(op, FREE_OPS) and not any(result.uses for result in op.results):
+            op.detach()
+            op.erase()
+        elif isinstance(op, scf.IfOp):
+            _drop_empty_else(op)
+
+
+def _drop_empty_else(op: scf.IfOp) -> None:
+    otherwise = op.false_region
+    if otherwise.blocks and isinstance(otherwise.block.first_op, scf.YieldOp) and not op.results:
+        block = otherwise.block
+        otherwise.detach_block(block)
+        block.erase()

@@ -1,0 +1,209 @@
+"""Integers and truths that are known only per core or iteration: expression trees that fold, compare and have bounds.
+
+A value known at compile time is a plain Python ``int`` or ``bool``; anything else is a `Leaf` (a loop variable, a core
+coordinate) or a `Node` over such values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+UNBOUNDED = 2**31  # index arithmetic on the device is 32 bits wide
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that only the IR knows. ``low`` and ``high`` are its inclusive bounds."""
+
+    ident: int
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Node:
+    op: str
+    args: tuple[Any, ...]
+
+
+Dynamic = Leaf | Node
+Value = Leaf | Node | int | bool
+
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "min": min,
+    "max": max,
+}
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+LOGIC = ("and", "or", "not")
+
+
+def is_dynamic(value: Any) -> bool:
+    return isinstance(value, (Leaf, Node))
+
+
+def is_truth(value: Any) -> bool:
+    if isinstance(value, Node):
+        return value.op in COMPARISONS or value.op in LOGIC or (value.op == "select" and is_truth(value.args[1]))
+    return isinstance(value, bool)
+
+
+def is_int_like(value: Any) -> bool:
+    """An integer, known or not (truths are not integers)."""
+    return (isinstance(value, (int, Leaf, Node)) and not is_truth(value)) or False
+
+
+def make(op: str, *args: Value) -> Value:
+    """The value of ``op`` on ``args``, folded where it is known."""
+    if op in LOGIC:
+        return _logic(op, args)
+    if op == "select":
+        condition, when_true, when_false = args
+        if isinstance(condition, bool):
+            return when_true if condition else when_false
+        return when_true if when_true == when_false else Node(op, args)
+    if not any(is_dynamic(arg) for arg in args):
+        return (ARITHMETIC.get(op) or COMPARISONS[op])(*args)
+    return _decided(op, args) if op in COMPARISONS else _simplified(op, args)
+
+
+def _logic(op: str, args: tuple[Value, ...]) -> Value:
+    if op == "not":
+        (only,) = args
+        return (not only) if isinstance(only, bool) else Node(op, args)
+    left, right = args
+    decisive = op == "or"  # True decides an or, False decides an and
+    for known, other in ((left, right), (right, left)):
+        if isinstance(known, bool):
+            return known if known is decisive else other
+    return Node(op, args)
+
+
+def _decided(op: str, args: tuple[Value, ...]) -> Value:
+    """A comparison whose answer follows from the bounds of the difference."""
+    low, high = bounds(make("-", *args))
+    if op in ("==", "!=") and (low > 0 or high < 0):
+        return op == "!="
+    if op in ("==", "!=") and low == high == 0:
+        return op == "=="
+    if op in ("<", ">="):
+        if high < 0 or low >= 0:
+            return (op == "<") == (high < 0)
+    elif op in ("<=", ">") and (high <= 0 or low > 0):
+        return (op == "<=") == (high <= 0)
+    return Node(op, args)
+
+
+def _simplified(op: str, args: tuple[Value, ...]) -> Value:
+    left, right = args
+    if op == "+" and (left == 0 or right == 0):
+        return right if left == 0 else left
+    if op == "-" and right == 0:
+        return left
+    if op == "*" and (left in (0, 1) or right in (0, 1)):
+        known, other = (left, right) if left in (0, 1) else (right, left)
+        return 0 if known == 0 else other
+    if op == "//" and right == 1:
+        return left
+    if op == "%" and right == 1:
+        return 0
+    if op == "-" and (difference := constant_difference(left, right)) is not None:
+        return difference
+    return Node(op, args)
+
+
+@lru_cache(maxsize=4096)
+def linear(value: Value) -> tuple[frozenset[tuple[Dynamic, int]], int]:
+    """``value`` as a sum of terms with integer factors and a constant; what is not linear is a term of its own."""
+    if not isinstance(value, (Leaf, Node)):
+        return frozenset(), int(value)
+    if isinstance(value, Leaf):
+        return frozenset({(value, 1)}), 0
+    if value.op in ("+", "-"):
+        sign = 1 if value.op == "+" else -1
+        (left, left_constant), (right, right_constant) = linear(value.args[0]), linear(value.args[1])
+        factors = dict(left)
+        for term, factor in right:
+            factors[term] = factors.get(term, 0) + sign * factor
+        return frozenset((t, f) for t, f in factors.items() if f), left_constant + sign * right_constant
+    if value.op == "*":
+        for scale, other in (value.args, value.args[::-1]):
+            if isinstance(scale, int):
+                terms, constant = linear(other)
+                return frozenset((term, factor * scale) for term, factor in terms), constant * scale
+    return frozenset({(value, 1)}), 0
+
+
+def constant_difference(left: Value, right: Value) -> int | None:
+    """``left - right`` if it is the same number on every core and iteration."""
+    (left_terms, left_constant), (right_terms, right_constant) = linear(left), linear(right)
+    return left_constant - right_constant if left_terms == right_terms else None
+
+
+@lru_cache(maxsize=4096)
+def bounds(value: Value) -> tuple[int, int]:
+    """Inclusive bounds, by interval arithmetic over the linear form."""
+    if not isinstance(value, (Leaf, Node)):
+        return int(value), int(value)
+    if isinstance(value, Leaf):
+        return value.low, value.high
+    if value.op in ("+", "-", "*"):
+        terms, constant = linear(value)
+        if terms != frozenset({(value, 1)}):
+            return _sum_bounds(terms, constant)
+    pairs = [bounds(arg) for arg in value.args]
+    if value.op == "*":
+        corners = [a * b for a in pairs[0] for b in pairs[1]]
+        return min(corners), max(corners)
+    if value.op == "select":
+        return min(pairs[1][0], pairs[2][0]), max(pairs[1][1], pairs[2][1])
+    if value.op in ("min", "max"):
+        choose = ARITHMETIC[value.op]
+        return choose(pairs[0][0], pairs[1][0]), choose(pairs[0][1], pairs[1][1])
+    if value.op in ("//", "%") and pairs[1][0] >= 1:
+        return _division_bounds(value.op, pairs)
+    if is_truth(value):
+        return 0, 1
+    return -UNBOUNDED, UNBOUNDED
+
+
+def _sum_bounds(terms: frozenset[tuple[Dynamic, int]], constant: int) -> tuple[int, int]:
+    low = high = constant
+    for term, factor in terms:
+        ends = [bounds(term)[0] * factor, bounds(term)[1] * factor]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _division_bounds(op: str, pairs: list[tuple[int, int]]) -> tuple[int, int]:
+    (low, high), (least, most) = pairs
+    if op == "//":
+        corners = [a // b for a in (low, high) for b in (least, most)]
+        return min(corners), max(corners)
+    if least == most and low // least == high // least:
+        return low % least, high % least
+    return 0, min(most - 1, high) if low >= 0 else most - 1
+
+
+def leaves(value: Value) -> set[Leaf]:
+    if isinstance(value, Leaf):
+        return {value}
+    if isinstance(value, Node):
+        return set[Leaf]().union(*(leaves(arg) for arg in value.args))
+    return set()

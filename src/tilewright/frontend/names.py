@@ -1,0 +1,95 @@
+"""The one table of names: every spelling of both generations of the language, and what we call it.
+
+Values are canonical names. A spelling not listed here stands for itself.
+"""
+
+from __future__ import annotations
+
+# Attributes of the ``ttl`` module.
+MODULE_NAMES = {
+    "operation": "kernel",
+    "make_dataflow_buffer_like": "make_circular_buffer_like",
+    "DataflowBuffer": "CircularBuffer",
+    "node": "core",
+}
+
+# Keyword arguments of ``make_circular_buffer_like``.
+BUFFER_ARGUMENTS = {"block_count": "buffer_factor"}
+
+# Arguments of the kernel decorator that are options of a compilation under another name.
+OPTION_NAMES = {
+    "fp32_dest_acc_en": "fp32_dest_acc",
+    "dst_full_sync_en": "full_sync",
+    "math_fidelity": "math_fidelity",
+}
+
+# Flags inside the decorator's ``options="--ttl-…"`` that have a counterpart here: (option, value when on, value when off).
+OPTION_FLAGS = {
+    "ttl-fpu-binary-ops": ("fpu_binary_ops", True, False),
+    "ttl-combine-pack-tiles": ("combine_packs", True, False),
+}
+
+# Flags of that text that change nothing here, because what they ask for is always so or is decided by cost.
+OPTION_FLAGS_WITHOUT_EFFECT = (
+    "ttl-maximize-dst",
+    "ttl-block-matmul",
+    "ttl-subblock-sync",
+    "ttl-reduce-full-fp32",
+    "ttl-matmul-full-fp32",
+    "ttl-strict-f32-acc",
+    "ttl-compiler-dfbs",
+    "ttl-l1-budget",
+)
+
+# Decorator arguments other tools take and that need no action here: data is tiled, outputs are ordinary arguments.
+DECORATOR_WITHOUT_EFFECT = ("indexing_maps", "iterator_types", "num_outs", "memory_space", "tiled", "verbose")
+
+# Functions on blocks that are not elementwise rows of the op table: spelling below ``ttl.`` -> handler.
+BLOCK_FUNCTIONS = {
+    "math.reduce_sum": "reduce_sum",
+    "math.reduce_max": "reduce_max",
+    "block.reduce_sum": "reduce_sum",
+    "block.reduce_max": "reduce_max",
+    "math.broadcast": "broadcast",
+    "block.broadcast": "broadcast",
+    "math.bcast": "broadcast",
+    "math.transpose": "transpose",
+    "block.transpose": "transpose",
+    "math.fill": "fill",
+    "block.fill": "fill",
+    "math.matmul": "matmul",
+    "block.matmul": "matmul",
+    "math.typecast": "typecast",
+    "block.typecast": "typecast",
+}
+
+# Spellings of dtypes a user may write for typecast, fill and tensors, by the last word of their text.
+DTYPES = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float32": "f32",
+    "f32": "f32",
+    "float": "f32",
+    "bfloat8_b": "bfp8_b",
+    "bfp8_b": "bfp8_b",
+    "bfloat4_b": "bfp4_b",
+    "bfp4_b": "bfp4_b",
+    "int32": "i32",
+    "i32": "i32",
+    "uint32": "u32",
+    "u32": "u32",
+    "uint16": "u16",
+    "u16": "u16",
+    "uint8": "u8",
+    "u8": "u8",
+}
+
+
+def canonical(name: str) -> str:
+    return MODULE_NAMES.get(name, name)
+
+
+def dtype_name(text: str) -> str | None:
+    """``DataType.BFLOAT16``, ``torch.bfloat16``, ``<class 'numpy.float32'>`` … -> ``bf16``; None if not a dtype we know."""
+    word = text.strip("<>' ").split(".")[-1].strip("'> ").lower()
+    return DTYPES.get(word)

@@ -1,0 +1,133 @@
+"""State of one thread's translation, shared by everything that translates a part of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.diagnostics import KernelError, Note, Span, fail
+from tilewright.dialects.attributes import INDEX, i32_attr
+from tilewright.dialects.ir_types import AccessorType, cb_type, int_array, tile_type
+from tilewright.dialects.location import location
+from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.ttl_buffers import BindCBOp
+from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.frontend import source
+from tilewright.frontend.emitter import Emitter
+from tilewright.frontend.integers import Leaf
+from tilewright.frontend.values import Acquisition, Frame, Transfer
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.tensors import KernelTensor
+
+I64 = IntegerType(64)
+
+
+class Thread:
+    def __init__(self, function: ThreadFunction, build: Build) -> None:
+        self.function = function
+        self.build = build
+        self.emitter = Emitter()
+        self.frames: list[Frame] = []
+        self.held: list[Acquisition] = []  # in order, not yet released on this path
+        self.transfers: list[Transfer] = []
+        self.depth = 0  # of loops and dynamic branches
+        self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
+        self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
+        self._buffers: dict[int, BindCBOp] = {}
+        self._tensors: dict[int, TensorAccessorOp] = {}
+        self._core: Operation | None = None
+        self._coordinates: list[Leaf | int] = []
+
+    @property
+    def kind(self) -> str:
+        return self.function.kind
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def span(self, node: ast.AST) -> Span:
+        return source.span(self.frame.file, node)
+
+    def at(self, node: ast.AST) -> Span:
+        """Ops made from now on carry this place."""
+        self.emitter.span = self.span(node)
+        return self.emitter.span
+
+    def error(
+        self, code: str, message: str, node: ast.AST, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()
+    ) -> KernelError:
+        return fail(code, message, self.span(node), help=help, label=label, notes=notes)
+
+    def buffer(self, buffer: CircularBuffer) -> SSAValue:
+        bound = self._buffers.get(buffer.index)
+        if bound is None:
+            bound = BindCBOp.create(
+                result_types=[cb_type(buffer.shape, buffer.dtype, buffer.block_count)],
+                attributes={
+                    "cb_index": IntegerAttr(buffer.index, I64),
+                    "buffer_factor": IntegerAttr(buffer.block_count, I64),
+                    "name": StringAttr(buffer.name),
+                },
+                location=location(buffer.span.file, buffer.span.line, buffer.span.column),
+            )
+            self._buffers[buffer.index] = bound
+        return bound.results[0]
+
+    def accessor(self, tensor: KernelTensor) -> SSAValue:
+        found = self._tensors.get(tensor.index)
+        if found is None:
+            spec = tensor.spec
+            kind = AccessorType(int_array(tensor.tile_shape), tile_type(spec.dtype), StringAttr(spec.memory))
+            place = self.function.span
+            found = TensorAccessorOp.create(
+                result_types=[kind],
+                attributes={"tensor_index": i32_attr(tensor.index), "name": StringAttr(spec.name)},
+                location=location(place.file, place.line, place.column),
+            )
+            self._tensors[tensor.index] = found
+        return found.results[0]
+
+    def coordinates(self) -> list[Leaf | int]:
+        """This core's place, one per grid dimension; a dimension of size 1 has only place 0."""
+        if self._core is not None or self._coordinates:
+            return self._coordinates
+        grid = self.build.grid
+        core: Operation | None = None
+        if any(size > 1 for size in grid):
+            core = CoreOp.create(
+                result_types=[INDEX] * len(grid),
+                location=location(self.emitter.span.file, self.emitter.span.line, self.emitter.span.column),
+            )
+        entry, self.emitter.block = self.emitter.block, self.emitter.entry
+        for axis, size in enumerate(grid):
+            if core is None or size == 1:
+                self._coordinates.append(0)
+                continue
+            name = f"core_{'xyz'[axis]}"
+            core.results[axis].name_hint = name
+            self._coordinates.append(self.emitter.leaf(core.results[axis], name, 0, size - 1))
+        self.emitter.block = entry
+        self._core = core
+        return self._coordinates
+
+    def finish_entry(self) -> None:
+        """What the thread uses of the outside stands first: buffers by index, tensors by position, coordinates."""
+        head: list[Operation] = [self._buffers[index] for index in sorted(self._buffers)]
+        head += [self._tensors[index] for index in sorted(self._tensors)]
+        if self._core is not None:
+            head.append(self._core)
+        first = self.emitter.entry.first_op
+        if first is None:
+            self.emitter.entry.add_ops(head)
+        else:
+            self.emitter.entry.insert_ops_before(head, first)
+
+
+def _not_wired(_: Any) -> Any:
+    raise AssertionError("translate.py connects the parts before it starts")

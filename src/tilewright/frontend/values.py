@@ -1,0 +1,84 @@
+"""What names in a thread may stand for, besides plain Python values and `integers` expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.diagnostics import Span
+from tilewright.lang.buffers import CircularBuffer
+
+
+@dataclass(eq=False)
+class Acquisition:
+    """One ``wait()`` or ``reserve()`` of a buffer."""
+
+    buffer: CircularBuffer
+    kind: str  # wait or reserve
+    span: Span
+    released: bool = False
+    stored: Block | None = None  # what a reserved block holds, once stored
+
+
+@dataclass(eq=False)
+class Block:
+    """A block of tiles: held from a buffer, or the value of an expression."""
+
+    ssa: SSAValue
+    shape: tuple[int, ...]
+    dtype: str
+    held: Acquisition | None = None
+
+    def describe(self) -> str:
+        size = "x".join(str(dim) for dim in self.shape)
+        return f"{size} tiles of {self.dtype}"
+
+
+@dataclass(eq=False)
+class TensorSlice:
+    """A rectangle of tiles of a tensor argument."""
+
+    ssa: SSAValue
+    shape: tuple[int, ...]
+    dtype: str
+    name: str
+
+
+@dataclass(eq=False)
+class Transfer:
+    """A copy that was started."""
+
+    op: Operation
+    span: Span
+    waited: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMethod:
+    """``block.store``, ``buffer.wait`` … before it is called."""
+
+    owner: Any
+    name: str
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A name that has no single value here. ``reason`` completes the sentence "'x' …"."""
+
+    reason: str
+    help: str
+
+
+@dataclass
+class Frame:
+    """Names of one function: the thread itself, or a helper being inlined."""
+
+    function_name: str
+    file: str
+    names: dict[str, Any] = field(default_factory=dict[str, Any])
+    outer: dict[str, Any] = field(default_factory=dict[str, Any])  # captured and global names
+    code: Any = None  # of the function, to notice recursion
+    returned: Any = None
+    has_returned: bool = False

@@ -1,0 +1,61 @@
+"""Every number a chip imposes, with unit and source. Nothing else in the tree states one.
+
+Sources: [api] the kernel API headers of ttnn 0.81, [isa] the public Tensix ISA documentation, [count] instructions counted
+on the vendor's simulator, [llk] measurements published with the low-level kernel library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TILE_ROWS = 32
+TILE_COLS = 32
+FACE_ROWS = 16  # a tile is four 16x16 faces [isa]
+FACE_COLS = 16
+TILE_ELEMENTS = TILE_ROWS * TILE_COLS
+
+DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]
+
+# Bytes of one 32x32 tile in L1, by data format [api]. bfp8_b: 1024 mantissa bytes and 64 shared exponents.
+TILE_BYTES = {"bf16": 2048, "f32": 4096, "bfp8_b": 1088, "bfp4_b": 576, "i32": 4096, "u32": 4096, "u16": 2048, "u8": 1024}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """One Tensix generation."""
+
+    name: str
+    grid: tuple[int, int]  # worker columns (x), rows (y) a program may use
+    max_buffers: int  # circular buffers per core [api]
+    l1_bytes: int  # L1 that buffers and tensors share [api]
+    l1_reserved_bytes: int  # firmware, mailboxes, kernel arguments at the bottom of L1 [api]
+    clock_mhz: int  # [isa]
+    max_runtime_args: int = 341  # words per core and kernel [api]
+    max_semaphores: int = 16  # per core [api]
+
+    @property
+    def l1_usable_bytes(self) -> int:
+        return self.l1_bytes - self.l1_reserved_bytes
+
+
+WORMHOLE_B0 = Chip(
+    name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=0, clock_mhz=1000
+)
+BLACKHOLE = Chip(
+    name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=72 * 1024, clock_mhz=1350
+)
+CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
+
+
+def dst_tiles(*, fp32_dest_acc: bool, full_sync: bool) -> int:
+    """DST tiles one acquire may use: 16/8 for 16-bit and 8/4 for 32-bit datums, full/half sync [api]."""
+    tiles = DST_TILES_16BIT_FULL
+    if fp32_dest_acc:
+        tiles //= 2
+    if not full_sync:
+        tiles //= 2
+    return tiles
+
+
+def tile_bytes(dtype: str) -> int:
+    return TILE_BYTES[dtype]

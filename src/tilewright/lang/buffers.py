@@ -1,0 +1,110 @@
+"""Circular (dataflow) buffers as the user's code makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.diagnostics import Span, fail
+from tilewright.frontend.names import BUFFER_ARGUMENTS
+from tilewright.lang.building import caller_span, current_build
+from tilewright.lang.tensors import KernelTensor, describe
+
+
+class CircularBuffer:
+    """A queue of blocks between threads of one core. ``shape`` is the block's, in tiles."""
+
+    def __init__(self, *, shape: tuple[int, ...], dtype: str, block_count: int, index: int, span: Span) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.block_count = block_count
+        self.index = index
+        self.span = span
+        self.name = ""
+
+    @property
+    def buffer_factor(self) -> int:
+        return self.block_count
+
+    def _in_thread_only(self, word: str) -> Any:
+        raise fail(
+            "TW009",
+            f"{word}() of a buffer runs inside a thread only",
+            caller_span(word),
+            help="call it in a function marked @ttl.compute() or @ttl.datamovement()",
+        )
+
+    def wait(self) -> Any:
+        return self._in_thread_only("wait")
+
+    def reserve(self) -> Any:
+        return self._in_thread_only("reserve")
+
+    def push(self) -> Any:
+        return self._in_thread_only("push")
+
+    def pop(self) -> Any:
+        return self._in_thread_only("pop")
+
+    def __repr__(self) -> str:
+        return f"CircularBuffer({self.name or self.index}, shape={self.shape}, block_count={self.block_count})"
+
+
+def make_circular_buffer_like(
+    tensor: Any, shape: Sequence[int] | None = None, buffer_factor: int | None = None, **arguments: Any
+) -> CircularBuffer:
+    """A buffer for blocks of ``shape`` tiles with the dtype of ``tensor``; ``block_count`` blocks (``buffer_factor`` before)."""
+    build = current_build("make_circular_buffer_like(…)")
+    span = _creation_span()
+    count = buffer_factor
+    for name, value in arguments.items():
+        if BUFFER_ARGUMENTS.get(name) != "buffer_factor":
+            raise fail("TW004", f"make_circular_buffer_like has no argument '{name}'", span, help="shape= and block_count=")
+        if count is not None:
+            raise fail("TW004", "block_count and buffer_factor are two names of one argument", span, help="give one of them")
+        count = value
+    if shape is None:
+        raise fail("TW004", "the buffer needs shape=, the size of one block in tiles", span, help="for example shape=(2, 2)")
+    dims = checked_shape(shape, span)
+    buffer = CircularBuffer(
+        shape=dims,
+        dtype=describe(tensor, "tensor").dtype if not isinstance(tensor, KernelTensor) else tensor.spec.dtype,
+        block_count=checked_count(2 if count is None else count, span),
+        index=len(build.buffers),
+        span=span,
+    )
+    build.buffers.append(buffer)
+    return buffer
+
+
+def _creation_span() -> Span:
+    for word in ("make_circular_buffer_like", "make_dataflow_buffer_like"):
+        span = caller_span(word)
+        if span.end_column is not None and span.end_column - span.column >= len(word):
+            return span
+    return caller_span()
+
+
+def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if not dims or not all(is_integer(dim) for dim in dims):
+        raise fail("TW108", f"block shape {shape!r} is not a tuple of integers", span, help="give whole tiles, e.g. shape=(2, 2)")
+    if any(dim < 1 for dim in dims):
+        raise fail("TW108", f"block shape {tuple(dims)} has a dimension below 1", span, help="a block is at least one tile")
+    whole = tuple(int(dim) for dim in dims)
+    return (1, *whole) if len(whole) == 1 else whole
+
+
+def checked_count(count: Any, span: Span) -> int:
+    if not is_integer(count) or count < 1:
+        raise fail(
+            "TW213",
+            f"block_count is {count!r}",
+            span,
+            help="a buffer holds at least one block; two let producer and consumer work at the same time",
+        )
+    return int(count)
+
+
+def is_integer(value: Any) -> bool:
+    return not isinstance(value, bool) and hasattr(value, "__index__")

@@ -1,0 +1,97 @@
+"""What the body of a kernel creates while it runs once on the host: buffers and threads, in order."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import KernelError, Span, fail
+
+if TYPE_CHECKING:
+    from tilewright.lang.buffers import CircularBuffer
+
+
+@dataclass(kw_only=True)
+class ThreadFunction:
+    """A nested function marked ``@ttl.compute()`` or ``@ttl.datamovement()``."""
+
+    function: Callable[..., Any]
+    kind: str  # compute or noc
+    span: Span
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise fail(
+            "TW009",
+            f"thread function '{self.name}' is called from host code",
+            self.span,
+            help="threads start by themselves when the kernel is called; remove this call",
+        )
+
+
+@dataclass(kw_only=True)
+class Build:
+    """One run of a kernel's body."""
+
+    grid: tuple[int, ...]
+    buffers: list[CircularBuffer] = field(default_factory=list["CircularBuffer"])
+    threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
+    chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
+
+    def running_threads(self) -> list[ThreadFunction]:
+        if self.chosen is None:
+            return self.threads
+        return [thread for thread in self.threads if thread in self.chosen]
+
+
+_current: ContextVar[Build | None] = ContextVar("tilewright_build", default=None)
+
+
+def start(build: Build) -> Any:
+    return _current.set(build)
+
+
+def finish(token: Any) -> None:
+    _current.reset(token)
+
+
+def current_build(what: str) -> Build:
+    build = _current.get()
+    if build is None:
+        raise outside_kernel(what)
+    return build
+
+
+def outside_kernel(what: str) -> KernelError:
+    return fail(
+        "TW009",
+        f"{what} outside a kernel",
+        caller_span(what.split("(")[0].split(".")[-1]),
+        help="use it in the body of a function marked @ttl.kernel or @ttl.operation",
+    )
+
+
+def caller_span(word: str = "") -> Span:
+    """The user's line that led here; the caret points at ``word`` if the line has it."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    package = __name__.split(".")[0] + "."
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package):
+        frame = frame.f_back
+    return span_in_line(frame.f_code.co_filename, frame.f_lineno, word)
+
+
+def span_in_line(file: str, line: int, word: str = "") -> Span:
+    text = linecache.getline(file, line)
+    found = re.search(rf"[\w.]*\b{re.escape(word)}\b", text) if word else None
+    if found is None:
+        column = len(text) - len(text.lstrip()) + 1
+        return Span(file, line, column, max(column + 1, len(text.rstrip()) + 1))
+    return Span(file, line, found.start() + 1, found.end() + 1)

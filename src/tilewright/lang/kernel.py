@@ -1,0 +1,131 @@
+"""The object a decorated kernel becomes: compile it, call it, and it remembers what it compiled."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import Span, fail
+from tilewright.lang.building import caller_span, span_in_line
+from tilewright.lang.decorator_options import compile_options
+from tilewright.lang.tensors import describe, is_tensor
+from tilewright.options import Options
+
+if TYPE_CHECKING:
+    from tilewright.frontend.build import BuiltKernel
+    from tilewright.program import Program
+
+
+class Kernel:
+    """A kernel function with the options of its decorator."""
+
+    def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
+        self.function = function
+        self.grid = grid
+        self.options = options
+        self.signature = inspect.signature(function)
+        self._programs: dict[Any, Program] = {}
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def span(self) -> Span:
+        code = self.function.__code__
+        return span_in_line(code.co_filename, code.co_firstlineno)
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator."""
+        from tilewright import execution
+
+        bound = self.bind(args, named)
+        session = execution.current()
+        program = self._program(bound, session.options(self.options), session.keep_ir)
+        execution.run(program, [value for value in bound if is_tensor(value)])
+
+    def compile(self, *args: Any, **options: Any) -> Program:
+        """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
+        keep_ir = bool(options.pop("keep_ir", False))
+        return self._program(self.bind(args, {}), self._updated(options), keep_ir)
+
+    def build(self, *args: Any, **options: Any) -> BuiltKernel:
+        """Only the front end: the ``ttl`` module before any pass."""
+        return self._build(self.bind(args, {}), self._updated(options))
+
+    def bind(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """Arguments in the order of the parameters."""
+        try:
+            bound = self.signature.bind(*args, **named)
+        except TypeError as error:
+            raise fail(
+                "TW004", f"{self.name}: {error}", caller_span(self.name), help=f"its parameters are {self.signature}"
+            ) from None
+        bound.apply_defaults()
+        return list(bound.arguments.values())
+
+    def _updated(self, options: dict[str, Any]) -> Options:
+        unknown = sorted(set(options) - set(Options.names()))
+        if unknown:
+            raise fail("TW015", f"unknown option '{unknown[0]}'", caller_span(unknown[0]), help=", ".join(Options.names()))
+        return self.options.updated(**options)
+
+    def _program(self, values: list[Any], options: Options, keep_ir: bool) -> Program:
+        from tilewright.compiler import compile_built  # pyright: ignore
+
+        key = self._cache_key(values, options, keep_ir)
+        if key is not None and key in self._programs:
+            return self._programs[key]
+        program: Program = compile_built(self._build(values, options), options, keep_ir=keep_ir)
+        if key is not None:
+            self._programs[key] = program
+        return program
+
+    def _build(self, values: list[Any], options: Options) -> BuiltKernel:
+        from tilewright.frontend.build import build_kernel
+
+        return build_kernel(self, values, options)
+
+    def _cache_key(self, values: list[Any], options: Options, keep_ir: bool) -> Any:
+        """None if an argument cannot be compared, or a global the kernel reads may have any value."""
+        names = self.signature.parameters
+        parts = [describe(v, n, self.span) if is_tensor(v) else (type(v), v) for n, v in zip(names, values, strict=True)]
+        key = (tuple(parts), options, keep_ir, _outer_values(self.function))
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+
+def _outer_values(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """Plain global and captured values the kernel's code may read: a changed constant is another kernel."""
+    names: set[str] = set()
+    pending: list[Any] = [function.__code__]
+    while pending:
+        code = pending.pop()
+        names.update(code.co_names)
+        pending += [constant for constant in code.co_consts if inspect.iscode(constant)]
+    found: dict[str, Any] = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    plain = (int, float, str, tuple, bool)
+    return tuple(sorted(((n, type(v).__name__, v) for n, v in found.items() if isinstance(v, plain)), key=lambda item: item[0]))
+
+
+def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **arguments: Any) -> Any:
+    """``@ttl.kernel(grid=(x, y))``, also called ``@ttl.operation``; any compile option may be given by name."""
+    options = compile_options(arguments, caller_span("kernel"))
+
+    def decorate(target: Callable[..., Any]) -> Kernel:
+        if not inspect.isfunction(target):
+            raise fail("TW004", "only a function can be a kernel", caller_span())
+        return Kernel(target, grid, options)
+
+    return decorate if function is None else decorate(function)

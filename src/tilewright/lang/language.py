@@ -1,0 +1,85 @@
+"""Names that mean something inside threads only: the compiler reads them, host code must not call them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from tilewright.diagnostics import fail
+from tilewright.frontend.names import BLOCK_FUNCTIONS
+from tilewright.lang.building import caller_span
+
+
+class LanguageFunction:
+    """One function of the language. ``name`` is what the compiler dispatches on."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise fail(
+            "TW009",
+            f"ttl.{self.name} runs inside a thread only",
+            caller_span(self.name.split(".")[-1]),
+            help="call it in a function marked @ttl.compute() or @ttl.datamovement()",
+        )
+
+    def __repr__(self) -> str:
+        return f"ttl.{self.name}"
+
+
+class NotYetSupported(LanguageFunction):
+    """A name of the language that this release does not compile."""
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise unsupported(self.name, caller_span(self.name))
+
+
+def unsupported(name: str, span: Any) -> Exception:
+    return fail("TW008", f"ttl.{name} is not supported yet", span, help="see docs/language.md for what is")
+
+
+class FunctionFamily:
+    """``ttl.math`` or ``ttl.block``: functions come from the op table when they are asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, word: str) -> LanguageFunction:
+        if word.startswith("__"):
+            raise AttributeError(word)
+        name = find_function(f"{self._name}.{word}")
+        if name is None:
+            raise AttributeError(f"ttl.{self._name} has no function '{word}'{did_you_mean(word, self._name)}")
+        return LanguageFunction(name)
+
+    def __dir__(self) -> list[str]:
+        return [name.split(".")[1] for name in function_names() if name.startswith(self._name + ".")]
+
+    def __repr__(self) -> str:
+        return f"ttl.{self._name}"
+
+
+def function_names() -> tuple[str, ...]:
+    from tilewright.dialects.tile_ops import BY_PYTHON
+
+    return (*BY_PYTHON, *BLOCK_FUNCTIONS)
+
+
+def find_function(name: str) -> str | None:
+    """``math.x`` and ``block.x`` are one family: releases moved names between them."""
+    known = function_names()
+    if name in known:
+        return name
+    family, _, word = name.partition(".")
+    other = f"{'block' if family == 'math' else 'math'}.{word}"
+    return other if other in known else None
+
+
+def did_you_mean(word: str, family: str = "") -> str:
+    words = sorted({name.split(".")[1] for name in function_names()})
+    close = difflib.get_close_matches(word, words, n=3, cutoff=0.6)
+    prefix = f"ttl.{family}." if family else "ttl.math."
+    return "; did you mean " + " or ".join(prefix + item for item in close) + "?" if close else ""

@@ -1,0 +1,122 @@
+"""Answers ``import ttl``, ``import ttlang`` and ``import ttnn`` with Tilewright's own modules, in this process only.
+
+Scripts written for those packages then run on a machine that has none of them. Nothing is imported before it is
+asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+LANGUAGE = "tilewright.ttl"
+
+
+def fill_ttl(module: ModuleType) -> None:
+    """``ttl`` is our language module itself, so that names compare equal however they were imported."""
+    sys.modules[module.__name__] = importlib.import_module(LANGUAGE)
+
+
+def fill_namespace(attribute: str) -> Callable[[ModuleType], None]:
+    def fill(module: ModuleType) -> None:
+        take(module, public_names(getattr(importlib.import_module(LANGUAGE), attribute)))
+
+    return fill
+
+
+def fill_ttlang(module: ModuleType) -> None:
+    language = importlib.import_module(LANGUAGE)
+    take(module, public_names(language))
+    module.__dict__["ttl"] = language
+
+
+def fill_operators(module: ModuleType) -> None:
+    """``ttlang.operators`` has the free functions: copies and everything of ``ttl.math`` and ``ttl.block``."""
+    language = importlib.import_module(LANGUAGE)
+    for space in ("block", "math"):
+        take(module, public_names(getattr(language, space, None)))
+    take(module, public_names(language))
+
+
+def fill_ttnn(module: ModuleType) -> None:
+    from tilewright.lang.standin_ttnn import names
+
+    take(module, names.build())
+
+    def missing(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"Tilewright's stand-in for ttnn has no '{name}'; `tilewright run --real-modules` uses the installed ttnn"
+        )
+
+    module.__dict__["__getattr__"] = missing
+
+
+FILLERS: dict[str, Callable[[ModuleType], None]] = {
+    "ttl": fill_ttl,
+    "ttl.math": fill_namespace("math"),
+    "ttl.block": fill_namespace("block"),
+    "ttlang": fill_ttlang,
+    "ttlang.ttl": fill_ttl,
+    "ttlang.ttl_api": fill_ttlang,
+    "ttlang.operators": fill_operators,
+    "ttnn": fill_ttnn,
+}
+PACKAGES = ("ttl", "ttlang", "ttnn")
+
+
+def public_names(holder: Any) -> dict[str, Any]:
+    """Public names of a module or of any object that groups functions."""
+    return {name: getattr(holder, name) for name in dir(holder) if not name.startswith("_")}
+
+
+def take(module: ModuleType, names: dict[str, Any]) -> None:
+    module.__dict__.update(names)
+
+
+class StandInLoader(Loader):
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__tilewright_standin__"] = True
+        FILLERS[module.__name__](module)
+
+
+class StandInFinder(MetaPathFinder):
+    """First on ``sys.meta_path``, so that it answers even where the real packages are installed."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self.packages = packages
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in FILLERS or root(fullname) not in self.packages:
+            return None
+        return ModuleSpec(fullname, StandInLoader(), origin="tilewright", is_package=fullname in PACKAGES)
+
+
+def root(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@contextmanager
+def installed(packages: Sequence[str] = PACKAGES) -> Generator[None, None, None]:
+    """Stand-ins for ``packages`` answer imports inside the block; what was loaded before is put back after it."""
+    before = {name: module for name, module in sys.modules.items() if root(name) in packages}
+    for name in before:
+        del sys.modules[name]
+    finder = StandInFinder(packages)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if root(name) in packages]:
+            del sys.modules[name]
+        sys.modules.update(before)

@@ -1,0 +1,116 @@
+"""ttnn stand-in: tensors from and to torch and NumPy, and between layouts, types and memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.lang.standin_ttnn.data_types import DataType, as_data_type
+from tilewright.lang.standin_ttnn.device import Device
+from tilewright.lang.standin_ttnn.memory import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from tilewright.lang.standin_ttnn.tensor import Tensor
+
+
+def as_numpy(values: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array from a torch tensor, a stand-in tensor or anything NumPy understands."""
+    if isinstance(values, Tensor):
+        return values.host_array
+    if type(values).__module__.partition(".")[0] != "torch":
+        return np.asarray(values)
+    held = values.detach().cpu().contiguous()
+    if str(held.dtype) != "torch.bfloat16":
+        return held.numpy()
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return held.view(torch.int16).numpy().view(DataType.BFLOAT16.storage)  # NumPy has no bfloat16 of its own
+
+
+def from_torch(
+    tensor: Any,
+    dtype: Any = None,
+    *,
+    tile: Any = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_config: MemoryConfig | None = None,
+    mesh_mapper: Any = None,
+    **_settings: Any,
+) -> Tensor:
+    """A tensor with a copy of ``tensor``'s values (torch or NumPy); row-major by default, tiled for block formats."""
+    values = as_numpy(tensor)
+    chosen = as_data_type(dtype, as_data_type(values.dtype.name, DataType.FLOAT32))
+    if layout is None:
+        layout = Layout.TILE if chosen.is_block_format else Layout.ROW_MAJOR
+    return Tensor(values, chosen, layout, device, memory_config or DRAM_MEMORY_CONFIG)
+
+
+def to_torch(tensor: Tensor, dtype: Any = None, **_settings: Any) -> Any:
+    result = tensor.to_torch()
+    return result if dtype is None else result.to(dtype)
+
+
+def as_tensor(tensor: Any, dtype: Any = None, **settings: Any) -> Tensor:
+    return from_torch(tensor, dtype, **settings)
+
+
+def to_device(tensor: Tensor, device: Device, memory_config: MemoryConfig | None = None, **_settings: Any) -> Tensor:
+    return tensor.with_(device=device, memory_config=memory_config or tensor.memory_config())
+
+
+def from_device(tensor: Tensor, **_settings: Any) -> Tensor:
+    return tensor.cpu()
+
+
+def to_layout(tensor: Tensor, layout: Layout, dtype: Any = None, **_settings: Any) -> Tensor:
+    return tensor.with_(layout=layout, dtype=as_data_type(dtype, tensor.dtype))
+
+
+def to_dtype(tensor: Tensor, dtype: Any) -> Tensor:
+    return tensor.with_(dtype=as_data_type(dtype, tensor.dtype))
+
+
+def typecast(tensor: Tensor, dtype: Any, **_settings: Any) -> Tensor:
+    return to_dtype(tensor, dtype)
+
+
+def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, dtype: Any = None, **_settings: Any) -> Tensor:
+    return tensor.with_(memory_config=memory_config, dtype=as_data_type(dtype, tensor.dtype))
+
+
+def get_memory_config(tensor: Tensor) -> MemoryConfig:
+    return tensor.memory_config()
+
+
+def clone(tensor: Tensor, *, dtype: Any = None, memory_config: MemoryConfig | None = None, **_settings: Any) -> Tensor:
+    config = memory_config or tensor.memory_config()
+    return tensor.with_(dtype=as_data_type(dtype, tensor.dtype), memory_config=config)
+
+
+def copy(source: Tensor, target: Tensor) -> None:
+    target.host_array[...] = source.host_array.astype(target.host_array.dtype)
+
+
+def reshape(tensor: Tensor, shape: Any, **_settings: Any) -> Tensor:
+    return tensor.reshape(tuple(shape))
+
+
+def deallocate(tensor: Tensor, force: bool = True) -> None:
+    tensor.deallocate(force)
+
+
+def is_tensor_storage_on_device(tensor: Tensor) -> bool:
+    return tensor.device() is not None
+
+
+def pearson_correlation_coefficient(expected: Any, actual: Any) -> float:
+    """Correlation of two tensors of any kind; 1 for equal constants, 0 if only one of them is constant or has NaN."""
+    left = as_numpy(expected).astype(np.float64).ravel()
+    right = as_numpy(actual).astype(np.float64).ravel()
+    if left.shape != right.shape:
+        raise ValueError(f"tensors of {left.size} and {right.size} elements cannot be compared")
+    if np.array_equal(left, right, equal_nan=True):
+        return 1.0
+    with np.errstate(all="ignore"):
+        coefficient = float(np.corrcoef(left, right)[0, 1])
+    return 0.0 if np.isnan(coefficient) else coefficient

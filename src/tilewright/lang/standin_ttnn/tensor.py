@@ -1,0 +1,220 @@
+"""The tensor of the ttnn stand-in: a NumPy array in its storage type, with a layout and a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.diagnostics import fail
+from tilewright.lang.standin_ttnn import memory
+from tilewright.lang.standin_ttnn.data_types import DataType, stored
+from tilewright.lang.standin_ttnn.device import Device
+from tilewright.lang.standin_ttnn.memory import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, Shape
+
+FIRST_ADDRESS = 0x100000  # any aligned number: addresses only have to differ
+_next_address = FIRST_ADDRESS
+
+
+class Tensor:
+    """A tensor. ``host_array`` is what it holds; kernels read and write it in place."""
+
+    def __init__(
+        self,
+        values: Any,
+        dtype: DataType = DataType.BFLOAT16,
+        layout: Layout = Layout.TILE,
+        device: Device | None = None,
+        memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+    ) -> None:
+        self.host_array = stored(values, dtype)
+        self.dtype = dtype
+        self.layout = layout
+        self._device = device
+        self._memory_config = memory_config
+        self._allocated = True
+        self._address = take_address(self.host_array.nbytes)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.host_array.shape)
+
+    @property
+    def padded_shape(self) -> Shape:
+        return memory.padded(self.host_array.shape, self.layout)
+
+    @property
+    def logical_shape(self) -> Shape:
+        return self.shape
+
+    def volume(self) -> int:
+        return self.padded_shape.volume()
+
+    def logical_volume(self) -> int:
+        return self.shape.volume()
+
+    def memory_config(self) -> MemoryConfig:
+        return self._memory_config
+
+    def is_sharded(self) -> bool:
+        return self._memory_config.is_sharded()
+
+    def device(self) -> Device | None:
+        return self._device
+
+    def is_allocated(self) -> bool:
+        return self._allocated
+
+    def buffer_address(self) -> int:
+        return self._address
+
+    def element_size(self) -> int:
+        return self.host_array.itemsize
+
+    def get_dtype(self) -> DataType:
+        return self.dtype
+
+    def get_layout(self) -> Layout:
+        return self.layout
+
+    def storage_type(self) -> str:
+        return "HOST" if self._device is None else "DEVICE"
+
+    def deallocate(self, force: bool = True) -> None:
+        self._allocated = False
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        return self.host_array.copy()
+
+    def to_torch(self) -> Any:
+        return as_torch(self.host_array, self.dtype)
+
+    def to_list(self) -> Any:
+        whole = self.host_array.dtype.kind in "iu"
+        return self.host_array.tolist() if whole else self.host_array.astype(np.float64).tolist()
+
+    def item(self) -> float | int:
+        return self.host_array.item()
+
+    def with_(self, **changes: Any) -> Tensor:
+        """A copy with another dtype, layout, device or memory_config."""
+        settings: dict[str, Any] = {
+            "dtype": self.dtype,
+            "layout": self.layout,
+            "device": self._device,
+            "memory_config": self._memory_config,
+        }
+        settings.update(changes)
+        return Tensor(self.host_array, **settings)
+
+    def to(self, target: Any, memory_config: MemoryConfig | None = None) -> Tensor:
+        if isinstance(target, Layout):
+            return self.with_(layout=target)
+        if isinstance(target, Device):
+            return self.with_(device=target, memory_config=memory_config or self._memory_config)
+        raise TypeError(f"Tensor.to takes a Layout or a Device, not {type(target).__name__}")
+
+    def cpu(self, blocking: bool = True) -> Tensor:
+        return self.with_(device=None)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        first = shape[0] if shape else ()
+        sizes = tuple(first) if isinstance(first, Sequence) else tuple(int(size) for size in shape)  # type: ignore[arg-type]
+        return Tensor(self.host_array.reshape(sizes), self.dtype, self.layout, self._device, self._memory_config)
+
+    def __len__(self) -> int:
+        return len(self.host_array)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return Tensor(self.host_array[index], self.dtype, self.layout, self._device, self._memory_config)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.host_array, dtype=dtype)
+
+    def __repr__(self) -> str:
+        place = "host" if self._device is None else self._memory_config.buffer_type.value
+        kind = f"shape={self.shape}, dtype={self.dtype}, layout={self.layout}, memory={place}"
+        return f"ttnn.Tensor({self.host_array}, {kind})"
+
+    # Host arithmetic, as ttnn.add and friends do it.
+
+    def __add__(self, other: Any) -> Tensor:
+        return combine(np.add, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Tensor:
+        return combine(np.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return combine(np.subtract, like(self, np.broadcast_to(wide(other), self.shape)), self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return combine(np.multiply, self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return combine(np.divide, self, other)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return combine(np.matmul, self, other)
+
+    def __neg__(self) -> Tensor:
+        return like(self, -wide(self))
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        return combine(np.power, self, exponent)
+
+
+def take_address(size: int) -> int:
+    """Addresses grow and never repeat, so that two live tensors never share one."""
+    global _next_address
+    address = _next_address
+    _next_address += size + -size % 64
+    return address
+
+
+def wide(operand: Any) -> Any:
+    """Values to calculate with: float32 for every float type, so that bf16 rounds once, at the end."""
+    if not isinstance(operand, Tensor):
+        return operand
+    if operand.host_array.dtype.kind in "iu":
+        return operand.host_array.astype(np.int64)
+    return operand.host_array.astype(np.float32)
+
+
+def like(pattern: Tensor, values: Any, dtype: DataType | None = None) -> Tensor:
+    """``values`` as a tensor of ``pattern``'s type and place."""
+    return Tensor(values, dtype or pattern.dtype, pattern.layout, pattern.device(), placed(pattern.memory_config()))
+
+
+def placed(config: MemoryConfig) -> MemoryConfig:
+    """Results of host arithmetic are interleaved, in the memory of the operand."""
+    return MemoryConfig(buffer_type=config.buffer_type) if config.is_sharded() else config
+
+
+def combine(function: Any, left: Tensor, right: Any) -> Tensor:
+    with np.errstate(all="ignore"):
+        return like(left, function(wide(left), wide(right)))
+
+
+def as_torch(array: np.ndarray[Any, Any], dtype: DataType) -> Any:
+    """``array`` as a torch tensor."""
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise fail(
+            "TW601",
+            "to_torch needs torch, which is not installed",
+            help="pip install torch, or use .to_numpy() of the tensor",
+        ) from None
+    if dtype is DataType.BFLOAT16:
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
+    if array.dtype == np.uint32:
+        return torch.from_numpy(array.astype(np.int64))  # older torch has no unsigned 32-bit type
+    if array.dtype == np.uint16:
+        return torch.from_numpy(array.astype(np.int32))
+    return torch.from_numpy(array.copy())
+

@@ -1,0 +1,234 @@
+"""Tensors a kernel may be called with: NumPy arrays, torch tensors, and anything that looks like a ttnn tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright import hardware
+from tilewright.diagnostics import Span, fail
+from tilewright.frontend.names import dtype_name
+from tilewright.program import TensorSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NUMPY_DTYPES = {"float32": "f32", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "uint16": "u16", "uint8": "u8"}
+BIT_DTYPES = {"bf16": "uint16", "f32": "uint32", "i32": "uint32", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+
+
+class BFloat16View:
+    """A float32 NumPy array that the kernel sees as bfloat16; results are written back into it. Made by ``ttl.bf16``."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.dtype = "bfloat16"
+
+
+class KernelTensor:
+    """What the kernel's body sees in place of a tensor argument: its shape and dtype, not its values."""
+
+    def __init__(self, spec: TensorSpec, index: int, source: Any = None) -> None:
+        self.spec = spec
+        self.index = index
+        self.source = source
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> Any:
+        return getattr(self.source, "dtype", self.spec.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.spec.shape)
+
+    @property
+    def tile_shape(self) -> tuple[int, ...]:
+        return tiles_of(self.spec)
+
+    def __getattr__(self, word: str) -> Any:
+        source = self.__dict__.get("source")
+        if source is None or word.startswith("__"):
+            raise AttributeError(word)
+        return getattr(source, word)
+
+    def __len__(self) -> int:
+        return self.spec.shape[0]
+
+    def __repr__(self) -> str:
+        return f"tensor {self.name}{list(self.shape)} {self.spec.dtype}"
+
+
+def tiles_of(spec: TensorSpec) -> tuple[int, ...]:
+    """The shape in tiles; a vector is one row of tiles high."""
+    shape = (1, *spec.shape) if len(spec.shape) == 1 else spec.shape
+    rows, cols = shape[-2], shape[-1]
+    return (*shape[:-2], -(-rows // hardware.TILE_ROWS), -(-cols // hardware.TILE_COLS))
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
+    """What the compiler must know of a tensor argument."""
+    if isinstance(value, TensorSpec):
+        return value
+    if isinstance(value, KernelTensor):
+        return value.spec
+    if not is_tensor(value):
+        raise fail(
+            "TW106", f"argument '{name}' is {type(value).__name__}, not a tensor", span, help="pass NumPy, torch or ttnn tensors"
+        )
+    shape = tuple(int(size) for size in value.shape)
+    dtype = tensor_dtype(value)
+    if dtype is None:
+        raise fail(
+            "TW106",
+            f"tensor '{name}' has dtype {value.dtype}, which tiles cannot hold",
+            span,
+            help="bfloat16, float32, bfloat8_b, int32, uint32 or uint16",
+        )
+    spec = TensorSpec(name=name, shape=shape, dtype=dtype, **_placement(value))
+    check_aligned(spec, span)
+    return spec
+
+
+def check_aligned(spec: TensorSpec, span: Span | None) -> None:
+    rows, cols = hardware.TILE_ROWS, hardware.TILE_COLS
+    if len(spec.shape) < 2:
+        raise fail(
+            "TW105", f"tensor '{spec.name}' has shape {spec.shape}; tiles need two dimensions", span, help="reshape it to (1, n) padded to tiles"
+        )
+    if spec.shape[-2] % rows or spec.shape[-1] % cols or 0 in spec.shape:
+        padded = (*spec.shape[:-2], -(-spec.shape[-2] // rows) * rows or rows, -(-spec.shape[-1] // cols) * cols or cols)
+        raise fail(
+            "TW105",
+            f"tensor '{spec.name}' of shape {spec.shape} does not divide into {rows}x{cols} tiles",
+            span,
+            help=f"pad it to {padded}",
+        )
+
+
+def tensor_dtype(value: Any) -> str | None:
+    dtype = value.dtype
+    name = getattr(dtype, "name", None)
+    if isinstance(name, str) and name in NUMPY_DTYPES:
+        return NUMPY_DTYPES[name]
+    return dtype_name(str(dtype) if name is None else str(name))
+
+
+def _placement(value: Any) -> dict[str, Any]:
+    """Layout and memory of tensors that have them (ttnn's and its stand-in's)."""
+    facts: dict[str, Any] = {}
+    layout = getattr(value, "layout", None)
+    if layout is not None and "ROW_MAJOR" in str(layout).upper():
+        facts["layout"] = "row_major"
+    config = getattr(value, "memory_config", None)
+    if not callable(config):
+        return facts
+    text = str(getattr(config(), "buffer_type", config())).upper()
+    facts["memory"] = "l1" if "L1" in text else "dram"
+    return facts
+
+
+def bf16(array: Any) -> BFloat16View:
+    """``ttl.bf16(array)``: use a float32 array as bfloat16 tensor; values round on the way in, results come back in place."""
+    if str(getattr(array, "dtype", "")) != "float32":
+        raise fail("TW106", "ttl.bf16 takes a float32 NumPy array", help="array.astype(numpy.float32)")
+    return BFloat16View(array)
+
+
+def to_array(value: Any) -> NDArray[Any]:
+    """Elements as float32 (bf16 and f32 tensors) or as their own integers."""
+    import numpy as np
+
+    dtype = tensor_dtype(value)
+    host = _host_array(value)
+    if dtype == "bf16":
+        return _round_to_bf16(host).astype(np.float32)
+    if dtype in ("f32", "bfp8_b", "bfp4_b"):
+        return np.ascontiguousarray(host, dtype=np.float32)
+    return np.ascontiguousarray(host)
+
+
+def to_bits(value: Any) -> NDArray[Any]:
+    """Elements as the unsigned integers that memory holds."""
+    import ml_dtypes
+    import numpy as np
+
+    dtype = tensor_dtype(value)
+    assert dtype in BIT_DTYPES, f"{dtype} has no bits per element"
+    array = to_array(value)
+    if dtype == "bf16":
+        array = array.astype(ml_dtypes.bfloat16)
+    return np.ascontiguousarray(array).view(BIT_DTYPES[dtype])
+
+
+def from_array(value: Any, array: NDArray[Any]) -> None:
+    """Writes elements into ``value`` in place, rounded to what it holds."""
+    if isinstance(value, BFloat16View):
+        value.array[...] = _round_to_bf16(array).astype(value.array.dtype).reshape(value.array.shape)
+        return
+    if _is_torch(value):
+        _write_torch(value, array)
+        return
+    target = _host_array(value)
+    target[...] = array.astype(target.dtype).reshape(target.shape)
+
+
+def from_bits(value: Any, bits: NDArray[Any]) -> None:
+    """The inverse of `to_bits`, in place."""
+    import ml_dtypes
+    import numpy as np
+
+    dtype = tensor_dtype(value)
+    element = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32}.get(dtype or "")
+    contiguous = np.ascontiguousarray(bits)
+    array = contiguous if element is None else contiguous.view(element)
+    from_array(value, array.astype(np.float32) if dtype == "bf16" else array)
+
+
+def _round_to_bf16(array: Any) -> NDArray[Any]:
+    import ml_dtypes
+    import numpy as np
+
+    return np.asarray(array).astype(ml_dtypes.bfloat16)
+
+
+def _is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _write_torch(value: Any, array: NDArray[np.float32]) -> None:
+    import numpy as np
+    import torch  # pyright: ignore
+
+    source = torch.from_numpy(np.array(array)).reshape(value.shape)  # pyright: ignore
+    with torch.no_grad():  # pyright: ignore
+        value.copy_(source)
+
+
+def _host_array(value: Any) -> NDArray[Any]:
+    """The NumPy array behind a host tensor. Stand-in tensors keep theirs in ``array``."""
+    import numpy as np
+
+    if isinstance(value, BFloat16View):
+        return value.array
+    if isinstance(value, np.ndarray):
+        return value
+    if _is_torch(value):
+        plain = value.detach().cpu()
+        return plain.float().numpy() if plain.is_floating_point() else plain.numpy()
+    inner = getattr(value, "array", None)
+    if inner is None:
+        raise fail("TW106", f"{type(value).__name__} has no values on the host", help="pass NumPy or torch tensors to the simulator")
+    return inner

@@ -1,0 +1,105 @@
+"""The include tree a kernel of one release sees: every public header path, as a thin file over ``include/tw``.
+
+The files are generated, so that 130 paths times three spellings stay one table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from tilewright.native.vector_families import FAMILIES, OLD_FAMILIES, SPECIAL, macro_lines
+
+INCLUDE = Path(__file__).parent / "include"
+
+# Spellings: 62 has compute_kernel_api/, the others api/compute/.
+SPELLINGS = (62, 69, 78)
+
+BASE = "tw/compute/base.h"
+VECTOR = "tw/compute/vector_special.h"
+DATAFLOW = "tw/dataflow/api.h"
+
+# Header below the compute root -> the file of ours that has its functions.
+COMPUTE_HEADERS = {
+    "common.h": BASE,
+    "common_globals.h": BASE,
+    "blank.h": BASE,
+    "cb_api.h": BASE,
+    "reg_api.h": BASE,
+    "pack.h": BASE,
+    "reconfig_data_format.h": BASE,
+    "compute_kernel_hw_startup.h": BASE,
+    "eltwise_unary/sfpu_split_includes.h": BASE,
+    "tile_move_copy.h": "tw/compute/move.h",
+    "eltwise_unary/eltwise_unary.h": "tw/compute/unary_start.h",
+    "eltwise_binary.h": "tw/compute/binary.h",
+    "bcast.h": "tw/compute/bcast.h",
+    "matmul.h": "tw/compute/matmul.h",
+    "reduce.h": "tw/compute/reduce.h",
+}
+OLD_COMPUTE_HEADERS = {
+    "transpose_wh.h": "tw/compute/transpose.h",
+    "transpose_wh_dest.h": "tw/compute/transpose.h",
+}
+NEW_COMPUTE_HEADERS = {
+    "transpose.h": "tw/compute/transpose.h",
+    "transpose_dest.h": "tw/compute/transpose.h",
+}
+OLD_PATHS = {
+    "dataflow_api.h": DATAFLOW,
+    "accessor/tensor_accessor.h": DATAFLOW,
+    "debug/dprint.h": "tw/kernel_args.h",
+}
+NEW_PATHS = {
+    "api/dataflow/dataflow_api.h": DATAFLOW,
+    "api/dataflow/noc.h": "tw/dataflow/objects.h",
+    "api/dataflow/circular_buffer.h": "tw/dataflow/objects.h",
+    "api/dataflow/dataflow_buffer.h": "tw/dataflow/objects.h",
+    "api/tensor/tensor_accessor.h": DATAFLOW,
+    "api/tensor/tensor_accessor_args.h": DATAFLOW,
+    "api/tensor/noc_traits.h": "tw/dataflow/objects.h",
+    "api/compile_time_args.h": "tw/kernel_args.h",
+    "api/debug/dprint.h": "tw/kernel_args.h",
+}
+
+
+def _forward(target: str) -> str:
+    return f'#pragma once\n#include "{target}"\n'
+
+
+def _vector_header(name: str, spelling: int) -> str:
+    families = FAMILIES[name]
+    if spelling == 62:
+        families += "; " + OLD_FAMILIES.get(name, "")
+    lines = "\n".join(macro_lines(families))
+    return f'#pragma once\n#include "{VECTOR}"\nnamespace ckernel {{\n{lines}\n}}\n'
+
+
+def header_files(spelling: int) -> dict[str, str]:
+    """Path -> text of every header a kernel may include."""
+    root = "compute_kernel_api/" if spelling == 62 else "api/compute/"
+    moved = OLD_COMPUTE_HEADERS if spelling < 74 else NEW_COMPUTE_HEADERS
+    files = {root + name: _forward(target) for name, target in {**COMPUTE_HEADERS, **moved}.items()}
+    files |= {root + name: _forward(VECTOR) for name in SPECIAL}
+    files |= {root + name: _vector_header(name, spelling) for name in FAMILIES}
+    files |= {path: _forward(target) for path, target in (OLD_PATHS if spelling == 62 else NEW_PATHS).items()}
+    if spelling == 62:
+        files["compute_kernel_api.h"] = _forward(root + "compute_kernel_api.h")
+    return files
+
+
+def tree_digest(spelling: int) -> str:
+    """Changes whenever a header a kernel can see changes."""
+    digest = hashlib.sha256()
+    for path in sorted(INCLUDE.rglob("*.h")):
+        digest.update(path.relative_to(INCLUDE).as_posix().encode() + b"\0" + path.read_bytes())
+    for name, text in sorted(header_files(spelling).items()):
+        digest.update(f"{name}\0{text}".encode())
+    return digest.hexdigest()[:16]
+
+
+def write_tree(spelling: int, folder: Path) -> None:
+    for name, text in header_files(spelling).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

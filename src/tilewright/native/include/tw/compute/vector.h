@@ -1,0 +1,133 @@
+// How a vector-unit function reaches the runtime. The families are listed in native/vector_families.py.
+#pragma once
+#include "base.h"
+
+namespace tw {
+
+constexpr u32 faces_of(ckernel::VectorMode mode) {
+    return mode == ckernel::VectorMode::R ? 0x3u : mode == ckernel::VectorMode::C ? 0x5u : mode == ckernel::VectorMode::None ? 0x1u : 0xFu;
+}
+
+template <typename... T>
+inline void vector_call(const char* name, const char* init, u32 variant, u32 faces, bool pack, Loc at, T... words) {
+    const u32 list[] = {static_cast<u32>(words)...};
+    sfpu(name, init, variant, list, sizeof...(words), faces, pack, at);
+}
+
+template <typename... T>
+inline void vector_init(const char* name, u32 variant, bool pack, Loc at, T... words) {
+    const u32 list[] = {static_cast<u32>(words)..., 0u};
+    sfpu_init(name, variant, list, sizeof...(words), pack, at);
+}
+
+inline u32 float_bits(float value) {
+    u32 bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// The n-th template argument as a word, or a default.
+template <u32 kDefault, auto... kArgs>
+constexpr u32 word_at(u32 index) {
+    const u32 words[] = {static_cast<u32>(kArgs)..., 0u};
+    return index < sizeof...(kArgs) ? words[index] : kDefault;
+}
+
+}  // namespace tw
+
+#define TW_INIT(init)                                       \
+    template <auto...>                                      \
+    inline void init(TW_AT) {                               \
+        tw::vector_init(#init, 0, false, tw_at);            \
+    }
+// One tile in place; U0..U3 by the number of scalars.
+#define TW_U0(call, init)                                                  \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, TW_AT) {                                \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, dst);          \
+    }
+#define TW_U1(call, init)                                                  \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, uint32_t p, TW_AT) {                    \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, dst, p);       \
+    }
+#define TW_U2(call, init)                                                  \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, uint32_t p, uint32_t q, TW_AT) {        \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, dst, p, q);    \
+    }
+#define TW_U3(call, init)                                                       \
+    template <auto...>                                                          \
+    inline void call(uint32_t dst, uint32_t p, uint32_t q, uint32_t r, TW_AT) { \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, dst, p, q, r);      \
+    }
+// One tile with an optional VectorMode.
+#define TW_UV(call, init)                                                              \
+    template <auto...>                                                                 \
+    inline void call(uint32_t dst, VectorMode mode = VectorMode::RC, TW_AT) {          \
+        tw::vector_call(#call, #init, 0, tw::faces_of(mode), false, tw_at, dst);       \
+    }
+// One tile whose template argument number `at` (default `def`) selects the algorithm; its init must agree.
+#define TW_UT(call, init, at, def)                                                                             \
+    template <auto... kArgs>                                                                                   \
+    inline void call(uint32_t dst, TW_AT) {                                                                    \
+        tw::vector_call(#call, #init, tw::word_at<def, kArgs...>(at), 0xF, false, tw_at, dst);                 \
+    }
+#define TW_INIT_T(init, at, def)                                                       \
+    template <auto... kArgs>                                                           \
+    inline void init(TW_AT) {                                                          \
+        tw::vector_init(#init, tw::word_at<def, kArgs...>(at), false, tw_at);          \
+    }
+// On the pack thread: the function without its suffix does the arithmetic.
+#define TW_P0(call, base, init)                                            \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, TW_AT) {                                \
+        tw::vector_call(#base, #init, 0, 0xF, true, tw_at, dst);           \
+    }
+#define TW_P1(call, base, init)                                            \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, uint32_t p, TW_AT) {                    \
+        tw::vector_call(#base, #init, 0, 0xF, true, tw_at, dst, p);        \
+    }
+#define TW_P2(call, base, init)                                            \
+    template <auto...>                                                     \
+    inline void call(uint32_t dst, uint32_t p, uint32_t q, TW_AT) {        \
+        tw::vector_call(#base, #init, 0, 0xF, true, tw_at, dst, p, q);     \
+    }
+#define TW_INIT_P(init)                                                    \
+    template <auto...>                                                     \
+    inline void init(TW_AT) {                                              \
+        tw::vector_init(#init, 0, true, tw_at);                            \
+    }
+// Two tiles to a third; BV has a VectorMode, BT a template argument that only the call knows.
+#define TW_B(call, init)                                                                           \
+    template <auto...>                                                                             \
+    inline void call(uint32_t a, uint32_t b, uint32_t out, TW_AT) {                                \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b, out);                            \
+    }
+#define TW_BV(call, init)                                                                                          \
+    template <auto...>                                                                                             \
+    inline void call(uint32_t a, uint32_t b, uint32_t out, VectorMode mode = VectorMode::RC, TW_AT) {              \
+        tw::vector_call(#call, #init, 0, tw::faces_of(mode), false, tw_at, a, b, out);                             \
+    }
+#define TW_BR(call, init)                                                                                          \
+    template <DstRoundingMode kRounding = DstRoundingMode::Default, auto...>                                       \
+    inline void call(uint32_t a, uint32_t b, uint32_t out, TW_AT) {                                                \
+        tw::vector_call(#call, #init, static_cast<uint32_t>(kRounding), 0xF, false, tw_at, a, b, out);             \
+    }
+// Two tiles, the result in the first.
+#define TW_B2(call, init)                                                                          \
+    template <auto...>                                                                             \
+    inline void call(uint32_t a, uint32_t b, TW_AT) {                                              \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b);                                 \
+    }
+#define TW_T(call, init)                                                                           \
+    template <auto...>                                                                             \
+    inline void call(uint32_t a, uint32_t b, uint32_t c, uint32_t out, TW_AT) {                    \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b, c, out);                         \
+    }
+#define TW_T1(call, init)                                                                          \
+    template <auto...>                                                                             \
+    inline void call(uint32_t a, uint32_t b, uint32_t c, uint32_t out, uint32_t p, TW_AT) {        \
+        tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b, c, out, p);                      \
+    }

@@ -1,0 +1,98 @@
+// Functions of two or three tiles in DST.
+#include "sfpu_rows.h"
+
+namespace tw {
+
+namespace {
+
+using Call = const VectorCall&;
+
+u32 negated(u32 bits) { return bits ^ kSign; }
+
+// Template argument DstRoundingMode::NearestEven arrives as variant 1.
+u32 rounded_if_asked(u32 bits, Call call) { return call.variant == 1 && !call.wide ? round_to_bf16_even(bits) : bits; }
+
+u32 multiply(u32 a, u32 b, Call call) {
+    if (!call.wide && (a == 0 || b == 0)) return 0;  // the 16-bit kernel returns 0 for 0 * infinity
+    return vector_multiply(a, b);
+}
+
+u32 divide(u32 a, u32 b, Call) { return narrowed(real(a) / real(b)); }
+
+u32 compare(u32 a, u32 b, int kind) {
+    if (is_nan(a) || is_nan(b)) return truth(kind == 1);
+    const i32 left = ordered(a), right = ordered(b);
+    switch (kind) {
+        case 0: return truth(left == right);
+        case 1: return truth(left != right);
+        case 2: return truth(left < right);
+        case 3: return truth(left > right);
+        case 4: return truth(left <= right);
+        default: return truth(left >= right);
+    }
+}
+
+u32 remainder_of(u32 a, u32 b, bool floored) {
+    const double divisor = real(b);
+    double rest = std::fmod(real(a), divisor);
+    if (floored && rest != 0.0 && (rest < 0.0) != (divisor < 0.0)) rest += divisor;
+    return narrowed(rest);
+}
+
+u32 is_close(u32 a, u32 b, Call call) {
+    if (is_nan(a) || is_nan(b)) return truth(call.variant == 1 && is_nan(a) && is_nan(b));
+    const double x = real(a), y = real(b);
+    return truth(x == y || std::fabs(x - y) <= call.scalar(1) + call.scalar(0) * std::fabs(y));
+}
+
+double log_sum(double a, double b, double base) {
+    const double top = std::fmax(a, b);
+    if (std::isinf(top)) return top;
+    return top + std::log(std::pow(base, a - top) + std::pow(base, b - top)) / std::log(base);
+}
+
+#define BINARY(name, store, expression) \
+    {name, 2, 1, Store::store, nullptr, nullptr, [](u32 a, u32 b, Call call) -> u32 { (void)call; return expression; }, nullptr, nullptr}
+#define TERNARY(name, store, expression) \
+    {name, 3, 1, Store::store, nullptr, nullptr, nullptr, [](u32 a, u32 b, u32 c, Call call) -> u32 { (void)call; return expression; }, nullptr}
+
+const VectorOp kRows[] = {
+    BINARY("add_binary_tile", Truncate, rounded_if_asked(vector_add(a, b), call)),
+    BINARY("sub_binary_tile", Truncate, rounded_if_asked(multiply_add(b, kSign | kOne, a), call)),
+    BINARY("rsub_binary_tile", Truncate, rounded_if_asked(multiply_add(a, kSign | kOne, b), call)),
+    BINARY("mul_binary_tile", NearestEven, multiply(a, b, call)),
+    BINARY("div_binary_tile", NearestEven, divide(a, b, call)),
+    BINARY("power_binary_tile", NearestEven, narrowed(std::pow(real(a), real(b)))),
+    BINARY("binary_max_tile", Exact, ordered(a) >= ordered(b) ? a : b),
+    BINARY("binary_min_tile", Exact, ordered(a) <= ordered(b) ? a : b),
+    BINARY("max_tile", Exact, ordered(a) >= ordered(b) ? a : b),
+    BINARY("eq_binary_tile", Exact, compare(a, b, 0)),
+    BINARY("ne_binary_tile", Exact, compare(a, b, 1)),
+    BINARY("lt_binary_tile", Exact, compare(a, b, 2)),
+    BINARY("gt_binary_tile", Exact, compare(a, b, 3)),
+    BINARY("le_binary_tile", Exact, compare(a, b, 4)),
+    BINARY("ge_binary_tile", Exact, compare(a, b, 5)),
+    BINARY("fmod_binary_tile", NearestEven, remainder_of(a, b, false)),
+    BINARY("remainder_binary_tile", NearestEven, remainder_of(a, b, true)),
+    BINARY("atan2_binary_tile", NearestEven, narrowed(std::atan2(real(a), real(b)))),
+    BINARY("xlogy_binary_tile", NearestEven, narrowed(real(a) == 0.0 ? 0.0 : real(a) * std::log(real(b)))),
+    BINARY("logaddexp_binary_tile", NearestEven, narrowed(log_sum(real(a), real(b), M_E))),
+    BINARY("logaddexp2_binary_tile", NearestEven, narrowed(log_sum(real(a), real(b), 2.0))),
+    BINARY("nextafter_binary_tile", Exact, as_bits(std::nextafterf(as_float(a), as_float(b)))),
+    BINARY("isclose_binary_tile", Exact, is_close(a, b, call)),
+    BINARY("logsigmoid_tile", NearestEven, narrowed(-std::log1p(std::exp(-real(a))))),
+    {"mask_tile", 2, 0, Store::Exact, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return b & ~kSign ? a : 0u; }, nullptr, nullptr},
+    {"mask_posinf_tile", 2, 0, Store::Exact, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return b & ~kSign ? a : kInfinity; }, nullptr, nullptr},
+    TERNARY("where_tile", Exact, a & ~kSign ? b : c),
+    TERNARY("mac_tile", Truncate, multiply_add(a, b, c)),
+    TERNARY("addcmul_tile", NearestEven, multiply_add(vector_multiply(call.param(0), b), c, a)),
+    TERNARY("addcdiv_tile", NearestEven, narrowed(real(a) + static_cast<double>(call.scalar(0)) * real(b) / real(c))),
+    TERNARY("lerp_tile", NearestEven, multiply_add(c, multiply_add(a, kSign | kOne, b), a)),
+    TERNARY("snake_beta_tile", NearestEven, narrowed(real(a) + std::pow(std::sin(real(a) * real(b)), 2.0) * real(c))),
+};
+
+}  // namespace
+
+RowSpan binary_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+
+}  // namespace tw

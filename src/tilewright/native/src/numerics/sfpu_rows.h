@@ -1,0 +1,31 @@
+// The vector ops, in tables by arity; and what their functions share.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "sfpu.h"
+
+namespace tw {
+
+struct RowSpan {
+    const VectorOp* first;
+    std::size_t count;
+};
+
+RowSpan unary_rows();
+RowSpan scalar_rows();
+RowSpan binary_rows();
+RowSpan tile_rows();
+RowSpan integer_rows();
+
+inline std::vector<RowSpan> vector_rows() { return {unary_rows(), scalar_rows(), binary_rows(), tile_rows(), integer_rows()}; }
+
+u32 not_a_number(u32 x, u32 y, u32 z);
+
+inline double real(u32 bits) { return static_cast<double>(as_float(flush_denormal(bits))); }
+inline u32 narrowed(double value) { return as_bits(static_cast<float>(value)); }
+constexpr u32 kOne = 0x3F800000u;
+inline u32 truth(bool value) { return value ? kOne : 0u; }
+
+}  // namespace tw

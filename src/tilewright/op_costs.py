@@ -1,0 +1,171 @@
+"""Cycles of every kernel call, by chip and DST width: one place for allocator, cycle model and documentation.
+
+Wormhole numbers are instructions counted on the vendor's simulator, turned into cycles by the issue rules of the ISA;
+Blackhole numbers were published for silicon. Where neither exists the cost is an estimate or Wormhole's, and its
+evidence says so. The data, ``op_costs.json``, is made by ``benchmarks/make_op_costs.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+WORMHOLE = "wormhole_b0"
+
+# Releases renamed these; the table knows the canonical name only.
+RENAMED = {
+    "transpose_tile": "transpose_wh_tile",
+    "transpose_dest": "transpose_wh_dest",
+    "copy_block_matmul_partials": "copy_block",
+    "add_reuse_dest_tiles": "binary_dest_reuse_tiles",
+    "sub_reuse_dest_tiles": "binary_dest_reuse_tiles",
+    "mul_reuse_dest_tiles": "binary_dest_reuse_tiles",
+    "pack_tile_block": "pack_block",
+}
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """Cycles one call keeps each thread of a core busy, and what its init costs."""
+
+    math_cycles: float
+    unpack_cycles: float
+    pack_cycles: float
+    init_math_cycles: float
+    evidence: str
+    init_unpack_cycles: float = 0.0
+    init_pack_cycles: float = 0.0
+
+
+@cache
+def cost_data() -> dict[str, Any]:
+    return json.loads(resources.files("tilewright").joinpath("op_costs.json").read_text(encoding="utf-8"))
+
+
+def known_calls() -> frozenset[str]:
+    """Every call that has a cost."""
+    data = cost_data()
+    return frozenset((*data["calls"], *data["control"], "pack_tile", "pack_block"))
+
+
+@cache
+def call_cost(
+    call: str,
+    *,
+    dst32: bool,
+    fidelity: str = "HiFi4",
+    chip: str = WORMHOLE,
+    approx: bool = False,
+    template: tuple[str, ...] = (),
+    dtype: str = "bf16",
+) -> CallCost:
+    """Cost of one call on one tile.
+
+    ``template`` is the C++ text of the template arguments, ``dtype`` what the buffers of the call hold.
+    """
+    name = RENAMED.get(call, call)
+    data = cost_data()
+    if name in ("pack_tile", "pack_block"):
+        return pack_cost(dtype, chip)
+    if name in data["control"]:
+        math, unpack, pack, evidence = data["control"][name]
+        return CallCost(math, unpack, pack, 0.0, evidence)
+    if name not in data["calls"]:
+        raise KeyError(f"no cost for the call {call!r}")
+
+    words = template_words(call, template, approx)
+    variant = choose_variant(data["calls"][name], words)
+    by_fidelity = variant["32" if dst32 else "16"]
+    math, init = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
+    math, evidence = on_chip(variant, math, dst32=dst32, chip=chip)
+    reads = data["reads"].get(name)
+    unpack = data["transfer"][reads][chip][dtype] if reads else 0.0
+    init_unpack, init_pack = data["init_other"].get(name, (0.0, 0.0))
+    return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack)
+
+
+def template_words(call: str, template: tuple[str, ...], approx: bool) -> frozenset[str]:
+    """What selects the variant: the last component of every template argument."""
+    words = [argument.rsplit("::", 1)[-1].rstrip(")") for argument in template]
+    if call.endswith("_reuse_dest_tiles"):
+        words.append(f"ELW{call[:3].upper()}")
+    if call == "typecast_tile" and len(words) > 1:
+        words.append(f"{words[0]}>{words[1]}")
+    if "AVG" in words:
+        words.append("SUM")
+    if approx:
+        words.append("approx")
+    return frozenset(words)
+
+
+def choose_variant(variants: dict[str, Any], words: frozenset[str]) -> dict[str, Any]:
+    """The variant all of whose words are given, the more the better; without a match the dearest one."""
+    fits = [key for key in variants if frozenset(key.split()) <= words]
+    if fits:
+        return variants[max(fits, key=lambda key: len(key.split()))]
+    return max(variants.values(), key=lambda variant: variant["16"]["HiFi4"][0])
+
+
+def on_chip(variant: dict[str, Any], counted: float, *, dst32: bool, chip: str) -> tuple[float, str]:
+    """Math cycles and evidence on ``chip``, from the Wormhole number ``counted``."""
+    evidence = variant.get("evidence", "counted instructions")
+    if chip == WORMHOLE:
+        return counted, evidence
+    published = variant.get(chip, {}).get("32" if dst32 else "16")
+    if published is not None:
+        return published[0], published[1]
+    return counted, f"Wormhole's number ({evidence})"
+
+
+def copy_tile_cost(dtype: str, dst32: bool, unpack_to_dest: bool = False, chip: str = WORMHOLE) -> CallCost:
+    """A tile from a buffer into DST: through SrcA, or with ``unpack_to_dest`` straight, which loses no bit of 32."""
+    through_source = call_cost("copy_tile", dst32=dst32, chip=chip, dtype=dtype)
+    if not unpack_to_dest:
+        return through_source
+    data = cost_data()
+    return CallCost(
+        math_cycles=through_source.math_cycles,
+        unpack_cycles=data["transfer"]["to_dest"][chip][dtype],
+        pack_cycles=0.0,
+        init_math_cycles=through_source.init_math_cycles,
+        evidence=data["transfer_evidence"]["to_dest"],
+        init_unpack_cycles=through_source.init_unpack_cycles,
+    )
+
+
+def copy_dest_values_cost(dst32: bool, chip: str = WORMHOLE) -> CallCost:
+    """A tile from one DST slot to another."""
+    return call_cost("copy_dest_values", dst32=dst32, chip=chip)
+
+
+def pack_cost(dtype: str, chip: str = WORMHOLE) -> CallCost:
+    """A tile from DST into a buffer of ``dtype``."""
+    data = cost_data()
+    return CallCost(0.0, 0.0, data["transfer"]["pack"][chip][dtype], 0.0, data["transfer_evidence"]["pack"])
+
+
+def fpu_pair_unpack_cost(dtype: str, chip: str = WORMHOLE) -> float:
+    """Unpack cycles of two tiles at once, as an FPU op with both operands in buffers needs."""
+    return cost_data()["transfer"]["pair"][chip][dtype]
+
+
+def dest_reuse_unpack_cost(dtype: str, chip: str = WORMHOLE) -> float:
+    """Unpack cycles of the one buffer operand of a dest-reuse op."""
+    return cost_data()["transfer"]["one"][chip][dtype]
+
+
+def sync_cost(chip: str = WORMHOLE) -> CallCost:
+    """One acquire, commit, wait and release together."""
+    calls = [
+        call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")
+    ]
+    return CallCost(
+        math_cycles=sum(call.math_cycles for call in calls),
+        unpack_cycles=0.0,
+        pack_cycles=sum(call.pack_cycles for call in calls),
+        init_math_cycles=0.0,
+        evidence=calls[0].evidence,
+    )

@@ -1,0 +1,19 @@
+"""What every pass is given besides the module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.hardware import Chip
+from tilewright.options import Options
+from tilewright.program import TensorSpec
+from tilewright.trace import Trace
+
+
+@dataclass(kw_only=True)
+class PassContext:
+    options: Options
+    chip: Chip
+    trace: Trace = field(default_factory=Trace)
+    grid: tuple[int, ...] = (1, 1)
+    tensors: tuple[TensorSpec, ...] = ()

@@ -1,0 +1,83 @@
+"""Everything becomes calls of the kernel API on buffers, DST indices and pages.
+
+Requires: loops over tiles with DST indices. Ensures: no ``ttl`` op is left; every math call is preceded by its init (the next pass
+keeps the few that are needed).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.tensor import CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.passes.context import PassContext
+from tilewright.passes.index_arithmetic import IndexBuilder
+from tilewright.passes.kernel_buffers import convert_buffer_op
+from tilewright.passes.kernel_math import MathConverter
+from tilewright.passes.kernel_movement import MovementConverter
+from tilewright.passes.ttl_set_compute_config import config_of
+
+NAME = "convert-ttl-to-ttkernel"
+
+VIEW_OPS = (AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp)
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            _convert(function)
+
+
+def _convert(function: FuncOp) -> None:
+    indices = IndexBuilder(function)
+    buffers: dict[SSAValue, SSAValue] = {}
+    math = MathConverter(indices, buffers, config_of(function))
+    movement = MovementConverter(indices, buffers)
+    converted: list[Operation] = []
+    for op in list(function.walk()):
+        if convert_buffer_op(op, buffers, indices) or movement.convert(op):
+            converted.append(op)
+        elif thread_kind(function) == "compute" and math.convert(op):
+            converted.append(op)
+    _drop_block_results(function)
+    for op in reversed(converted):
+        for result in op.results:
+            assert not list(result.uses) or op.name.startswith("ttl."), op.name
+        op.detach()
+        op.erase(safe_erase=False)
+    _erase_views(function)
+
+
+def _drop_block_results(function: FuncOp) -> None:
+    """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill."""
+    for loop in reversed([op for op in function.walk() if isinstance(op, ForOp) and op.results]):
+        body = loop.body.blocks[0]
+        last = body.last_op
+        assert last is not None
+        for argument, initial in zip(list(body.args[1:]), loop.iter_args, strict=True):
+            argument.replace_all_uses_with(initial)
+        for result, initial in zip(loop.results, loop.iter_args, strict=True):
+            result.replace_all_uses_with(initial)
+        last.operands = []
+        for argument in reversed(list(body.args[1:])):
+            body.erase_arg(argument)
+        region = loop.detach_region(loop.body)
+        plain = ForOp(loop.lb, loop.ub, loop.step, [], region)
+        plain.attributes.update(loop.attributes)
+        plain.location = loop.location
+        parent = loop.parent
+        assert parent is not None
+        parent.insert_op_before(plain, loop)
+        loop.detach()
+        loop.erase()
+
+
+def _erase_views(function: FuncOp) -> None:
+    for op in reversed(list(function.walk())):
+        if isinstance(op, VIEW_OPS):
+            op.detach()
+            op.erase(safe_erase=False)

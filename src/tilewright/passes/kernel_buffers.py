@@ -1,0 +1,80 @@
+"""Buffer ops, core coordinates and start-up as kernel calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
+from tilewright.dialects.ir_types import CBType, KernelCBType
+from tilewright.dialects.ttkernel import CALLS
+from tilewright.dialects.ttl import CoreOp, InitSfpuOp
+from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.passes.index_arithmetic import IndexBuilder
+
+FINISH = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
+ACQUIRE = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
+SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
+
+
+def call(
+    name: str,
+    operands: Sequence[SSAValue] = (),
+    results: Sequence[Attribute] = (),
+    attributes: dict[str, Any] | None = None,
+    like: Operation | None = None,
+) -> Operation:
+    """A kernel call with the location of the op it stands for."""
+    location = None if like is None else like.location
+    return CALLS[name].create(operands=operands, result_types=results, attributes=attributes or {}, location=location)
+
+
+def convert_buffer_op(op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder) -> bool:
+    """Inserts the call that ``op`` stands for; False if it is none of ours."""
+    block = op.parent
+    if block is None:
+        return False
+    if isinstance(op, BindCBOp):
+        kind = op.results[0].type
+        assert isinstance(kind, CBType)
+        attributes = {
+            "index": i32_attr(len(buffers)),
+            "cb_index": i32_attr(op.cb_index),
+            "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
+            "origin": text_attr(text_value(op, "origin", "user")),
+        }
+        handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))
+        handle = call("get_compile_time_arg_val", (), [handle_type], attributes, op)
+        handle.results[0].name_hint = text_value(op, "name") or None
+        block.insert_op_before(handle, op)
+        buffers[op.results[0]] = handle.results[0]
+        return True
+    if type(op) in ACQUIRE:
+        assert isinstance(op, (CBWaitOp, CBReserveOp))
+        count = indices.value(op.tiles)
+        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.operands[0]], count], like=op), op)
+        return True
+    if type(op) in FINISH:
+        kind = op.operands[0].type
+        assert isinstance(kind, CBType)
+        count = indices.value(kind.block_tiles)
+        block.insert_op_before(call(FINISH[type(op)], [buffers[op.operands[0]], count], like=op), op)
+        return True
+    if op.name in SYNC:
+        block.insert_op_before(call(SYNC[op.name], like=op), op)
+        return True
+    if isinstance(op, InitSfpuOp):
+        block.insert_op_before(call("init_sfpu", [buffers[operand] for operand in op.operands], like=op), op)
+        return True
+    if type(op) is CoreOp:
+        for dim, result in enumerate(op.results):
+            attributes = {"dim": i32_attr(dim), "dims": i32_attr(len(op.results))}
+            coordinate = call("my_core", (), [INDEX], attributes, op)
+            coordinate.results[0].name_hint = result.name_hint or ("core_x", "core_y", "core_z")[min(dim, 2)]
+            block.insert_op_before(coordinate, op)
+            result.replace_all_uses_with(coordinate.results[0])
+        return True
+    return False

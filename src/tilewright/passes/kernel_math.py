@@ -1,0 +1,195 @@
+"""Tile ops as kernel calls: which buffer, which tile of it, which DST index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.tensor import ExtractOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.tile_op import Unit, UnitForm
+from tilewright.dialects.ttl import StoreOp, TileOpBase
+from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
+from tilewright.dialects.verify import parameters_of
+from tilewright.passes.index_arithmetic import IndexBuilder, Number
+from tilewright.passes.init_keys import filled_template
+from tilewright.passes.kernel_buffers import call
+from tilewright.passes.tile_views import TileView, view_of
+from tilewright.program import ComputeConfig
+
+
+class MathConverter:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], config: ComputeConfig) -> None:
+        self.indices = indices
+        self.buffers = buffers
+        self.config = config
+
+    def convert(self, op: Operation) -> bool:
+        if isinstance(op, CopyTileOp):
+            self._copy_tile(op)
+        elif isinstance(op, CopyDestValuesOp):
+            self._copy_dest(op)
+        elif isinstance(op, TileOpBase):
+            self._row(op, op, tuple(op.operands), _form_of(op))
+        elif isinstance(op, MulAccumulateOp):
+            self._multiply_accumulate(op)
+        elif isinstance(op, StoreOp):
+            self._pack(op)
+        else:
+            return isinstance(op, DstTileOp)
+        return True
+
+    # Where things are -------------------------------------------------------------------------------------------------
+
+    def tile_number(self, op: Operation) -> Number:
+        """Number of the current tile in its sub-block, from the tile loops around ``op``."""
+        number: Number = int_value(op, "ttl.tile", 0)
+        parent = op.parent_op()
+        while parent is not None:
+            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+                variable = parent.body.blocks[0].args[0]
+                step = self.indices.multiply(variable, int_value(parent, "ttl.tile_stride"), op)
+                number = self.indices.add(step, number, op)
+            parent = parent.parent_op()
+        return number
+
+    def dst_index(self, value: SSAValue, at: Operation) -> SSAValue:
+        """DST index of a tile value, for the tile that ``at`` works on."""
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if isinstance(owner, CopyTileOp):
+            base: Number = owner.operands[2]
+        else:
+            base = int_value(owner, "dst_idx")
+        if int_value(owner, "dst_stride", 0):
+            base = self.indices.add(self.tile_number(at), base, at)
+        return self.indices.value(base)
+
+    def buffer_tile(self, value: SSAValue, at: Operation) -> tuple[SSAValue, SSAValue]:
+        """Buffer and tile number behind a tile that was taken out of a block."""
+        extract = value.owner
+        assert isinstance(extract, ExtractOp), "this operand is read from a buffer"
+        view = view_of(extract.operands[0])
+        within = self.indices.linear(tuple(extract.operands[1:]), view.shape, at)
+        return self.buffers[view.buffer], self.indices.value(self._in_view(view, within, at))
+
+    def _in_view(self, view: TileView, within: Number, at: Operation) -> Number:
+        number = within
+        for offset in view.offsets:
+            number = self.indices.add(offset, number, at)
+        return self.indices.add(number, view.base, at)
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def _insert(self, *calls: Operation, before: Operation) -> None:
+        block = before.parent
+        assert block is not None
+        block.insert_ops_before(list(calls), before)
+
+    def _copy_tile(self, op: CopyTileOp) -> None:
+        extract = op.operands[0].owner
+        assert isinstance(extract, ExtractOp)
+        view = view_of(extract.operands[0])
+        buffer = self.buffers[view.buffer]
+        number = self.indices.value(self.indices.add(op.operands[1], view.base, op))
+        index = self.dst_index(op.results[1], op)
+        self._insert(
+            call("copy_tile_init", [buffer], like=op),
+            call("copy_tile", [buffer, number, index], attributes=_named(op), like=op),
+            before=op,
+        )
+
+    def _copy_dest(self, op: CopyDestValuesOp) -> None:
+        target, source = self.dst_index(op.results[0], op), self.dst_index(op.operands[0], op)
+        self._insert(
+            call("copy_dest_values_init", like=op),
+            call("copy_dest_values", [target, source], attributes=_named(op), like=op),
+            before=op,
+        )
+
+    def _multiply_accumulate(self, op: MulAccumulateOp) -> None:
+        from tilewright.dialects.tile_ops import BY_NAME
+
+        row = BY_NAME["mul"]
+        form = row.form(Unit.FPU)
+        assert form is not None
+        (first, first_tile), (second, second_tile) = (self.buffer_tile(value, op) for value in op.operands[1:])
+        target = self.dst_index(op.results[0], op)
+        attributes = _named(op) | {"accumulates": text_attr("intended")}
+        self._insert(
+            call(form.init, [first, second], like=op),
+            call(form.call, [first, second, first_tile, second_tile, target], attributes=attributes, like=op),
+            before=op,
+        )
+
+    def _row(self, op: TileOpBase, at: Operation, operands: tuple[SSAValue, ...], form: UnitForm) -> None:
+        values = parameters_of(op, op.SPEC)
+        init = self._filled(form.init, form.init_args, form.init_template, op, operands, values)
+        main = self._filled(form.call, form.args, form.template, op, operands, values)
+        main.attributes.update(_named(op))
+        self._insert(*([init] if init is not None else []), main, before=at)
+
+    def _filled(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        template: tuple[str, ...],
+        op: TileOpBase,
+        operands: tuple[SSAValue, ...],
+        values: dict[str, Any],
+    ) -> Any:
+        if not name:
+            return None
+        actual: list[SSAValue] = []
+        immediate: list[Any] = []
+        for argument in arguments:
+            if ":" in argument:
+                immediate.append(values[argument.split(":")[0]])
+            elif argument == "o":
+                actual.append(self.dst_index(op.results[0], op))
+            elif argument[0] == "d":
+                actual.append(self.dst_index(operands[int(argument[1:])], op))
+            else:
+                buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
+                actual.append(buffer if argument[0] == "b" else tile)
+        attributes: dict[str, Any] = {}
+        if immediate:
+            attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
+        words = filled_template(template, values, dst32=self.config.fp32_dest_acc_en)
+        if words:
+            attributes["template"] = ArrayAttr([text_attr(word) for word in words])
+        return call(name, actual, attributes=attributes, like=op)
+
+    def _pack(self, op: StoreOp) -> None:
+        view = view_of(op.operands[1])
+        number = self._in_view(view, self.tile_number(op), op)
+        index = self.dst_index(op.operands[0], op)
+        attributes: dict[str, Any] = dict(op.attributes)
+        attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))
+        if view.out_of_order:
+            attributes["out_of_order"] = number_attr(True)
+        block = op.parent
+        assert block is not None
+        operands = [index, self.buffers[view.buffer], self.indices.value(number)]
+        block.insert_op_before(call("pack_tile", operands, attributes=attributes, like=op), op)
+
+
+def _form_of(op: TileOpBase) -> UnitForm:
+    unit = text_value(op, "ttl.unit", Unit.SFPU.value)
+    form = op.SPEC.form(Unit(unit))
+    assert form is not None, f"{op.name} has no {unit} form"
+    return form
+
+
+def _owner(value: SSAValue) -> Operation:
+    assert isinstance(value.owner, Operation)
+    return value.owner
+
+
+def _named(op: Operation) -> dict[str, Any]:
+    """The value's name in the source, for the comment at its DST index."""
+    hint = op.results[-1].name_hint
+    return {"value": text_attr(hint)} if hint else {}

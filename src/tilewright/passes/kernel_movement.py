@@ -1,0 +1,145 @@
+"""Copies between tensor slices and blocks as page reads and writes, and their waits as barriers."""
+
+from __future__ import annotations
+
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import YieldOp as ScfYieldOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
+from tilewright.dialects.ir_types import AccessorType, SliceType
+from tilewright.dialects.ttkernel import KernelAccessorType
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.passes.index_arithmetic import IndexBuilder, Number
+from tilewright.passes.kernel_buffers import call
+
+READ_BARRIER = "noc_async_read_barrier"
+WRITE_BARRIER = "noc_async_write_barrier"
+
+
+class MovementConverter:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue]) -> None:
+        self.indices = indices
+        self.buffers = buffers
+        self.accessors: dict[SSAValue, SSAValue] = {}
+
+    def convert(self, op: Operation) -> bool:
+        if isinstance(op, TensorAccessorOp):
+            self._accessor(op)
+        elif isinstance(op, CopyOp):
+            self._copy(op)
+        elif isinstance(op, WaitOp):
+            self._wait(op)
+        else:
+            return isinstance(op, TensorSliceOp)
+        return True
+
+    def _accessor(self, op: TensorAccessorOp) -> None:
+        attributes = {"tensor_index": i32_attr(op.tensor_index), "name": text_attr(op.tensor_name)}
+        new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
+        new.results[0].name_hint = op.tensor_name
+        block = op.parent
+        assert block is not None
+        block.insert_op_before(new, op)
+        self.accessors[op.results[0]] = new.results[0]
+
+    def _copy(self, op: CopyOp) -> None:
+        block = op.parent
+        assert block is not None
+        reading = isinstance(op.operands[0].type, SliceType)
+        slice_, place = (op.operands[0], op.operands[1]) if reading else (op.operands[1], op.operands[0])
+        cut = slice_.owner
+        assert isinstance(cut, TensorSliceOp)
+        buffer, offset, written = _block_place(place)
+        pointer = call("get_write_ptr" if written else "get_read_ptr", [self.buffers[buffer]], [INDEX], like=op)
+        pointer.results[0].name_hint = "l1"
+        block.insert_op_before(pointer, op)
+        accessor = self.accessors[cut.operands[0]]
+        self._pages(op, cut, accessor, pointer.results[0], offset, "noc_async_read_page" if reading else "noc_async_write_page")
+
+    def _pages(
+        self, op: CopyOp, cut: TensorSliceOp, accessor: SSAValue, pointer: SSAValue, offset: int, name: str
+    ) -> None:
+        """One transfer per tile, in a loop nest over the slice."""
+        kind, tensor = cut.results[0].type, cut.operands[0].type
+        assert isinstance(kind, SliceType) and isinstance(tensor, AccessorType)
+        bytes_per_tile = kind.tile.bytes
+        lead = len(tensor.dims) - len(kind.dims)
+        block = op.parent
+        assert block is not None
+        start = self.indices.linear(tuple(cut.operands[1:]), tensor.dims, op)
+        weights = _page_weights(tensor.dims)[lead:]
+        base = self.indices.add(pointer, offset * bytes_per_tile, op)
+        scratch = Block()
+        inner = scratch
+        page: Number = start
+        position: Number = 0
+        anchors: list[tuple[Block, SSAValue, int]] = []
+        for dim, extent in enumerate(kind.dims):
+            if extent == 1:
+                position = position if not anchors else position
+                continue
+            body = Block(arg_types=[INDEX])
+            body.args[0].name_hint = ("row", "col")[dim - len(kind.dims)] if dim >= len(kind.dims) - 2 else f"d{dim}"
+            anchors.append((body, body.args[0], dim))
+        for body, _, dim in anchors:
+            bounds = (self.indices.value(0), self.indices.value(kind.dims[dim]), self.indices.value(1))
+            loop = ForOp(*bounds, [], Region(body))
+            loop.location = op.location
+            inner.add_op(loop)
+            inner = body
+        placeholder = call(READ_BARRIER)
+        inner.add_op(placeholder)
+        for _, variable, dim in anchors:
+            step = self.indices.multiply(variable, weights[dim] * cut.strides[dim], placeholder)
+            page = self.indices.add(page, step, placeholder)
+            weight = 1
+            for extent in kind.dims[dim + 1 :]:
+                weight *= extent
+            position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
+        address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
+        operands = [self.indices.value(page), accessor, self.indices.value(address)]
+        inner.insert_op_before(call(name, operands, like=op), placeholder)
+        placeholder.detach()
+        placeholder.erase()
+        for body, _, _ in anchors:
+            body.add_op(ScfYieldOp())
+        for new in list(scratch.ops):
+            new.detach()
+            block.insert_op_before(new, op)
+
+    def _wait(self, op: WaitOp) -> None:
+        block = op.parent
+        assert block is not None
+        names: list[str] = []
+        for transfer in op.operands:
+            copy = transfer.owner
+            assert isinstance(copy, CopyOp)
+            names.append(READ_BARRIER if isinstance(copy.operands[0].type, SliceType) else WRITE_BARRIER)
+        for name in dict.fromkeys(names):
+            previous = op.prev_op
+            while previous is not None and isinstance(previous, WaitOp):
+                previous = previous.prev_op
+            # One barrier covers every transfer issued before it.
+            if previous is not None and previous.name == f"ttkernel.{name}":
+                continue
+            block.insert_op_before(call(name, like=op), op)
+
+
+def _page_weights(dims: tuple[int, ...]) -> tuple[int, ...]:
+    weights = [1]
+    for extent in reversed(dims[1:]):
+        weights.append(weights[-1] * extent)
+    return tuple(reversed(weights))
+
+
+def _block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
+    """Buffer, tile offset, and whether the block is being produced (reserved) or consumed (waited for)."""
+    offset = 0
+    owner = block.owner
+    if isinstance(owner, AttachCBOp):
+        offset = owner.tile_offset
+        owner = owner.operands[0].owner
+    assert isinstance(owner, (CBReserveOp, CBWaitOp))
+    return owner.operands[0], offset, isinstance(owner, CBReserveOp)

@@ -1,0 +1,19 @@
+"""xDSL's own ``lower-affine``: index maps become arithmetic."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.affine import ApplyOp
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.passes.context import PassContext
+
+NAME = "lower-affine"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    if not any(isinstance(op, ApplyOp) for op in module.walk()):
+        return
+    from xdsl.transforms.lower_affine import LowerAffinePass
+
+    LowerAffinePass().apply(Context(), module)

@@ -1,0 +1,87 @@
+"""Runs of ``pack_tile`` from consecutive DST indices to consecutive places become one block pack."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, Operation
+
+from tilewright.dialects.attributes import constant, constant_of, int_value
+from tilewright.passes.context import PassContext
+from tilewright.passes.kernel_buffers import call
+
+NAME = "ttkernel-combine-pack-tiles"
+
+PACK = "ttkernel.pack_tile"
+INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.yield")
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    if not context.options.combine_packs:
+        return
+    for loop in [op for op in module.walk() if isinstance(op, ForOp) and "ttl.dst_footprint" in op.attributes]:
+        _combine_loop(loop)
+    for block in [block for op in module.walk() for region in op.regions for block in region.blocks]:
+        _combine_run(block)
+
+
+def _combine_loop(loop: ForOp) -> None:
+    """A nest that only packs: its trips are the tiles, in order."""
+    inside = [op for op in loop.walk() if op is not loop]
+    packs = [op for op in inside if op.name == PACK]
+    others = [op for op in inside if op.name != PACK and op.name not in INDEX_OPS and not isinstance(op, ForOp)]
+    if len(packs) != 1 or others or not _in_order(packs[0]):
+        return
+    trips = 1
+    for nested in (loop, *(op for op in inside if isinstance(op, ForOp))):
+        bound = constant_of(nested.ub)
+        assert bound is not None
+        trips *= bound
+    _replace(loop, packs[0], int_value(packs[0], "dst_base"), trips)
+
+
+def _in_order(pack: Operation) -> bool:
+    return "out_of_order" not in pack.attributes and "dst_base" in pack.attributes
+
+
+def _replace(old: Operation, pack: Operation, first: int, count: int) -> None:
+    block = old.parent
+    assert block is not None
+    start, length = constant(first), constant(count)
+    buffer = pack.operands[1]
+    combined = call("pack_tile_block", [start.results[0], buffer, length.results[0]], like=pack)
+    block.insert_ops_before([start, length, combined], old)
+    old.detach()
+    old.erase()
+
+
+def _combine_run(block: Block) -> None:
+    """Packs written out one after the other."""
+    run_: list[Operation] = []
+    for op in [*block.ops, None]:
+        if op is not None and op.name in INDEX_OPS:
+            continue
+        if op is not None and op.name == PACK and _in_order(op) and constant_of(op.operands[0]) is not None:
+            follows = run_ and run_[-1].operands[1] is op.operands[1] and _index(op) == _index(run_[-1]) + 1
+            if run_ and not follows:
+                _finish(run_)
+                run_ = []
+            run_.append(op)
+            continue
+        _finish(run_)
+        run_ = []
+
+
+def _index(pack: Operation) -> int:
+    index = constant_of(pack.operands[0])
+    assert index is not None
+    return index
+
+
+def _finish(packs: list[Operation]) -> None:
+    if len(packs) < 2:
+        return
+    _replace(packs[0], packs[0], _index(packs[0]), len(packs))
+    for pack in packs[1:]:
+        pack.detach()
+        pack.erase()

@@ -1,0 +1,202 @@
+"""Keeps the fewest ``*_init`` and format calls that the engines' state allows, hoisted out of loops.
+
+Requires: every math call directly behind its init. Ensures: one start-up at the top; each call runs under its init, formats are
+switched only where they change. The state model: the matrix unit and its unpacker hold one configuration, the vector unit
+another; inits of the one do not disturb the other; a stateless vector op needs only that some vector init ran.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl import thread_kind
+from tilewright.passes.context import PassContext
+from tilewright.passes.init_requirements import ANY, Requirement, is_init, requirements
+from tilewright.passes.kernel_buffers import call
+
+NAME = "ttkernel-place-inits"
+
+STARTUPS = ("init_sfpu", "binary_op_init_common", "mm_init")
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            _Placement(function, hoist=context.options.inits == "hoist").run()
+
+
+@dataclass
+class Summary:
+    """What a stretch of code needs of each state: the set of keys, the first and the last."""
+
+    keys: dict[str, set[str]] = field(default_factory=dict)
+    first: dict[str, Requirement] = field(default_factory=dict)
+    last: dict[str, Requirement] = field(default_factory=dict)
+
+    def add(self, need: Requirement) -> None:
+        self.keys.setdefault(need.state, set())
+        if need.key == ANY and need.state in self.first:
+            return
+        if need.state in self.first and self.first[need.state].key == ANY:
+            self.first[need.state] = need
+        self.first.setdefault(need.state, need)
+        self.last[need.state] = need
+        if need.key != ANY:
+            self.keys[need.state].add(need.key)
+
+
+class _Placement:
+    def __init__(self, function: FuncOp, *, hoist: bool) -> None:
+        self.function = function
+        self.hoist = hoist
+        self.entry = function.body.blocks[0]
+        self.needs: dict[Operation, tuple[Requirement, ...]] = {}
+        self.summaries: dict[Block, Summary] = {}
+
+    def run(self) -> None:
+        calls = [op for op in self.function.walk() if isinstance(op, KernelCallOp)]
+        startups = [op for op in calls if op.CALL.name in STARTUPS]
+        math = [op for op in calls if not is_init(op) and requirements(op, None)]
+        if not math:
+            return
+        state = self._start(startups, math)
+        if not self.hoist:
+            return
+        pending: Operation | None = None
+        for op in calls:
+            if op in startups:
+                continue
+            if is_init(op):
+                pending = op
+                continue
+            found = requirements(op, pending)
+            if found:
+                self.needs[op] = found
+            pending = None
+        for op in calls:
+            if is_init(op) and op not in startups:
+                op.detach()
+        self._place(self.entry, state)
+
+    def _start(self, startups: list[KernelCallOp], math: list[KernelCallOp]) -> dict[str, str]:
+        """One start-up for the whole kernel, for the buffers that are used first."""
+        for op in startups:
+            op.detach()
+        output = next(op.operands[1] for op in math if op.CALL.name == "pack_tile")
+        pair = next((op for op in math if op.CALL.name.endswith("_tiles") and len(_buffers(op)) == 2), None)
+        single = next((op for op in math if op.CALL.name != "pack_tile" and _buffers(op)), None)
+        if pair is not None:
+            first, second = _buffers(pair)
+            start = call("binary_op_init_common", [first, second, output], like=pair)
+        else:
+            first = second = _buffers(single)[0] if single is not None else output
+            start = call("init_sfpu", [first, output], like=math[0])
+        anchor = max((v.owner for v in (first, second, output)), key=self._position)  # pyright: ignore
+        while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
+            anchor = anchor.next_op
+        self.entry.insert_op_after(start, anchor)
+        return {"srca": _dtype(first), "srcb": _dtype(second), "pack": _dtype(output)}
+
+    def _position(self, op: Operation) -> int:
+        return self.entry.get_operation_index(op)
+
+    # Summaries --------------------------------------------------------------------------------------------------------
+
+    def _summary(self, block: Block) -> Summary:
+        if block not in self.summaries:
+            summary = Summary()
+            for op in block.ops:
+                for need in self.needs.get(op, ()):
+                    summary.add(need)
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._merge(summary, self._summary(inner))
+            self.summaries[block] = summary
+        return self.summaries[block]
+
+    @staticmethod
+    def _merge(into: Summary, inner: Summary) -> None:
+        for state in inner.keys:
+            into.add(inner.first[state])
+            into.keys[state] |= inner.keys[state]
+            into.last[state] = inner.last[state]
+
+    # Placement --------------------------------------------------------------------------------------------------------
+
+    def _place(self, block: Block, state: dict[str, str]) -> None:
+        for op in list(block.ops):
+            for need in self.needs.get(op, ()):
+                self._satisfy(need, state, op)
+            if isinstance(op, ForOp):
+                self._loop(op, state)
+            elif op.regions:
+                self._branches(op, state)
+
+    def _satisfy(self, need: Requirement, state: dict[str, str], before: Operation) -> None:
+        current = state.get(need.state)
+        if current == need.key or (need.key == ANY and current is not None):
+            return
+        block = before.parent
+        assert block is not None
+        block.insert_op_before(need.make(), before)
+        state[need.state] = need.key
+
+    def _loop(self, loop: ForOp, state: dict[str, str]) -> None:
+        body = loop.body.blocks[0]
+        summary = self._summary(body)
+        inside = dict(state)
+        for name, keys in summary.keys.items():
+            first, last = summary.first[name], summary.last[name]
+            if len(keys) <= 1:
+                # One configuration serves the whole loop: set it up once, in front.
+                self._satisfy(first if not keys or first.key != ANY else last, state, loop)
+                inside[name] = state[name]
+            elif first.key == last.key:
+                self._satisfy(first, state, loop)
+                inside[name] = first.key
+            else:
+                inside.pop(name, None)
+                state.pop(name, None)
+        self._place(body, inside)
+        for name, keys in summary.keys.items():
+            if len(keys) > 1 and name in inside and self._runs(loop):
+                state[name] = inside[name]
+
+    @staticmethod
+    def _runs(loop: ForOp) -> bool:
+        low, high = constant_of(loop.lb), constant_of(loop.ub)
+        return low is not None and high is not None and low < high
+
+    def _branches(self, op: Operation, state: dict[str, str]) -> None:
+        ends: list[dict[str, str]] = []
+        for region in op.regions:
+            branch = dict(state)
+            for block in region.blocks:
+                self._place(block, branch)
+            ends.append(branch)
+        for name in list({key for end in ends for key in end} | set(state)):
+            values = {end.get(name) for end in ends}
+            if len(values) == 1 and None not in values:
+                state[name] = ends[0][name]
+            else:
+                state.pop(name, None)
+
+
+PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkernel.my_core", "arith.constant")
+
+
+def _buffers(op: Operation) -> list[SSAValue]:
+    return [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
+
+
+def _dtype(buffer: SSAValue) -> str:
+    assert isinstance(buffer.type, KernelCBType)
+    return buffer.type.tile.dtype

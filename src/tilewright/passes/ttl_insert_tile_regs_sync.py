@@ -1,0 +1,51 @@
+"""Brackets every region with the DST lifecycle: acquire, compute, commit, wait, store, release.
+
+Requires: regions that fit one acquire each. Ensures: no store runs outside wait and release; the four calls balance on every path
+because they stand in one block around one region.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ttl import (
+    InitSfpuOp,
+    StoreOp,
+    TileRegsAcquireOp,
+    TileRegsCommitOp,
+    TileRegsReleaseOp,
+    TileRegsWaitOp,
+    thread_kind,
+)
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.passes.context import PassContext
+from tilewright.passes.tile_views import buffer_of
+
+NAME = "ttl-insert-tile-regs-sync"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+                _bracket(compute)
+
+
+def _bracket(compute: ComputeOp) -> None:
+    block = compute.parent
+    assert block is not None
+    place = compute.location
+    output = buffer_of(compute.outputs[0])
+    source: SSAValue = buffer_of(compute.inputs[0]) if compute.inputs else output
+    before: list[Operation] = [
+        InitSfpuOp.create(operands=[source, output], location=place),
+        TileRegsAcquireOp.create(location=place),
+    ]
+    after: list[Operation] = [TileRegsCommitOp.create(location=place), TileRegsWaitOp.create(location=place)]
+    for result, target in zip(compute.results, compute.outputs, strict=True):
+        after.append(StoreOp.create(operands=[result, target], location=place))
+    after.append(TileRegsReleaseOp.create(location=place))
+    block.insert_ops_before(before, compute)
+    block.insert_ops_after(after, compute)

@@ -1,0 +1,241 @@
+"""Regions become loops: a compute nest (or one nest per op), and a pack nest for every store.
+
+Requires: slots assigned, DST lifecycle in place. Ensures: no ``ttl.compute`` is left; ``dst_idx`` is now a DST index and
+``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number) and the
+outermost of a nest ``ttl.dst_footprint``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.affine import ApplyOp
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import YieldOp as ScfYieldOp
+from xdsl.dialects.tensor import ExtractOp, InsertOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_value, text_value
+from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
+from tilewright.dialects.ttl_compute import (
+    ComputeOp,
+    CopyDestValuesOp,
+    CopyTileOp,
+    DstTileOp,
+    LinearizedIndexOp,
+    MulAccumulateOp,
+)
+from tilewright.dst.allocation import Layout
+from tilewright.passes.context import PassContext
+
+NAME = "ttl-lower-to-loops"
+
+Body = Callable[[Block, tuple[SSAValue, ...]], None]
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+                _Lowering(compute).run()
+
+
+class _Lowering:
+    def __init__(self, compute: ComputeOp) -> None:
+        self.compute = compute
+        self.shape = compute.output_shape
+        self.per_acquire = int_value(compute, "ttl.unroll_factor", 1)
+        self.footprint = int_value(compute, "ttl.dst_footprint", 0)
+        self.op_major = text_value(compute, "ttl.dst_layout", Layout.TILE_MAJOR.value) == Layout.OP_MAJOR.value
+        self.tiles = 1
+        for extent in self.shape:
+            self.tiles *= extent
+        self.constants: dict[int, SSAValue] = {}
+        block = compute.parent
+        assert block is not None
+        self.block = block
+
+    def run(self) -> None:
+        stores = [use.operation for result in self.compute.results for use in result.uses]
+        outputs = {result: index for index, result in enumerate(self.compute.results)}
+        last = self.compute.block.last_op
+        assert last is not None
+        slots = [self.slot(value) for value in last.operands]
+        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op)]
+        if self.op_major and self.tiles > 1:
+            for op in steps:
+                self.nest(self.one_op(op), self.compute)
+        else:
+            self.nest(self.all_ops(steps), self.compute)
+        for store in stores:
+            assert isinstance(store, StoreOp)
+            number = outputs[store.operands[0]]  # pyright: ignore
+            self.pack(store, slots[number])
+        self.compute.detach()
+        self.compute.erase()
+
+    def slot(self, value: SSAValue) -> int:
+        owner = value.owner
+        if isinstance(owner, CopyTileOp):
+            slot = constant_of(owner.operands[2])
+            assert slot is not None
+            return slot
+        assert isinstance(owner, Operation)
+        return int_value(owner, "dst_idx")
+
+    def place(self, slot: int) -> tuple[int, int]:
+        """DST index of a slot for the first tile, and what each further tile adds."""
+        if self.op_major:
+            return slot * self.per_acquire, 1
+        if slot < self.footprint:
+            return slot, 0
+        return self.footprint + (slot - self.footprint) * self.per_acquire, 1
+
+    def place_attributes(self, slot: int) -> dict[str, Attribute]:
+        base, stride = self.place(slot)
+        attributes: dict[str, Attribute] = {"dst_idx": i32_attr(base)}
+        if stride and self.tiles > 1:
+            attributes["dst_stride"] = i32_attr(stride)
+        return attributes
+
+    def constant(self, value: int) -> SSAValue:
+        if value not in self.constants:
+            op = constant(value)
+            self.block.insert_op_before(op, self.compute)
+            self.constants[value] = op.results[0]
+        return self.constants[value]
+
+    # Loops ------------------------------------------------------------------------------------------------------------
+
+    def nest(self, body: Body, before: Operation, carried: SSAValue | None = None) -> SSAValue | None:
+        """A loop per dimension longer than one, around ``body``; ``carried`` is threaded through as an iteration argument."""
+        zero = self.constant(0)
+        block = Block()
+        result = self._level(0, block, [], zero, body, carried)
+        for op in list(block.ops):
+            op.detach()
+            self.block.insert_op_before(op, before)
+        return result
+
+    def _level(
+        self, dim: int, block: Block, indices: list[SSAValue], zero: SSAValue, body: Body, carried: SSAValue | None
+    ) -> SSAValue | None:
+        if dim == len(self.shape):
+            body(block, tuple(indices))
+            if carried is None:
+                return None
+            last = block.last_op
+            assert last is not None
+            return last.results[0]
+        if self.shape[dim] == 1:
+            return self._level(dim + 1, block, [*indices, zero], zero, body, carried)
+        inner = Block(arg_types=[INDEX] if carried is None else [INDEX, carried.type])
+        inner.args[0].name_hint = "tile" if len(self.shape) == 1 else "ij"[dim] if dim < 2 else f"d{dim}"
+        threaded = None if carried is None else inner.args[1]
+        self.threaded = threaded
+        result = self._level(dim + 1, inner, [*indices, inner.args[0]], zero, body, threaded)
+        inner.add_op(ScfYieldOp() if result is None else ScfYieldOp(result))
+        bounds = (zero, self.constant(self.shape[dim]), self.constant(1))
+        loop = ForOp(*bounds, [] if carried is None else [carried], Region(inner))
+        stride = 1
+        for extent in self.shape[dim + 1 :]:
+            stride *= extent
+        loop.attributes["ttl.tile_stride"] = i32_attr(stride)
+        if not indices or all(isinstance(index.owner, Operation) for index in indices):
+            loop.attributes["ttl.dst_footprint"] = i32_attr(self.footprint)
+        loop.location = self.compute.location
+        block.add_op(loop)
+        return None if carried is None else loop.results[0]
+
+    # Bodies -----------------------------------------------------------------------------------------------------------
+
+    def all_ops(self, steps: list[Operation]) -> Body:
+        """Every op of one tile, then the next tile; values pass as SSA."""
+
+        def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
+            values: dict[SSAValue, SSAValue] = {}
+            for op in steps:
+                self.emit(op, block, indices, lambda value: values[value], values)
+
+        return body
+
+    def one_op(self, op: Operation) -> Body:
+        """One op over all tiles; its operands are what earlier loops left in DST."""
+
+        def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
+            def from_dst(value: SSAValue) -> SSAValue:
+                tile = DstTileOp.create(result_types=[value.type], attributes=self.place_attributes(self.slot(value)))
+                tile.results[0].name_hint = value.name_hint
+                block.add_op(tile)
+                return tile.results[0]
+
+            self.emit(op, block, indices, from_dst, {})
+
+        return body
+
+    def emit(
+        self,
+        op: Operation,
+        block: Block,
+        indices: tuple[SSAValue, ...],
+        resolve: Callable[[SSAValue], SSAValue],
+        values: dict[SSAValue, SSAValue],
+    ) -> None:
+        operands: list[SSAValue] = []
+        for value in op.operands:
+            owner = value.owner
+            if isinstance(value, BlockArgument):
+                if value not in values:
+                    values[value] = self.extract(value, block, indices)
+                operands.append(values[value])
+            elif isinstance(owner, LinearizedIndexOp):
+                map_ = owner.attributes["map"]
+                assert isinstance(map_, AffineMapAttr)
+                apply = ApplyOp([*indices, *owner.operands], map_)
+                block.add_op(apply)
+                operands.append(apply.results[0])
+            elif isinstance(value.type, type(INDEX)):
+                operands.append(self.constant(self.place(self.slot(op.results[1]))[0]))
+            else:
+                operands.append(resolve(value))
+        attributes = dict(op.attributes)
+        attributes.update(self.place_attributes(self.slot(op.results[-1])))
+        if isinstance(op, CopyTileOp):
+            del attributes["dst_idx"]  # its third operand says it
+        new = type(op).create(
+            operands=operands, result_types=[r.type for r in op.results], attributes=attributes, location=op.location
+        )
+        new.results[-1].name_hint = op.results[-1].name_hint
+        block.add_op(new)
+        values[op.results[-1]] = new.results[-1]
+
+    def extract(self, argument: BlockArgument, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
+        source = self.compute.operands[argument.index]
+        op = ExtractOp.create(operands=[source, *indices], result_types=[argument.type], location=self.compute.location)
+        block.add_op(op)
+        return op.results[0]
+
+    # Packing ----------------------------------------------------------------------------------------------------------
+
+    def pack(self, store: StoreOp, slot: int) -> None:
+        target = store.operands[1]
+        kind = target.type
+        assert isinstance(kind, TensorType)
+
+        def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
+            tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))
+            put = StoreOp.create(operands=[tile.results[0], target], attributes=dict(store.attributes), location=store.location)
+            into = self.threaded if self.tiles > 1 else target
+            assert into is not None
+            insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
+            block.add_ops([tile, put, insert])
+
+        self.nest(body, store, target)
+        store.detach()
+        store.erase()
+
+
+def _is_index(op: Operation) -> bool:
+    return not isinstance(op, (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp))

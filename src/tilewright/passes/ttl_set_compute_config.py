@@ -1,0 +1,57 @@
+"""Width of DST, sync mode, fidelity and unpack mode: the user's word, else the cheapest that is right.
+
+Requires: ``ttl.compute`` regions. Ensures: each compute function carries ``ttl.fp32_dest_acc_en``, ``ttl.dst_full_sync_en``,
+``ttl.math_fidelity`` and ``ttl.unpack_to_dest`` (indices of buffers whose f32 tiles reach DST unchanged).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
+from tilewright.passes.context import PassContext
+from tilewright.program import ComputeConfig
+
+NAME = "ttl-set-compute-config"
+
+WIDE = ("f32", "i32", "u32")  # formats that only a 32-bit DST holds
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    options = context.options
+    for function in module.ops:
+        if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
+            continue
+        buffers = [op for op in function.walk() if isinstance(op, BindCBOp)]
+        read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
+        wide = [op for op in buffers if _dtype(op) in WIDE]
+        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide)
+        unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read)
+        full_sync = bool(options.full_sync)
+        fidelity = options.math_fidelity or "HiFi4"
+        function.attributes["ttl.fp32_dest_acc_en"] = number_attr(fp32)
+        function.attributes["ttl.dst_full_sync_en"] = number_attr(full_sync)
+        function.attributes["ttl.math_fidelity"] = text_attr(fidelity)
+        function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in unpack])
+        reason = "asked for" if options.fp32_dest_acc is not None else ("a buffer holds f32" if wide else "all buffers are 16-bit")
+        context.trace.decide(NAME, f"{'32' if fp32 else '16'}-bit DST, {'full' if full_sync else 'half'} sync, {fidelity}", reason)
+
+
+def _dtype(op: BindCBOp) -> str:
+    kind = op.results[0].type
+    assert isinstance(kind, CBType)
+    return kind.tile.dtype
+
+
+def config_of(function: FuncOp) -> ComputeConfig:
+    """The settings a function carries; defaults for text that has none."""
+    return ComputeConfig(
+        fp32_dest_acc_en=bool(int_value(function, "ttl.fp32_dest_acc_en", 0)),
+        dst_full_sync_en=bool(int_value(function, "ttl.dst_full_sync_en", 0)),
+        math_fidelity=text_value(function, "ttl.math_fidelity", "HiFi4"),
+        unpack_to_dest=int_list(function, "ttl.unpack_to_dest"),
+    )

@@ -1,0 +1,154 @@
+"""Decides everything about DST: op order, unit, slot of every value, copies, loads, tiles per acquire, sub-blocks, splits.
+
+Requires: ``ttl.compute`` regions and the compute configuration. Ensures: bodies are in execution order; each op has ``dst_idx``
+(a slot; ``ttl.dst_layout`` and ``ttl.unroll_factor`` of its compute map slot and tile to a DST index) and ``ttl.unit``; a region
+that has more tiles than one acquire holds stands in a loop over runs of tiles, its remainder peeled; a region that does not fit
+is several regions with buffers between. The algorithm is in ``dst/``; its answer has passed ``dst/checker.py``.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilewright.diagnostics import fail
+from tilewright.dialects.attributes import INDEX, constant, i32_attr, text_attr
+from tilewright.dialects.location import line_of, span_of
+from tilewright.dialects.ttl import TILE_OPS, YieldOp, thread_kind
+from tilewright.dialects.ttl_compute import (
+    ComputeOp,
+    CopyDestValuesOp,
+    CopyTileOp,
+    LinearizedIndexOp,
+    MulAccumulateOp,
+)
+from tilewright.dialects.ir_types import DstType
+from tilewright.dst.allocate import allocate
+from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
+from tilewright.dst.problem import Place
+from tilewright.passes import sub_blocks
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_problem import MULTIPLY_ACCUMULATE, RegionProblem, region_problem
+from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
+from tilewright.passes.ttl_set_compute_config import config_of
+
+NAME = "ttl-tile-and-assign-dst"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+                _assign(compute, function, context)
+
+
+def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
+    config = config_of(function)
+    tiles = 1
+    for extent in compute.output_shape:
+        tiles *= extent
+    region = region_problem(compute.block, len(compute.inputs), tiles, config, context)
+    plan = _plan(region, compute, context)
+    _report(region, plan, compute, context)
+    intermediates = Intermediates(plan, region, compute, function)
+    block = compute.parent
+    assert block is not None
+    for part in plan.parts:
+        bound = intermediates.operands(part)
+        allocation = part.allocation
+        attributes = {
+            "ttl.dst_footprint": i32_attr(allocation.footprint),
+            "ttl.unroll_factor": i32_attr(allocation.tiles_per_acquire),
+            "ttl.dst_layout": text_attr(allocation.layout.value),
+        }
+        inputs = [value for value, _ in bound.inputs]
+        maps = [compute.maps[0]] * (len(inputs) + len(bound.outputs))
+        iterators = ["parallel"] * len(compute.output_shape)
+        body = Region(_body(part, region, compute, bound))
+        new = ComputeOp(inputs, bound.outputs, maps, iterators, body, attributes)
+        new.location = compute.location
+        block.insert_ops_before([*bound.before, new, *bound.after], compute)
+        sub_blocks.tile(new, allocation.tiles_per_acquire)
+    for result in compute.results:
+        assert not list(result.uses), "results of ttl.compute travel through buffers"
+    compute.detach()
+    compute.erase()
+
+
+def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Plan:
+    options = context.options
+    for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
+        if not problem_op.forms:
+            raise fail("TW401", f"no unit can run '{op.SPEC.name}' on these operands", span_of(op))
+    return allocate(region.problem, allocator=options.allocator, schedule="source" if options.schedule == "auto" else options.schedule)  # pyright: ignore
+
+
+def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: PassContext) -> None:
+    first = plan.parts[0].allocation
+    cycles = sum(part.allocation.cycles_per_tile for part in plan.parts)
+    proof = "least cost, proven" if plan.exact else "heuristic"
+    context.trace.decide(
+        NAME,
+        f"{first.slots} of {region.problem.capacity} DST slots per tile, {first.tiles_per_acquire} tiles per acquire",
+        f"{plan.allocator} ({proof}), {first.layout.value}, {cycles:.0f} cycles per tile; "
+        f"{sum(p.allocation.loads for p in plan.parts)} loads, {sum(p.allocation.copies for p in plan.parts)} copies",
+        place=f"line {line_of(compute)}",
+        remedies=[(remedy.kind, remedy.detail, remedy.cycles) for remedy in plan.remedies],
+        notes=list(plan.notes),
+    )
+    context.trace.facts.setdefault("plans", []).append((region, plan))
+
+
+def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOperands) -> Block:
+    blocks = [*(value for value, _ in bound.inputs), *bound.outputs]
+    block = Block(arg_types=[value.type.element_type for value in blocks])  # pyright: ignore
+    arguments = {number: block.args[position] for position, (_, number) in enumerate(bound.inputs)}
+    held: dict[int, SSAValue] = {}
+    linear = sub_blocks.linear_map(compute.output_shape)
+    for step in part.allocation.steps:
+        if isinstance(step, Load):
+            index = LinearizedIndexOp.create(result_types=[INDEX], attributes={"map": linear})
+            slot = constant(step.slot)
+            argument = arguments[step.leaf]
+            load = CopyTileOp.create(
+                operands=[argument, index.results[0], slot.results[0]],
+                result_types=[DstType(), argument.type],
+                location=compute.location,
+            )
+            block.add_ops([index, slot, load])
+            held[step.slot] = load.results[1]
+        elif isinstance(step, Copy):
+            source = held[step.source]
+            copy = CopyDestValuesOp.create(
+                operands=[source],
+                result_types=[source.type],
+                attributes={"dst_idx": i32_attr(step.target)},
+                location=compute.location,
+            )
+            block.add_op(copy)
+            held[step.target] = copy.results[0]
+        else:
+            op = _execute(step, region, arguments, held)
+            block.add_op(op)
+            held[step.target] = op.results[0]
+    block.add_op(YieldOp.create(operands=[held[slot] for slot in part.allocation.output_slots]))
+    return block
+
+
+def _execute(step: Execute, region: RegionProblem, arguments: dict[int, SSAValue], held: dict[int, SSAValue]) -> Operation:
+    source = region.ops[step.op]
+    form = region.problem.ops[step.op].forms[step.form]
+    use = region.uses[step.op, step.form]
+    operands: list[SSAValue] = []
+    for operand, slot in zip(form.operands, step.slots, strict=True):
+        if operand.place is Place.BUFFER:
+            operands.append(arguments[operand.value])
+        else:
+            assert slot is not None
+            operands.append(held[slot])
+    attributes = {**source.attributes, "dst_idx": i32_attr(step.target), "ttl.unit": text_attr(use.unit)}
+    kind = MulAccumulateOp if use.unit == MULTIPLY_ACCUMULATE else TILE_OPS[source.SPEC.name]
+    op = kind.create(operands=operands, result_types=[source.results[0].type], attributes=attributes, location=source.location)
+    op.results[0].name_hint = source.results[0].name_hint
+    return op

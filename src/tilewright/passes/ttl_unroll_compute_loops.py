@@ -1,0 +1,57 @@
+"""Writes tile loops out, one copy of the body per tile. Off unless asked for (``--enable-unroll``)."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
+from tilewright.dialects.ttl import StoreOp, TileOpBase
+from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
+from tilewright.passes.context import PassContext
+
+NAME = "ttl-unroll-compute-loops"
+
+PLACED = (TileOpBase, CopyTileOp, CopyDestValuesOp, DstTileOp, MulAccumulateOp, StoreOp)
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    if not context.options.enable_unroll:
+        return
+    loops = [op for op in module.walk() if isinstance(op, ForOp) and "ttl.tile_stride" in op.attributes]
+    for loop in reversed(loops):  # inner loops first
+        _unroll(loop)
+
+
+def _unroll(loop: ForOp) -> None:
+    block = loop.parent
+    assert block is not None
+    trips = constant_of(loop.ub)
+    assert trips is not None and constant_of(loop.lb) == 0 and constant_of(loop.step) == 1
+    stride = int_value(loop, "ttl.tile_stride")
+    body = loop.body.blocks[0]
+    carried: list[SSAValue] = list(loop.iter_args)
+    for trip in range(trips):
+        number = constant(trip)
+        block.insert_op_before(number, loop)
+        values: dict[SSAValue, SSAValue] = {body.args[0]: number.results[0]}
+        values.update(zip(body.args[1:], carried, strict=True))
+        for op in body.ops:
+            if op is body.last_op:
+                carried = [values.get(value, value) for value in op.operands]
+                break
+            clone = op.clone(values)
+            _number(clone, trip * stride)
+            block.insert_op_before(clone, loop)
+    for result, value in zip(loop.results, carried, strict=True):
+        result.replace_all_uses_with(value)
+    loop.detach()
+    loop.erase()
+
+
+def _number(op: Operation, offset: int) -> None:
+    """The tile number the vanished loop stood for."""
+    for inner in op.walk():
+        if isinstance(inner, PLACED):
+            inner.attributes["ttl.tile"] = i32_attr(int_value(inner, "ttl.tile", 0) + offset)

@@ -1,0 +1,81 @@
+"""What a compilation yields: C++ per thread, the IR it came from, and everything a launcher or simulator must set up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright.options import Options
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tilewright.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorSpec:
+    """One tensor argument. ``shape`` is in elements; the last two dimensions are tiled."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str  # bf16, f32, bfp8_b, i32, u32, u16
+    layout: str = "tile"  # tile or row_major
+    memory: str = "dram"  # dram or l1
+    sharding: str = ""  # "", height, width, block
+    grid: tuple[int, int] | None = None  # cores of the shards
+    shard_shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferSpec:
+    """One circular buffer of every core."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]  # tiles of one block
+    dtype: str
+    block_count: int
+    origin: str = "user"  # user or compiler
+
+    @property
+    def tiles(self) -> int:
+        tiles = self.block_count
+        for dim in self.shape:
+            tiles *= dim
+        return tiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeConfig:
+    fp32_dest_acc_en: bool = False
+    dst_full_sync_en: bool = False
+    math_fidelity: str = "HiFi4"
+    math_approx_mode: bool = False
+    unpack_to_dest: tuple[int, ...] = ()  # buffers whose f32 tiles go to DST unchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadSpec:
+    """One kernel file. Arguments are in the order the C++ reads them."""
+
+    name: str
+    role: str  # compute, reader, writer
+    function: str  # symbol in the module
+    compile_time_args: tuple[tuple[str, Any], ...] = ()  # ("cb", index) | ("accessor", tensor number) | ("int", value)
+    runtime_args: tuple[tuple[str, Any], ...] = ()  # ("core", dim) | ("address", tensor number) | ("int", name)
+
+
+@dataclass(kw_only=True)
+class Program:
+    name: str
+    options: Options
+    module: ModuleOp  # after the last pass
+    grid: tuple[int, ...]
+    tensors: tuple[TensorSpec, ...]
+    buffers: tuple[BufferSpec, ...]
+    threads: tuple[ThreadSpec, ...]
+    config: ComputeConfig
+    cpp: dict[str, str]  # by role
+    trace: Trace
+    diagnostics: tuple[Any, ...] = field(default=())

@@ -1,0 +1,180 @@
+"""Circular buffers: who may touch which tile when.
+
+Tiles are immutable arrays with a leading core axis, so a slot holds a reference and moving a tile costs nothing. ``None`` is
+L1 that nobody wrote since it was reserved; ``LANDING`` is the target of a NoC read before its barrier.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tilewright.program import BufferSpec
+from tilewright.sim.faults import earlier, fault
+from tilewright.sim.registry import Site, Wait
+
+
+class _Landing:
+    def __repr__(self) -> str:
+        return "LANDING"
+
+
+LANDING: Final = _Landing()
+
+
+class Buffer:
+    """One circular buffer of all cores of a machine (they move in step)."""
+
+    def __init__(self, spec: BufferSpec, *, address: int, tile_bytes: int, unpack_to_dest: bool) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.dtype = spec.dtype
+        self.format = (spec.dtype, unpack_to_dest)  # what an engine must be configured for
+        self.unpack_to_dest = unpack_to_dest
+        self.capacity = spec.tiles
+        self.address = address
+        self.tile_bytes = tile_bytes
+        self.slots: list[Any] = [None] * self.capacity
+        self.stale: list[Any] = [None] * self.capacity  # what L1 held before the reservation; accumulating packs add to it
+        self.available = 0  # pushed and not popped
+        self.read = self.write = 0  # slots of the two pointers
+        self.waited = self.reserved = 0  # what consumer and producer may touch
+        self.packed = 0  # in-order packs since the last push
+        self.leaving: list[int] = []  # slots that NoC writes may still be reading
+        self.producer: Site | None = None
+        self.consumer: Site | None = None
+
+    @property
+    def label(self) -> str:
+        return f"buffer '{self.name}' (c_{self.spec.index})"
+
+    def wait_front(self, site: Site, count: int) -> Wait | None:
+        if count > self.capacity:
+            raise self._too_small(site, count, "waits for")
+        if self.available < count:
+            return Wait(site, lambda: self.available >= count, lambda: self._want_tiles(count))
+        if self.consumer is not site:
+            self._check_consumer(site)
+        if count > self.waited:
+            self.waited = count
+        return None
+
+    def reserve_back(self, site: Site, count: int) -> Wait | None:
+        if count > self.capacity:
+            raise self._too_small(site, count, "reserves")
+        if self.capacity - self.available < count:
+            return Wait(site, lambda: self.capacity - self.available >= count, lambda: self._want_room(count))
+        if self.producer is not site:
+            self._check_producer(site)
+        if count > self.reserved:
+            for offset in range(self.reserved, count):
+                slot = (self.write + offset) % self.capacity
+                self.stale[slot] = self.slots[slot]
+                self.slots[slot] = None
+            self.reserved = count
+        return None
+
+    def push_back(self, site: Site, count: int) -> None:
+        if count > self.reserved:
+            raise fault(
+                "TW507", site, f"pushes {count} tiles of {self.label}, but {self.reserved} are reserved",
+                help="call cb_reserve_back for as many tiles first",
+            )  # fmt: skip
+        if self.write + count > self.capacity:
+            raise self._not_at_end(site, count, self.write, "push")
+        if any(tile is LANDING for tile in self.slots[self.write : self.write + count]):
+            raise fault(
+                "TW510", site, f"pushes tiles of {self.label} whose NoC reads have not landed",
+                help="call noc_async_read_barrier before the push",
+            )  # fmt: skip
+        self.write = (self.write + count) % self.capacity
+        self.reserved -= count
+        self.packed = 0
+        self.available += count
+
+    def pop_front(self, site: Site, count: int) -> None:
+        if count > self.waited:
+            raise fault(
+                "TW508", site, f"pops {count} tiles of {self.label}, but {self.waited} were waited for",
+                help="call cb_wait_front for as many tiles first",
+            )  # fmt: skip
+        if self.read + count > self.capacity:
+            raise self._not_at_end(site, count, self.read, "pop")
+        if self.leaving and any(self.read <= slot < self.read + count for slot in self.leaving):
+            raise fault(
+                "TW510", site, f"pops tiles of {self.label} that a NoC write may still be reading",
+                help="call noc_async_write_barrier before the pop",
+            )  # fmt: skip
+        self.read = (self.read + count) % self.capacity
+        self.waited -= count
+        self.available -= count
+
+    def front_slot(self, site: Site, tile: int) -> int:
+        """Slot of a tile counted from the read pointer."""
+        if not 0 <= tile < self.waited:
+            raise fault(
+                "TW506", site, f"reads tile {tile} of {self.label}, but {self.waited} tiles were waited for since the last pop",
+                help="wait for the tile with cb_wait_front before it is used",
+            )  # fmt: skip
+        slot = self.read + tile
+        if slot >= self.capacity:
+            raise self._not_at_end(site, tile + 1, self.read, "read")
+        return slot
+
+    def front(self, site: Site, tile: int) -> Any:
+        """A tile as the consumer sees it."""
+        value = self.slots[self.front_slot(site, tile)]
+        if value is None or value is LANDING:
+            raise self._not_there(site, tile, landing=value is LANDING)
+        return value
+
+    def back_slot(self, site: Site, tile: int) -> int:
+        """Slot of a tile counted from the write pointer."""
+        if not 0 <= tile < self.reserved:
+            raise fault(
+                "TW506", site, f"writes tile {tile} of {self.label}, but {self.reserved} tiles are reserved",
+                help="reserve the tile with cb_reserve_back before it is written",
+            )  # fmt: skip
+        slot = self.write + tile
+        if slot >= self.capacity:
+            raise self._not_at_end(site, tile + 1, self.write, "write")
+        return slot
+
+    def _check_producer(self, site: Site) -> None:
+        if self.producer is not None and (self.producer.thread, self.producer.role) != (site.thread, site.role):
+            raise fault(
+                "TW515", site, f"{self.label} already has a producer: {self.producer.processor}",
+                notes=earlier("the first producer", self.producer),
+            )  # fmt: skip
+        self.producer = site
+
+    def _check_consumer(self, site: Site) -> None:
+        if self.consumer is not None and (self.consumer.thread, self.consumer.role) != (site.thread, site.role):
+            raise fault(
+                "TW515", site, f"{self.label} already has a consumer: {self.consumer.processor}",
+                notes=earlier("the first consumer", self.consumer),
+            )  # fmt: skip
+        self.consumer = site
+
+    def _too_small(self, site: Site, count: int, verb: str) -> Exception:
+        return fault(
+            "TW505", site, f"{verb} {count} tiles of {self.label}, which holds only {self.capacity}",
+            help="enlarge the buffer or use smaller blocks",
+        )  # fmt: skip
+
+    def _not_at_end(self, site: Site, count: int, start: int, what: str) -> Exception:
+        return fault(
+            "TW505", site,
+            f"a {what} of {count} tiles from slot {start} of {self.label} passes its end at {self.capacity}",
+            help="let the block size divide the number of tiles of the buffer",
+        )  # fmt: skip
+
+    def _not_there(self, site: Site, tile: int, *, landing: bool) -> Exception:
+        if landing:
+            return fault("TW510", site, f"reads tile {tile} of {self.label} while a NoC read into it is under way")
+        return fault("TW512", site, f"reads tile {tile} of {self.label}, which was pushed but never written")
+
+    def _want_tiles(self, count: int) -> str:
+        return f"waits for {count} tiles in {self.label}: {self.available} available"
+
+    def _want_room(self, count: int) -> str:
+        return f"waits for room for {count} tiles in {self.label}: {self.capacity - self.available} of {self.capacity} free"

@@ -1,0 +1,83 @@
+"""Transfers between tensors and L1. A read lands at its barrier; a write takes what L1 holds when it is issued."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.diagnostics import fail
+from tilewright.sim.buffers import LANDING, Buffer
+from tilewright.sim.faults import fault
+from tilewright.sim.machine import Machine
+from tilewright.sim.registry import Site, call, value
+from tilewright.sim.tensors import Tensor
+
+
+@value("tensor_accessor")
+def tensor_accessor(machine: Machine, site: Site) -> Tensor:
+    index = site.attributes.get("tensor_index", 0)
+    if index >= len(machine.tensors):
+        raise fail("TW516", f"the program has no tensor {index}", site.span)
+    return machine.tensors[index]
+
+
+@value("get_write_ptr")
+def write_pointer(machine: Machine, site: Site, buffer: Buffer) -> int:
+    return buffer.address + buffer.write * buffer.tile_bytes
+
+
+@value("get_read_ptr")
+def read_pointer(machine: Machine, site: Site, buffer: Buffer) -> int:
+    return buffer.address + buffer.read * buffer.tile_bytes
+
+
+@value("get_tile_size")
+def tile_size(machine: Machine, site: Site, buffer: Buffer) -> int:
+    return buffer.tile_bytes
+
+
+def check_same_dtype(site: Site, tensor: Tensor, buffer: Buffer) -> None:
+    if tensor.spec.dtype != buffer.dtype:
+        raise fault(
+            "TW513", site, f"tensor '{tensor.spec.name}' holds {tensor.spec.dtype}, {buffer.label} holds {buffer.dtype}",
+            help="a transfer copies bytes; give both the same dtype",
+        )  # fmt: skip
+
+
+@call("noc_async_read_page", on="d", per_core=(0,))
+def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
+    buffer, slot = machine.slot_at(site, address)
+    check_same_dtype(site, tensor, buffer)
+    buffer.back_slot(site, slot - buffer.write)
+    transfers = machine.transfers_of(site)
+    transfers.reads.append((tensor, machine.page_numbers(site, tensor, page), buffer, slot))
+    transfers.last = site
+    buffer.slots[slot] = LANDING
+
+
+@call("noc_async_read_barrier", on="d")
+def read_barrier(machine: Machine, site: Site) -> None:
+    transfers = machine.transfers_of(site)
+    for tensor, pages, buffer, slot in transfers.reads:
+        buffer.slots[slot] = tensor.pages[pages]
+    transfers.reads.clear()
+
+
+@call("noc_async_write_page", on="d", per_core=(0,))
+def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
+    buffer, slot = machine.slot_at(site, address)
+    check_same_dtype(site, tensor, buffer)
+    tile = buffer.front(site, slot - buffer.read)
+    tensor.pages[machine.page_numbers(site, tensor, page)] = tile
+    tensor.written = True
+    transfers = machine.transfers_of(site)
+    transfers.writes.append((buffer, slot))
+    transfers.last = site
+    buffer.leaving.append(slot)
+
+
+@call("noc_async_write_barrier", "noc_async_writes_flushed", on="d")
+def write_barrier(machine: Machine, site: Site) -> None:
+    transfers = machine.transfers_of(site)
+    for buffer, slot in transfers.writes:
+        buffer.leaving.remove(slot)
+    transfers.writes.clear()

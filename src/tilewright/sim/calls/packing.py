@@ -1,0 +1,53 @@
+"""The packer: DST to L1, in order or at a given tile."""
+
+from __future__ import annotations
+
+from tilewright.sim.buffers import Buffer
+from tilewright.sim.calls.setup import format_text
+from tilewright.sim.faults import fault
+from tilewright.sim.machine import Machine
+from tilewright.sim.registry import Site, call
+
+
+def need_format(machine: Machine, site: Site, buffer: Buffer) -> None:
+    found = machine.packer.format
+    if found is not None and found[0] == buffer.dtype:
+        return
+    if found is None:
+        raise fault("TW503", site, "the packer was never configured", help="call init_sfpu or binary_op_init_common at the start")
+    raise fault(
+        "TW511", site, f"{buffer.label} holds {buffer.dtype}, but the packer is configured for {format_text(found)}",
+        help=f"call pack_reconfig_data_format({buffer.name}) first",
+    )  # fmt: skip
+
+
+def store(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -> None:
+    need_format(machine, site, buffer)
+    slot = buffer.back_slot(site, tile)
+    setup = machine.packer
+    value = machine.dst.get_packed(site, index)
+    if setup.reduced:
+        value = machine.arithmetic.mask_reduced(value, setup.reduced)
+    old = None
+    if setup.accumulate:
+        old = buffer.stale[slot] if buffer.slots[slot] is None else buffer.slots[slot]
+        if old is None:
+            raise fault("TW512", site, f"accumulates onto tile {tile} of {buffer.label}, which nobody wrote")
+    buffer.slots[slot] = machine.arithmetic.pack(value, buffer.dtype, relu=setup.relu, old=old)
+
+
+@call("pack_tile", on="p")
+def pack_tile(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -> None:
+    """In order, the tile operand is ignored and a pointer that cb_push_back resets moves on."""
+    if site.attributes.get("out_of_order", False):
+        store(machine, site, index, buffer, tile)
+        return
+    store(machine, site, index, buffer, buffer.packed)
+    buffer.packed += 1
+
+
+@call("pack_tile_block", on="p")
+def pack_block(machine: Machine, site: Site, first: int, buffer: Buffer, count: int) -> None:
+    for index in range(first, first + count):
+        store(machine, site, index, buffer, buffer.packed)
+        buffer.packed += 1

@@ -1,0 +1,91 @@
+"""The vector unit: every SFPU form of the op table, by its argument list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.dialects import tile_ops
+from tilewright.dialects.tile_op import Unit
+from tilewright.sim.faults import earlier, fault
+from tilewright.sim.machine import Machine
+from tilewright.sim.numerics.accuracy import UnknownOperation
+from tilewright.sim.registry import Site, call, find
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPlan:
+    """Which operands of a call are DST slots it reads, and which one it writes."""
+
+    reads: tuple[int, ...]
+    writes: int
+
+
+def plan_of(site: Site) -> VectorPlan:
+    assert site.form is not None
+    slots = [argument for argument in site.form.args if ":" not in argument]
+    reads = tuple(index for index, argument in enumerate(slots) if argument.startswith("d"))
+    writes = slots.index("o") if "o" in slots else slots.index("d0")
+    return VectorPlan(reads, writes)
+
+
+def vector_init(machine: Machine, site: Site, *operands: int) -> None:
+    machine.vector.ready = True
+    if site.form is not None and site.form.stateful:
+        machine.vector.owner = site.name
+        machine.vector.site = site
+
+
+def need_vector(machine: Machine, site: Site, init: str, *, stateful: bool) -> None:
+    """The init the call needs must be the last one that left state; others only need any init."""
+    setup = machine.vector
+    if stateful and setup.owner != init:
+        found = f"the vector unit was last set up by {setup.owner}" if setup.owner else "the vector unit was never set up"
+        raise fault(
+            "TW503", site, f"{found}, not by {init}", help=f"call {init} before it",
+            notes=earlier("the init that is in force", setup.site),
+        )  # fmt: skip
+    if not setup.ready:
+        raise fault("TW503", site, "no vector-unit init ran yet", help=f"call {init} before it")
+
+
+def vector_call(machine: Machine, site: Site, *operands: int) -> None:
+    if site.plan is None:
+        site.plan = plan_of(site)
+    plan: VectorPlan = site.plan
+    form = site.form
+    assert form is not None
+    if form.init:
+        need_vector(machine, site, form.init, stateful=form.stateful)
+    dst = machine.dst
+    values = [dst.get(site, operands[index]) for index in plan.reads]
+    try:
+        result = machine.arithmetic.vector(site, values, machine.tile_shape)
+    except UnknownOperation as error:
+        raise fault("TW514", site, str(error.args[0])) from error
+    dst.put(site, operands[plan.writes], result)
+
+
+@call("copy_dest_values_init", on="m")
+def init_copy_dest(machine: Machine, site: Site) -> None:
+    machine.vector.ready = True
+
+
+@call("copy_dest_values", on="m")
+def copy_dest(machine: Machine, site: Site, destination: int, source: int) -> None:
+    need_vector(machine, site, "copy_dest_values_init", stateful=False)
+    machine.dst.put(site, destination, machine.dst.get(site, source))
+
+
+def register_rows() -> None:
+    """Every SFPU form of the table that has no function of its own."""
+    for row in tile_ops.ROWS:
+        for form in row.forms:
+            if form.unit is not Unit.SFPU:
+                continue
+            if find(form.call, "m") is None:
+                call(form.call, on="m")(vector_call)
+            if form.init and find(form.init, "m") is None:
+                call(form.init, on="m")(vector_init)
+
+
+register_rows()

@@ -1,0 +1,126 @@
+"""The hardware's arithmetic: a tile is its storage pattern in L1 and an fp32 pattern in Src and DST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from tilewright import hardware
+from tilewright.program import ComputeConfig, TensorSpec
+from tilewright.sim.arithmetic import Format
+from tilewright.sim.call_parameters import approximate, encoded_params, nearest_even
+from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
+from tilewright.sim.numerics.fidelity import Fidelity
+from tilewright.sim.registry import Site
+from tilewright.sim.tensors import Array, join_tiles, split_tiles
+
+INTEGER_DTYPES = ("i32", "u32", "u16")
+STORAGE: dict[str, Any] = {"bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16}
+EVERY_BF16 = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
+
+
+class ExactArithmetic:
+    def __init__(self, config: ComputeConfig) -> None:
+        self.dst32 = config.fp32_dest_acc_en
+        self.fidelity = cast(Fidelity, config.math_fidelity)
+        self.approx = config.math_approx_mode
+        self._tables: dict[tuple[Any, ...], Array] = {}
+        self._zeros: dict[tuple[int, ...], Array] = {}
+
+    def pages(self, spec: TensorSpec, array: Array) -> Array:
+        if spec.dtype in STORAGE:
+            kind = STORAGE[spec.dtype]
+            fits = array.dtype.itemsize == np.dtype(kind).itemsize and not (spec.dtype == "bf16" and array.dtype == np.float16)
+            if fits:
+                return split_tiles(np.ascontiguousarray(array).view(kind))
+        return formats.to_l1(split_tiles(np.ascontiguousarray(array)), spec.dtype)
+
+    def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
+        if spec.dtype in STORAGE and array.dtype.itemsize == pages.dtype.itemsize and array.dtype != np.float16:
+            array[...] = join_tiles(pages, spec.shape).view(array.dtype)
+            return
+        array[...] = join_tiles(formats.from_l1(pages, spec.dtype), spec.shape).astype(array.dtype)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        if shape not in self._zeros:
+            self._zeros[shape] = np.zeros(shape, np.uint32)
+        return self._zeros[shape]
+
+    def to_source(self, tile: Array, dtype: str) -> Array:
+        return unpack.to_src(tile, dtype, dst32=self.dst32)
+
+    def straight_to_dst(self, tile: Array, dtype: str, *, unpack_to_dest: bool) -> Array:
+        return unpack.copy_to_dst(tile, dtype, dst32=self.dst32, unpack_to_dest=unpack_to_dest)
+
+    def copy(self, source: Array) -> Array:
+        return unpack.add_zero(source) if self.dst32 else source
+
+    def binary(self, kind: str, a: Array, b: Array, old: Array | None, *, accumulate: bool) -> Array:
+        before = self.zeros(a.shape) if old is None else old
+        return ELEMENTWISE[kind](a, b, before, dst32=self.dst32, fidelity=self.fidelity, accumulate=accumulate)
+
+    def dst_to_source(self, value: Array, source: Format) -> Array:
+        kept = unpack.src_format(source[0], dst32=self.dst32, unpack_to_dest=source[1])
+        return fpu.dest_to_src(value, dst32=self.dst32, src_format=cast(Any, kept))
+
+    def broadcast(self, source: Array, dim: str, row: int = 0) -> Array:
+        return fpu.broadcast_src_b(source, cast(fpu.Broadcast, dim), row=row)
+
+    def unary_broadcast(self, source: Array, dim: str, *, direct: bool) -> Array:
+        return fpu.unary_bcast(source, cast(fpu.Broadcast, dim), dst32=self.dst32, unpack_to_dest=direct)
+
+    def transpose(self, source: Array, *, direct: bool) -> Array:
+        return fpu.transpose(source, dst32=self.dst32, unpack_to_dest=direct)
+
+    def matmul(self, in0: Array, in1: Array, old: Array | None, *, transpose: bool) -> Array:
+        before = self.zeros(in0.shape) if old is None else old
+        multiply = cast(Callable[..., Array], fpu.matmul)
+        return multiply(in0, in1, before, dst32=self.dst32, fidelity=self.fidelity, transpose=transpose)
+
+    def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
+        before = self.zeros(data.shape) if old is None else old
+        pooled = cast(Callable[..., Array], fpu.reduce)
+        return pooled(data, scaler, before, pool=pool, dim=dim, dst32=self.dst32, fidelity=self.fidelity, src_dtype=dtype)
+
+    def vector(self, site: Site, operands: list[Array], shape: tuple[int, ...]) -> Array:
+        params = encoded_params(site)
+        if len(operands) == 2:
+            return sfpu.binary(
+                site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest_even(site)
+            )  # fmt: skip
+        if len(operands) == 3:
+            return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params)
+        approx = approximate(site)
+        if not operands:
+            return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, approx=approx)
+        if self.dst32:
+            return sfpu.unary(site.name, operands[0], dst32=True, params=params, approx=approx)
+        return self._table(site.name, params, approx)[operands[0] >> np.uint32(16)]
+
+    def _table(self, name: str, params: tuple[int, ...], approx: bool) -> Array:
+        """A function of one 16-bit number is its table: computed once, then looked up."""
+        key = (name, params, approx)
+        if key not in self._tables:
+            self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, approx=approx)
+        return self._tables[key]
+
+    def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
+        return packer.pack(value, dtype, dst32=self.dst32, relu=relu, old_l1=old, l1_acc=old is not None)
+
+    def mask_reduced(self, tile: Array, dim: str) -> Array:
+        """What the packer's edge mask leaves of a reduced tile in DST: column 0, row 0 or one element."""
+        masked = np.zeros_like(tile)
+        rows = slice(None) if dim == "row" else slice(0, 1)
+        cols = slice(None) if dim == "col" else slice(0, 1)
+        masked[..., rows, cols] = tile[..., rows, cols]
+        return masked
+
+
+def storage_shape(dtype: str) -> tuple[int, ...]:
+    """Shape of one tile in L1."""
+    if dtype == "bfp8_b":
+        return (hardware.tile_bytes(dtype),)
+    return (hardware.TILE_ROWS, hardware.TILE_COLS)

@@ -1,0 +1,130 @@
+"""Values only: tiles are float32 everywhere, rounded to their storage format where they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.program import TensorSpec
+from tilewright.sim.arithmetic import Format
+from tilewright.sim.call_parameters import named_params
+from tilewright.sim.faults import fault
+from tilewright.sim.numerics import formats
+from tilewright.sim.registry import Site
+from tilewright.sim.tensors import Array, join_tiles, split_tiles
+
+ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16}
+
+
+def round_bf16(values: Array) -> Array:
+    """float32 rounded to the nearest bf16, ties to even."""
+    bits = values.view(np.uint32)
+    rounded = bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
+    rounded &= np.uint32(0xFFFF0000)
+    result = rounded.view(np.float32)
+    if np.isnan(values).any():
+        return np.where(np.isnan(values), np.float32(np.nan), result)
+    return result
+
+
+class FastArithmetic:
+    def pages(self, spec: TensorSpec, array: Array) -> Array:
+        if spec.dtype in INTEGERS:
+            return split_tiles(array.astype(INTEGERS[spec.dtype]))
+        if spec.dtype == "bf16" and array.dtype == np.uint16:
+            return formats.widen_bf16(split_tiles(array)).view(np.float32)
+        pages = np.ascontiguousarray(split_tiles(array), dtype=np.float32)
+        return pages if spec.dtype == "f32" else self.pack(pages, spec.dtype, relu=None, old=None)
+
+    def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
+        values = join_tiles(pages, spec.shape)
+        if spec.dtype == "bf16" and array.dtype == np.uint16:
+            array[...] = np.ascontiguousarray(values).view(np.uint32) >> np.uint32(16)
+            return
+        array[...] = values.astype(array.dtype)
+
+    def to_source(self, tile: Array, dtype: str) -> Array:
+        return tile
+
+    def straight_to_dst(self, tile: Array, dtype: str, *, unpack_to_dest: bool) -> Array:
+        return tile
+
+    def copy(self, source: Array) -> Array:
+        return source
+
+    def binary(self, kind: str, a: Array, b: Array, old: Array | None, *, accumulate: bool) -> Array:
+        with np.errstate(all="ignore"):
+            result = ELEMENTWISE[kind](a, b)
+            return result if old is None or not accumulate else result + old
+
+    def dst_to_source(self, value: Array, source: Format) -> Array:
+        return value
+
+    def broadcast(self, source: Array, dim: str, row: int = 0) -> Array:
+        if dim == "col":
+            return np.broadcast_to(source[..., :, :1], source.shape)
+        if dim == "row":
+            return np.broadcast_to(source[..., row : row + 1, :], source.shape)
+        return np.broadcast_to(source[..., :1, :1], source.shape)
+
+    def unary_broadcast(self, source: Array, dim: str, *, direct: bool) -> Array:
+        return self.broadcast(source, dim)
+
+    def transpose(self, source: Array, *, direct: bool) -> Array:
+        return np.swapaxes(source, -1, -2)
+
+    def matmul(self, in0: Array, in1: Array, old: Array | None, *, transpose: bool) -> Array:
+        with np.errstate(all="ignore"):
+            product = np.matmul(in0, np.swapaxes(in1, -1, -2) if transpose else in1)
+            return product if old is None else product + old
+
+    def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
+        axes = {"row": (-1,), "col": (-2,), "scalar": (-2, -1)}[dim]
+        factor = scaler[..., 0, 0][..., None, None]
+        if pool == "max":
+            found = data.max(axis=axes, keepdims=True)
+        else:
+            found = data.sum(axis=axes, keepdims=True, dtype=np.float32) * (factor * factor if dim == "scalar" else factor)
+        result = np.zeros_like(data)
+        rows = slice(None) if dim == "row" else slice(0, 1)
+        cols = slice(None) if dim == "col" else slice(0, 1)
+        if old is not None:
+            before = old[..., rows, cols]
+            found = np.maximum(found, before) if pool == "max" else found + before
+        result[..., rows, cols] = found
+        return result
+
+    def vector(self, site: Site, operands: list[Array], shape: tuple[int, ...]) -> Array:
+        row = site.row
+        if row is None or not callable(row.reference):
+            raise fault("TW514", site, "the op table has no NumPy meaning of this call", help="run without --fast")
+        with np.errstate(all="ignore"):
+            if not operands:
+                return np.broadcast_to(np.asarray(row.reference(np.zeros(shape, np.float32), **named_params(site)), np.float32), shape)
+            return np.asarray(row.reference(*operands, **named_params(site)), dtype=np.result_type(operands[0]))
+
+    def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
+        if dtype in INTEGERS:
+            return value.astype(INTEGERS[dtype])
+        stored = np.ascontiguousarray(value, dtype=np.float32)
+        if relu is not None:
+            stored = apply_relu(stored, relu)
+        if old is not None:
+            stored = stored + old
+        if dtype == "bf16":
+            return round_bf16(stored)
+        return stored if dtype == "f32" else formats.from_l1(formats.to_l1(stored, dtype), dtype)
+
+    def mask_reduced(self, tile: Array, dim: str) -> Array:
+        return tile  # reduce leaves zeros there
+
+
+def apply_relu(values: Array, relu: Any) -> Array:
+    threshold = np.uint32(relu.threshold << 16).view(np.float32)
+    positive = np.maximum(values, np.float32(0))
+    if relu.mode == "min":
+        return np.where(positive <= threshold, np.float32(0), positive)
+    return np.minimum(positive, threshold) if relu.mode == "max" else positive

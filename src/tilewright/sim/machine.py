@@ -1,0 +1,129 @@
+"""The state of a group of cores that run in step: buffers, registers, and what each engine was last set up to do."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright import hardware
+from tilewright.program import Program
+from tilewright.sim.arithmetic import Arithmetic, Format
+from tilewright.sim.buffers import Buffer
+from tilewright.sim.faults import fault
+from tilewright.sim.registers import Dst, SourceQueue
+from tilewright.sim.registry import Site
+from tilewright.sim.tensors import Array, Tensor
+
+L1_ALIGNMENT = 32
+
+
+@dataclass(eq=False, slots=True)
+class MatrixSetup:
+    """How the unpacker (or the math processor, its own copy) is set up."""
+
+    mode: tuple[Any, ...] | None = None
+    site: Site | None = None  # the init that did it
+    source_a: Format | None = None
+    source_b: Format | None = None
+    accumulate: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class VectorSetup:
+    """Set-up of the vector unit: whether any init ran, and whose constants it holds."""
+
+    ready: bool = False
+    owner: str = ""
+    site: Site | None = None
+
+
+@dataclass(eq=False, slots=True)
+class PackSetup:
+    format: Format | None = None
+    relu: Any = None
+    accumulate: bool = False  # into L1
+    reduced: str = ""  # dimension of the edge mask, if one is set
+
+
+@dataclass(eq=False, slots=True)
+class Transfers:
+    """Outstanding NoC traffic of one data-movement processor."""
+
+    reads: list[tuple[Tensor, Any, Buffer, int]] = field(default_factory=list)
+    writes: list[tuple[Buffer, int]] = field(default_factory=list)
+    last: Site | None = None
+
+
+class Machine:
+    def __init__(
+        self,
+        program: Program,
+        cores: list[tuple[int, ...]],
+        tensors: list[Tensor],
+        arithmetic: Arithmetic,
+        scalars: dict[str, int],
+    ) -> None:
+        self.program = program
+        self.cores = cores
+        self.core_count = len(cores)
+        self.tensors = tensors
+        self.arithmetic = arithmetic
+        self.scalars = scalars
+        self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
+        self.buffers = place_buffers(program)
+        self._starts = [buffer.address for buffer in self.buffers.values()]
+        self._by_address = list(self.buffers.values())
+        config = program.config
+        capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
+        self.dst = Dst(capacity=capacity, halves=1 if config.dst_full_sync_en else 2)
+        self.sources = SourceQueue()
+        self.matrix = {"u": MatrixSetup(), "m": MatrixSetup()}
+        self.vector = VectorSetup()
+        self.packer = PackSetup()
+        self.transfers: dict[str, Transfers] = {}
+        self.semaphores: dict[int, int] = {}
+        self.neighbours: dict[tuple[int, ...], Machine] = {}
+        self.tile_shape = (self.core_count, hardware.TILE_ROWS, hardware.TILE_COLS)
+
+    def transfers_of(self, site: Site) -> Transfers:
+        if site.thread not in self.transfers:
+            self.transfers[site.thread] = Transfers()
+        return self.transfers[site.thread]
+
+    def slot_at(self, site: Site, address: int) -> tuple[Buffer, int]:
+        """The buffer and slot an L1 address is the start of."""
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            buffer = self._by_address[index]
+            slot, rest = divmod(address - buffer.address, buffer.tile_bytes)
+            if slot < buffer.capacity and not rest:
+                return buffer, slot
+        raise fault("TW513", site, f"L1 address {address:#x} is not the start of a tile in a circular buffer")
+
+    def page_numbers(self, site: Site, tensor: Tensor, page: Any) -> Array:
+        """One page number per core, checked against the tensor."""
+        pages = page if isinstance(page, np.ndarray) else np.full(self.core_count, page)
+        if (pages < 0).any() or (pages >= tensor.count).any():
+            worst = int(np.flatnonzero((pages < 0) | (pages >= tensor.count))[0])
+            raise fault(
+                "TW513", site,
+                f"page {int(pages[worst])} of tensor '{tensor.spec.name}' on core {self.cores[worst]}: it has {tensor.count} pages",
+                help="check the slice bounds on the cores at the edge of the grid",
+            )  # fmt: skip
+        return pages
+
+
+def place_buffers(program: Program) -> dict[int, Buffer]:
+    """Buffers one after another in L1."""
+    address = hardware.CHIPS[program.options.arch].l1_reserved_bytes
+    buffers: dict[int, Buffer] = {}
+    for spec in sorted(program.buffers, key=lambda spec: spec.index):
+        tile_bytes = hardware.tile_bytes(spec.dtype)
+        direct = spec.index in program.config.unpack_to_dest
+        buffers[spec.index] = Buffer(spec, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)
+        size = tile_bytes * spec.tiles
+        address += -(-size // L1_ALIGNMENT) * L1_ALIGNMENT
+    return buffers

@@ -1,0 +1,139 @@
+"""Register-level steps of the vector unit besides multiply-add: stores, roundings, conditions, exponent fields."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import (
+    FRACTION,
+    HIGH_HALF,
+    I32,
+    INFINITY,
+    MAGNITUDE,
+    SIGN,
+    U32,
+    Bool,
+    from_bits,
+    is_tiny,
+    to_bits,
+)
+from tilewright.sim.numerics.mad import add, mul, sub
+
+ZERO = np.uint32(0)
+ONE = np.uint32(0x3F800000)
+MINUS_ONE = np.uint32(0xBF800000)
+QUIET_NAN = np.uint32(0x7FC00000)
+
+
+def const(value: float) -> np.uint32:
+    """Pattern of an fp32 constant."""
+    return np.float32(value).view(np.uint32)
+
+
+def store(bits: U32, *, dst32: bool) -> U32:
+    """Write to DST: 16-bit DST keeps the upper half; denormals become a signed zero."""
+    kept = bits if dst32 else bits & HIGH_HALF
+    return np.where(is_tiny(bits), bits & SIGN, kept).astype(np.uint32, copy=False)
+
+
+def round_even(bits: U32) -> U32:
+    """The kernels' software rounding to bf16, ties to even: integer arithmetic on the pattern, NaN or not."""
+    lowest = (bits >> np.uint32(16)) & np.uint32(1)
+    return (bits + np.uint32(0x7FFF) + lowest) & HIGH_HALF
+
+
+def round_away(bits: U32) -> U32:
+    """The rounding instruction fp32 to bf16: ties away from zero, tiny to +0, NaN to infinity."""
+    rounded = (bits + np.uint32(0x8000)) & HIGH_HALF
+    rounded = np.where(bits & INFINITY == INFINITY, bits & np.uint32(0xFF800000), rounded)
+    return np.where(is_tiny(bits), ZERO, rounded)
+
+
+def rounded_unless(bits: U32, dst32: bool) -> U32:
+    """``round_even`` for 16-bit DST, unchanged for 32-bit DST."""
+    return bits if dst32 else round_even(bits)
+
+
+def negative(bits: U32) -> Bool:
+    """``x < 0`` of the kernels: the sign bit, so -0 and -NaN count."""
+    return bits >= SIGN
+
+
+def is_zero(bits: U32) -> Bool:
+    """``x == 0`` of the kernels: all 32 bits zero."""
+    return bits == 0
+
+
+def less(left: U32, right: U32) -> Bool:
+    """``a < b`` of the kernels: the sign of a - b."""
+    return negative(sub(left, right))
+
+
+def greater(left: U32, right: U32) -> Bool:
+    """``a > b``: a - b is neither negative nor zero."""
+    difference = sub(left, right)
+    return ~negative(difference) & ~is_zero(difference)
+
+
+def order(bits: U32) -> I32:
+    """Sign-magnitude total order as integers, as the swap instruction compares: -NaN lowest, NaN highest, -0 < +0."""
+    signed = bits.view(np.int32) if bits.flags.c_contiguous else np.ascontiguousarray(bits).view(np.int32)
+    return np.where(signed < 0, np.int32(0x7FFFFFFF) ^ signed, signed)
+
+
+def largest(left: U32, right: U32) -> U32:
+    left, right = np.broadcast_arrays(left, right)
+    return np.where(order(left) >= order(right), left, right)
+
+
+def smallest(left: U32, right: U32) -> U32:
+    left, right = np.broadcast_arrays(left, right)
+    return np.where(order(left) >= order(right), right, left)
+
+
+def exponent(bits: U32) -> I32:
+    """Unbiased exponent field."""
+    return ((bits & INFINITY) >> np.uint32(23)).astype(np.int32) - 127
+
+
+def with_exponent(bits: U32, biased: I32 | int) -> U32:
+    """Replace the exponent field."""
+    field = np.asarray(biased, dtype=np.int64).astype(np.uint32) & np.uint32(0xFF)
+    return (bits & np.uint32(0x807FFFFF)) | (field << np.uint32(23))
+
+
+def with_sign(bits: U32, sign_source: U32) -> U32:
+    return (bits & MAGNITUDE) | (sign_source & SIGN)
+
+
+def fraction(bits: U32) -> U32:
+    return bits & FRACTION
+
+
+def magnitude(bits: U32) -> U32:
+    return bits & MAGNITUDE
+
+
+def negated(bits: U32) -> U32:
+    return bits ^ SIGN
+
+
+def absolute(bits: U32) -> U32:
+    """SFPABS: negative NaNs keep their sign."""
+    return np.where(bits <= np.uint32(0xFF800000), bits & MAGNITUDE, bits)
+
+
+def float_of(integers: I32) -> U32:
+    """Integer to fp32, rounded to nearest even."""
+    return to_bits(integers.astype(np.float32))
+
+
+def values(bits: U32) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return from_bits(bits).astype(np.float64)
+
+
+__all__ = [
+    "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction", "greater",
+    "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "round_away", "round_even",
+    "rounded_unless", "smallest", "store", "sub", "values", "with_exponent", "with_sign",
+]  # fmt: skip

@@ -1,0 +1,153 @@
+"""The vector unit's arithmetic: one multiply-add, x*y+z, behind every SFPU float instruction (rule S2).
+
+Denormal inputs are 0. The 48-bit product keeps 24+3 bits, the rest or-ed into the last one, before the addend is aligned;
+an operand whose bits are all shifted out leaves no sticky bit. Results round to nearest even and flush below 2^-126.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import INFINITY, MAGNITUDE, SIGN, U32, Bool, I64, from_bits, to_bits
+
+ONE = np.uint32(0x3F800000)
+ZERO = np.uint32(0)
+_CHUNK = 16384  # lanes per pass: two dozen int64 temporaries stay in the second-level cache
+_ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)
+_FRACTION = 0x7FFFFF
+_HIDDEN = 0x800000
+
+
+def mad(x: U32, y: U32, z: U32) -> U32:
+    """SFPMAD, bit for bit."""
+    return _by_chunks(_mad_lanes, x, y, z)
+
+
+def mul(x: U32, y: U32) -> U32:
+    """SFPMUL: x*y+0. Ordinary lanes round once, so a float64 product rounded to fp32 is the same number."""
+    x, y = np.broadcast_arrays(x, y)
+    odd = ((x & MAGNITUDE) >= INFINITY) | ((y & MAGNITUDE) >= INFINITY)
+    with np.errstate(all="ignore"):
+        product = from_bits(_flushed(x)).astype(np.float64) * from_bits(_flushed(y))
+        product[np.abs(product) < _ROUNDS_UP_TO_NORMAL] = 0.0
+        result = to_bits(product)
+    result = np.where((result & MAGNITUDE) == 0, ZERO, result)
+    return _repair(result, odd, x, y, np.broadcast_to(ZERO, x.shape))
+
+
+def add(x: U32, z: U32) -> U32:
+    """SFPADD: x*1+z, which for ordinary lanes is an fp32 add with tiny inputs and results flushed."""
+    x, z = np.broadcast_arrays(x, z)
+    odd = ((x & MAGNITUDE) >= INFINITY) | ((z & MAGNITUDE) >= INFINITY)
+    with np.errstate(all="ignore"):
+        result = to_bits(from_bits(_flushed(x)) + from_bits(_flushed(z)))
+    result = np.where((result & INFINITY) == 0, ZERO, result)
+    return _repair(result, odd, x, np.broadcast_to(ONE, x.shape), z)
+
+
+def sub(x: U32, z: U32) -> U32:
+    """x - z as the compiler emits it: z * -1 + x."""
+    return add(z ^ SIGN, x)
+
+
+def _flushed(bits: U32) -> U32:
+    return np.where((bits & INFINITY) == 0, ZERO, bits)
+
+
+def _repair(result: U32, odd: Bool, x: U32, y: U32, z: U32) -> U32:
+    if odd.any():
+        result[odd] = _mad_lanes(x[odd], y[odd], z[odd])
+    return result
+
+
+def _by_chunks(function: Callable[[U32, U32, U32], U32], x: U32, y: U32, z: U32) -> U32:
+    x, y, z = np.broadcast_arrays(x, y, z)
+    shape = x.shape
+    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in (x, y, z)]
+    out = np.empty(flat[0].size, dtype=np.uint32)
+    for start in range(0, out.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        out[part] = function(flat[0][part], flat[1][part], flat[2][part])
+    return out.reshape(shape)
+
+
+def _split(bits: U32) -> tuple[I64, I64]:
+    wide = bits.astype(np.int64)
+    exponent = (wide >> 23) & 255
+    significand = ((wide & _FRACTION) | _HIDDEN) * (exponent != 0)
+    return exponent, significand
+
+
+def _shift_sticky(value: I64, amount: I64) -> I64:
+    shifted = value >> amount
+    lost = ((shifted << amount) != value) & (shifted != 0)
+    return shifted | lost
+
+
+def _mad_lanes(x: U32, y: U32, z: U32) -> U32:
+    x_exponent, x_significand = _split(x)
+    y_exponent, y_significand = _split(y)
+    z_exponent, z_significand = _split(z)
+    product_sign = (x ^ y) >> np.uint32(31)
+    z_sign = z >> np.uint32(31)
+    product = x_significand * y_significand
+    product = (product >> 20) | ((product & 0xFFFFF) != 0)  # three extra bits below the 24
+    z_wide = z_significand << 3
+    exponent = x_exponent + y_exponent - 127
+
+    special = (x_exponent == 255) | (y_exponent == 255) | (exponent >= 255) | (z_exponent == 255)
+    final = np.zeros(x.shape, dtype=np.uint32)
+    decided = np.zeros(x.shape, dtype=np.bool_)
+    nan = final
+    if special.any():
+        nan, final, decided = _special_results(x, y, z, exponent, special)
+        exponent = np.minimum(exponent, np.where(special, 255, 1 << 20))
+
+    vanished = (product == 0) | (exponent < 0)
+    passes = vanished & ~decided & (nan == 0)
+    final = np.where(passes, np.where(z_significand != 0, z, ZERO), final)
+    decided |= passes
+    product = np.where(vanished, 0, product)
+    exponent = np.where(vanished, 0, exponent)
+
+    gap = exponent - z_exponent
+    top = np.maximum(exponent, z_exponent)
+    product = _shift_sticky(product, np.clip(-gap, 0, 40))
+    z_wide = _shift_sticky(z_wide, np.clip(gap, 0, 40))
+    total = np.where(product_sign != 0, -product, product) + np.where(z_sign != 0, -z_wide, z_wide)
+    sign = (total < 0).astype(np.uint32) << np.uint32(31)
+    total = np.abs(total)
+    leading = (total.astype(np.float64).view(np.int64) >> 52) - 1023
+    excess = leading - 26
+    top = top + excess
+    aligned = np.where(
+        excess <= 0, total << np.clip(-excess, 0, 30), (total >> np.clip(excess, 0, 30)) | (total & 1)
+    )
+    packed = (top << 23) + ((aligned >> 3) & _FRACTION)
+    packed += ((aligned & 7) + (packed & 1)) > 4
+    overflow = top >= 255
+    empty = (total == 0) | (top < 0) | ((packed >> 23) == 0)
+    bits = np.where(nan != 0, nan, sign) | (packed & 0x7FFFFFFF).astype(np.uint32)
+    bits = np.where(overflow, np.where(nan != 0, nan, sign | INFINITY), bits)
+    bits = np.where(empty, nan, bits)
+    return np.where(decided, final, bits).astype(np.uint32)
+
+
+def _special_results(x: U32, y: U32, z: U32, exponent: I64, special: Bool) -> tuple[U32, U32, Bool]:
+    """Infinity and NaN lanes: the NaN pattern to or into the result, and the results that are decided already."""
+    x_magnitude, y_magnitude, z_magnitude = x & MAGNITUDE, y & MAGNITUDE, z & MAGNITUDE
+    product_sign, z_sign = (x ^ y) & SIGN, z & SIGN
+    x_zero, y_zero = (x & INFINITY) == 0, (y & INFINITY) == 0
+    product_infinite = (x_magnitude >= INFINITY) | (y_magnitude >= INFINITY) | (exponent >= 255)
+    bad_product = (x_magnitude > INFINITY) | ((x_magnitude == INFINITY) & y_zero)
+    bad_product |= (y_magnitude > INFINITY) | ((y_magnitude == INFINITY) & x_zero)
+    bad_product |= (z_magnitude == INFINITY) & product_infinite & (z_sign != product_sign)
+    bad_z = (z_magnitude > INFINITY) & ~bad_product
+    nan = np.where(bad_product, product_sign | np.uint32(0x7F800001), ZERO)
+    nan = np.where(bad_z, z_sign | np.uint32(0x7F800001), nan)
+    nan = np.where(special, nan, ZERO)
+    decided = special & (nan == 0)
+    final = np.where(z_magnitude == INFINITY, z, product_sign | INFINITY)
+    return nan, np.where(decided, final, ZERO), decided

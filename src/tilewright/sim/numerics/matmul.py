@@ -1,0 +1,184 @@
+"""Matrix products (rule K): MVMUL steps of 16 values of k, two groups of eight products each, fidelity phases outermost.
+
+The hardware shifts the eight 12-bit products of a group to the group's largest exponent, rounding each half away, and adds.
+Adding a product to 1.5*2^23 units of the group's grid rounds it to that grid and accumulates it in one float32 addition; the
+SrcA operand carries a factor 1+2^-13, which turns ties away from zero and is too small to change any other rounding (products
+are below 31*127 units). ``_exact`` does the same in float64 for exponents that float32 cannot hold.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.sim.numerics.accumulate import accumulate, exponent_of
+from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
+from tilewright.sim.numerics.formats import F32, F64, HIGH_HALF, I64, INFINITY, U32, from_bits, is_tiny
+from tilewright.sim.numerics.panel import PANEL_ELEMENTS, Panel
+
+I16 = npt.NDArray[np.int16]
+
+GROUP = 8
+STEP = 16
+TILE = 32
+_DEAD = -16384  # exponent of a zero operand: any sum with it stays below every live one
+_PUSH_AWAY = 1.0 + 2.0**-13
+_MOST_WORKERS = 8
+_THREADED_PRODUCTS = 1 << 22  # below this the threads cost more than they save
+_FAST_LOWEST, _FAST_HIGHEST = 52, 229  # group exponents for which float32 products and sums are exact
+
+
+class _Operands(NamedTuple):
+    """Both inputs with k leading, so that one k is one contiguous plane: SrcB ``[K,B,M,1]``, SrcA ``[K,B,1,N]``."""
+
+    b: tuple[F64, F64]
+    a: tuple[F64, F64]
+    b_exponent: I16
+    a_exponent: I16
+
+
+def matmul(
+    src_b_in0: U32, src_a_in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", transpose: bool = False
+) -> U32:
+    """matmul_tiles: DST += in0 @ in1 on ``[..., 32, 32]`` tiles; ``transpose`` turns in1's tile."""
+    in1 = np.swapaxes(src_a_in1, -1, -2) if transpose else src_a_in1
+    return matmul_block(src_b_in0, in1, dst, dst32=dst32, fidelity=fidelity)
+
+
+def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4") -> U32:
+    """DST += in0 @ in1 for matrices ``[..., M, K] x [..., K, N]``, K a multiple of 32, as K/32 successive matmul_block calls.
+
+    Every output element sees k in order, all phases of one K tile before the next tile.
+    """
+    if in0.shape[-1] != in1.shape[-2] or in0.shape[-1] % TILE:
+        raise ValueError(f"inner sizes {in0.shape[-1]} and {in1.shape[-2]} must be equal and a multiple of {TILE}")
+    lead = dst.shape[:-2]
+    rows, inner, columns = in0.shape[-2], in0.shape[-1], in1.shape[-1]
+    left = np.broadcast_to(in0, (*lead, rows, inner)).reshape(-1, rows, inner)
+    right = np.broadcast_to(in1, (*lead, inner, columns)).reshape(-1, inner, columns)
+    old = np.ascontiguousarray(dst, dtype=np.uint32).reshape(-1, rows, columns)
+    operands = _slice_operands(left, right)
+    phases = FIDELITY_PHASES[fidelity]
+    if _float32_is_exact(left, right, old):
+        result = _by_panels(operands, old, dst32=dst32, phases=phases)
+    else:
+        result = _exact(operands, old, dst32=dst32, phases=phases)
+    return result.reshape(dst.shape)
+
+
+def matmul_fast(in0: U32, in1: U32, dst: U32, *, dst32: bool, transpose: bool = False) -> U32:
+    """Values only: one float32 product and one rounding into DST. Not bit-equal to the hardware."""
+    right = np.swapaxes(in1, -1, -2) if transpose else in1
+    total = from_bits(dst) + from_bits(in0) @ from_bits(right)
+    bits = np.ascontiguousarray(total).view(np.uint32)
+    return bits if dst32 else (bits + np.uint32(0x8000)) & HIGH_HALF
+
+
+def pool_step(src_b: U32, src_a: U32, dst: U32, *, phase: int, dst32: bool) -> U32:
+    """One 16-deep MVMUL or GAPOOL instruction in one fidelity phase: ``[..., M, 16] x [..., 16, N]``."""
+    lead = np.broadcast_shapes(src_b.shape[:-2], src_a.shape[:-2], dst.shape[:-2])
+    left = np.broadcast_to(src_b, (*lead, *src_b.shape[-2:])).reshape(-1, *src_b.shape[-2:])
+    right = np.broadcast_to(src_a, (*lead, *src_a.shape[-2:])).reshape(-1, *src_a.shape[-2:])
+    old = np.ascontiguousarray(np.broadcast_to(dst, (*lead, *dst.shape[-2:]))).reshape(-1, *dst.shape[-2:])
+    operands = _slice_operands(left, right)
+    terms = [_group(operands, 0, phase), _group(operands, GROUP, phase)]
+    return accumulate(terms, old, dst32=dst32).reshape(*lead, *dst.shape[-2:])
+
+
+def _slice_operands(left: U32, right: U32) -> _Operands:
+    by_k = np.ascontiguousarray(np.moveaxis(left, -1, 0)[..., None])
+    right_by_k = np.ascontiguousarray(np.moveaxis(right, -2, 0)[..., None, :])
+    return _Operands(
+        b=(slice_src_b(by_k, 0), slice_src_b(by_k, 2)),
+        a=(slice_src_a(right_by_k, 0) * _PUSH_AWAY, slice_src_a(right_by_k, 1) * _PUSH_AWAY),
+        b_exponent=_live_exponent(by_k),
+        a_exponent=_live_exponent(right_by_k) - np.int16(127),
+    )
+
+
+def _live_exponent(bits: U32) -> I16:
+    return np.where(is_tiny(bits), _DEAD, exponent_of(bits)).astype(np.int16)
+
+
+def _float32_is_exact(left: U32, right: U32, dst: U32) -> bool:
+    """All exponents far from float32's ends: no product, sum or DST value over- or underflows."""
+    lowest, highest = 0, 0
+    for bits in (left, right):
+        exponents = bits & INFINITY
+        live = exponents[exponents != 0]
+        if live.size == 0:
+            return True
+        lowest += int(live.min() >> np.uint32(23))
+        highest += int(live.max() >> np.uint32(23))
+        if int(live.max()) == int(INFINITY):
+            return False
+    dst_exponents = exponent_of(dst)
+    dst_fits = int(dst_exponents.max(initial=0)) < _FAST_HIGHEST
+    return lowest - 127 >= _FAST_LOWEST and highest - 127 <= _FAST_HIGHEST and dst_fits
+
+
+def _by_panels(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U32:
+    batch, rows, columns = dst.shape
+    depth = operands.b_exponent.shape[0]
+    b: list[F32] = [part.astype(np.float32) for part in operands.b]
+    a: list[F32] = [part.astype(np.float32) for part in operands.a]
+    out = np.empty_like(dst)
+    panel_rows = max(1, min(rows, PANEL_ELEMENTS // columns))
+    panel_batch = max(1, min(batch, PANEL_ELEMENTS // (panel_rows * columns)))
+
+    def compute(corner: tuple[int, int]) -> None:
+        tiles = slice(corner[0], min(corner[0] + panel_batch, batch))
+        band = slice(corner[1], min(corner[1] + panel_rows, rows))
+        panel = Panel(dst[tiles, band], dst32=dst32)
+        for k in range(0, depth, TILE):
+            panel.matmul_tile(
+                [part[k : k + TILE, tiles, band] for part in b],
+                [part[k : k + TILE, tiles] for part in a],
+                operands.b_exponent[k : k + TILE, tiles, band],
+                operands.a_exponent[k : k + TILE, tiles],
+                phases,
+            )
+        out[tiles, band] = panel.bits()
+
+    corners = [(first, top) for first in range(0, batch, panel_batch) for top in range(0, rows, panel_rows)]
+    workers = min(os.cpu_count() or 1, len(corners), _MOST_WORKERS)
+    if workers < 2 or dst.size * depth < _THREADED_PRODUCTS:
+        for corner in corners:
+            compute(corner)
+        return out
+    with ThreadPoolExecutor(workers) as pool:  # NumPy's loops release the interpreter lock
+        for _ in pool.map(compute, corners):
+            pass
+    return out
+
+
+def _exact(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U32:
+    depth = operands.b_exponent.shape[0]
+    for tile in range(0, depth, TILE):
+        for phase in range(phases):
+            for start in (tile, tile + STEP):
+                terms = [_group(operands, start, phase), _group(operands, start + GROUP, phase)]
+                dst = accumulate(terms, dst, dst32=dst32)
+    return dst
+
+
+def _group(operands: _Operands, start: int, phase: int) -> tuple[F64, I64]:
+    """Sum and exponent of one group of eight products in one phase."""
+    b, a = operands.b[1 if phase & 2 else 0], operands.a[1 if phase & 1 else 0]
+    part = slice(start, start + GROUP)
+    sums = operands.b_exponent[part].astype(np.int64) + operands.a_exponent[part]
+    largest = np.maximum(sums.max(axis=0) - phase_offset(phase), 0)
+    magic = (((largest + (1023 - 137 + 52)) << 52) | np.int64(1 << 51)).view(np.float64)
+    total = magic.copy()
+    for k in range(start, start + GROUP):
+        total += b[k] * a[k]
+    total -= magic
+    total[largest <= 0] = 0.0
+    return total, largest
+
+
+__all__ = ["matmul", "matmul_block", "matmul_fast", "pool_step"]

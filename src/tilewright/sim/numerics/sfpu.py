@@ -1,0 +1,76 @@
+"""The SFPU by kernel call name: ``unary("exp_tile", dst, dst32=False)``, ``binary("add_binary_tile", a, b, dst32=True)``.
+
+Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those.
+``variant`` names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.sim.numerics import accuracy, tables
+from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
+from tilewright.sim.numerics.binary import NEAREST
+from tilewright.sim.numerics.binary import OPS as BINARY
+from tilewright.sim.numerics.formats import U32
+from tilewright.sim.numerics.lanes import store
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.registry import FORMULAS, UNARY
+from tilewright.sim.numerics.ternary import OPS as TERNARY
+from tilewright.sim.numerics.ternary import RAW_STORE
+
+
+def unary(
+    name: str, dst: U32, *, dst32: bool, params: Sequence[int] = (), approx: bool = False, variant: str = ""
+) -> U32:
+    """One DST tile in place."""
+    key = operation_key(name, approx=approx, variant=variant)
+    entry = tables.table_key(key, params)
+    if not dst32 and entry in tables.table_names():
+        return tables.look_up(entry, dst)
+    operation = find_unary(key)
+    return store(operation(dst, tuple(params), dst32), dst32=dst32)
+
+
+def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
+    """``<call>`` or ``<call>:<variant>``."""
+    chosen = variant or ("approx" if approx else "")
+    return f"{name}:{chosen}" if chosen else name
+
+
+def find_unary(key: str) -> UnaryOp:
+    operation = UNARY.get(key) or FORMULAS.get(key)
+    if operation is None:
+        raise UnknownOperation(key, {*UNARY, *FORMULAS, *tables.table_names()})
+    return operation
+
+
+def binary(
+    name: str, a: U32, b: U32, *, dst32: bool, params: Sequence[int] = (), nearest_even: bool = False
+) -> U32:
+    """Two DST tiles. ``nearest_even`` is DstRoundingMode::NearestEven of add, sub and rsub."""
+    if nearest_even and name in NEAREST:
+        operation = NEAREST[name]
+    elif name in BINARY:
+        operation = BINARY[name]
+    else:
+        raise UnknownOperation(name, BINARY)
+    given: Params = tuple(params)
+    a, b = np.broadcast_arrays(a, b)
+    return store(operation(a, b, given, dst32), dst32=dst32)
+
+
+def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = ()) -> U32:
+    """Three DST tiles."""
+    if name not in TERNARY:
+        raise UnknownOperation(name, TERNARY)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    result = TERNARY[name](a, b, c, tuple(params), dst32)
+    return result if dst32 and name in RAW_STORE else store(result, dst32=dst32)
+
+
+def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:
+    """How close the model of a call is to the hardware; raises ``UnknownOperation`` if there is none."""
+    return accuracy.lookup(operation_key(name, approx=approx, variant=variant), dst32=dst32)

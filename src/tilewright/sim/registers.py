@@ -1,0 +1,148 @@
+"""DST halves with the math/pack semaphore, and the queue of unpacked operands between the unpacker and math."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.sim.faults import fault
+from tilewright.sim.registry import Site, Wait
+
+SOURCE_BANKS = 2
+
+
+@dataclass(eq=False, slots=True)
+class SourceTiles:
+    """Operands on their way to the matrix unit: what they were unpacked for, and the values."""
+
+    call: str
+    a: Any
+    b: Any
+    direct: bool = False  # L1 to DST without passing the source registers
+
+
+class SourceQueue:
+    """SrcA and SrcB have two banks each: the unpacker runs at most that far ahead of math."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[SourceTiles] = deque()
+
+    def put(self, tiles: SourceTiles) -> None:
+        """The caller has checked ``full``, before anything else, so that a blocked unpack is retried as a whole."""
+        self._waiting.append(tiles)
+
+    def full(self, site: Site) -> Wait | None:
+        if len(self._waiting) < SOURCE_BANKS:
+            return None
+        return Wait(site, lambda: len(self._waiting) < SOURCE_BANKS, lambda: "waits for math to free a source register bank")
+
+    def empty(self, site: Site) -> Wait | None:
+        if self._waiting:
+            return None
+        return Wait(site, lambda: bool(self._waiting), lambda: "waits for the unpacker to fill the source registers")
+
+    def take(self, site: Site) -> SourceTiles:
+        tiles = self._waiting.popleft()
+        if tiles.call != site.name:
+            raise fault("TW518", site, f"the unpacker delivered operands for {tiles.call}")
+        return tiles
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+class Dst:
+    """The destination registers. A slot is ``None`` while nothing was written since the half was zeroed."""
+
+    def __init__(self, *, capacity: int, halves: int) -> None:
+        self.capacity = capacity
+        self._halves: list[list[Any]] = [[None] * capacity for _ in range(halves)]
+        self._math = self._pack = 0  # half each side works on
+        self.committed = 0  # halves the packer has or may take
+        self.math_holds = self.pack_holds = False
+        self.acquires = 0
+        self.slots = self._halves[0]  # the half math holds
+        self.packing = self._halves[0]  # the half the packer holds
+
+    def acquire(self, site: Site) -> Wait | None:
+        if self.math_holds:
+            raise fault("TW509", site, "math already holds DST", help="commit the section before the next acquire")
+        if self.committed >= len(self._halves):
+            return Wait(
+                site, lambda: self.committed < len(self._halves),
+                lambda: f"waits for a free part of DST: the packer holds {self.committed} of {len(self._halves)}",
+            )  # fmt: skip
+        self.math_holds = True
+        self.acquires += 1
+        self.slots = self._halves[self._math]
+        return None
+
+    def commit(self, site: Site) -> None:
+        if not self.math_holds:
+            raise fault("TW509", site, "math does not hold DST", help="call tile_regs_acquire first")
+        self.math_holds = False
+        self.committed += 1
+        self._math = (self._math + 1) % len(self._halves)
+
+    def wait(self, site: Site) -> Wait | None:
+        if self.pack_holds:
+            raise fault("TW509", site, "the packer already holds DST", help="release the section before the next wait")
+        if not self.committed:
+            return Wait(site, lambda: self.committed > 0, lambda: "waits for math to commit DST")
+        self.pack_holds = True
+        self.packing = self._halves[self._pack]
+        return None
+
+    def release(self, site: Site) -> None:
+        if not self.pack_holds:
+            raise fault("TW509", site, "the packer does not hold DST", help="call tile_regs_wait first")
+        self.packing[:] = [None] * self.capacity
+        self.pack_holds = False
+        self.committed -= 1
+        self._pack = (self._pack + 1) % len(self._halves)
+
+    def old(self, site: Site, index: int) -> Any:
+        """What math finds in a slot, ``None`` for zero."""
+        if not self.math_holds:
+            raise fault("TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit")
+        if not 0 <= index < self.capacity:
+            raise self._outside(site, index)
+        return self.slots[index]
+
+    def get(self, site: Site, index: int) -> Any:
+        """A slot math reads; it must have been written."""
+        value = self.old(site, index)
+        if value is None:
+            raise self._unwritten(site, index)
+        return value
+
+    def put(self, site: Site, index: int, value: Any) -> None:
+        if not self.math_holds:
+            raise fault("TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit")
+        if not 0 <= index < self.capacity:
+            raise self._outside(site, index)
+        self.slots[index] = value
+
+    def get_packed(self, site: Site, index: int) -> Any:
+        """A slot the packer reads."""
+        if not self.pack_holds:
+            raise fault("TW509", site, "the packer does not hold DST", help="place the call between tile_regs_wait and tile_regs_release")
+        if not 0 <= index < self.capacity:
+            raise self._outside(site, index)
+        value = self.packing[index]
+        if value is None:
+            raise self._unwritten(site, index)
+        return value
+
+    def _outside(self, site: Site, index: int) -> Exception:
+        return fault(
+            "TW504", site, f"DST index {index}, but this configuration has {self.capacity} tiles per acquire",
+            help="use fewer tiles per acquire",
+        )  # fmt: skip
+
+    def _unwritten(self, site: Site, index: int) -> Exception:
+        return fault(
+            "TW502", site, f"reads DST[{index}], which nothing wrote since the section was acquired",
+            help="it reads as zero on the device; write it first",
+        )  # fmt: skip

@@ -1,0 +1,148 @@
+"""``simulate``: a compiled program on arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.diagnostics import Diagnostic, KernelError, fail
+from tilewright.program import Program
+from tilewright.sim.arithmetic import Arithmetic
+from tilewright.sim.calls import catalogue
+from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.sim.fast_arithmetic import FastArithmetic
+from tilewright.sim.faults import cores_text
+from tilewright.sim.grouping import Core, group_cores
+from tilewright.sim.machine import Machine
+from tilewright.sim.scheduler import Processor, processors_of, run_to_end
+from tilewright.sim.tensors import Array, Tensor, check_argument
+from tilewright.sim.translate import Translation, translate
+
+assert catalogue.MODULES, "importing the catalogue registers the calls"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupResult:
+    """What the cores of one group did; they all did the same."""
+
+    cores: tuple[Core, ...]
+    calls: dict[str, int]  # executions per core of each call, all its processors counted once
+    acquires: int  # DST sections per core
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimResult:
+    groups: tuple[GroupResult, ...]
+    warnings: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Executions of each call, all cores together."""
+        total: Counter[str] = Counter()
+        for group in self.groups:
+            for name, count in group.calls.items():
+                total[name] += count * len(group.cores)
+        return dict(total)
+
+    @property
+    def acquires(self) -> int:
+        return sum(group.acquires * len(group.cores) for group in self.groups)
+
+
+_TRANSLATIONS: WeakKeyDictionary[ModuleOp, Translation] = WeakKeyDictionary()
+
+
+def translation_of(program: Program) -> Translation:
+    if program.module not in _TRANSLATIONS:
+        _TRANSLATIONS[program.module] = translate(program)
+    return _TRANSLATIONS[program.module]
+
+
+def simulate(
+    program: Program, arrays: Sequence[Array], *, fast: bool = False, scalars: Mapping[str, int] | None = None
+) -> SimResult:
+    """Run ``program`` on ``arrays`` (tensor arguments in their element layout); outputs are written in place.
+
+    bf16 tensors are ``uint16`` patterns or ``ml_dtypes.bfloat16``, f32 tensors ``float32``. Other float arrays are converted.
+    ``scalars`` are the integer run-time arguments by name. ``fast`` computes values in float32 instead of modelling rounding.
+    """
+    if len(arrays) != len(program.tensors):
+        raise fail("TW516", f"program '{program.name}' takes {len(program.tensors)} tensors, {len(arrays)} were given")
+    for spec, array in zip(program.tensors, arrays, strict=True):
+        check_argument(spec, array)
+    translation = translation_of(program)
+    arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config)
+    tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, arrays, strict=True)]
+    numbers = dict(scalars or {})
+    machines = [
+        Machine(program, cores, tensors, arithmetic, numbers) for cores in group_cores(program, translation, numbers)
+    ]
+    counts = run_machines(machines, translation)
+    for spec, tensor, array in zip(program.tensors, tensors, arrays, strict=True):
+        if tensor.written:
+            arithmetic.write_back(spec, tensor.pages, array)
+    groups = tuple(
+        GroupResult(cores=tuple(machine.cores), calls=_by_name(translation, own), acquires=machine.dst.acquires)
+        for machine, own in zip(machines, counts, strict=True)
+    )
+    warnings = tuple(warning for machine in machines for warning in leftovers(machine))
+    return SimResult(groups=groups, warnings=warnings)
+
+
+def run_machines(machines: list[Machine], translation: Translation) -> list[list[int]]:
+    """Machines that talk to each other share one schedule; the others run one after another."""
+    counts = [[0] * len(translation.sites) for _ in machines]
+    batches: list[list[Processor]] = [
+        processors_of(machine, translation, own) for machine, own in zip(machines, counts, strict=True)
+    ]
+    if translation.cross_core:
+        together = {core: machine for machine in machines for core in machine.cores}
+        for machine in machines:
+            machine.neighbours = together
+        batches = [[processor for batch in batches for processor in batch]]
+    for batch in batches:
+        run_to_end(batch)
+    return counts
+
+
+def _by_name(translation: Translation, counts: list[int]) -> dict[str, int]:
+    """A call that several processors take part in counts once: under the first of them."""
+    names: Counter[str] = Counter()
+    first_role: dict[tuple[str, str], str] = {}
+    for site in translation.sites:
+        key = (site.thread, site.name)
+        if first_role.setdefault(key, site.role) == site.role:
+            names[site.name] += counts[site.number]
+    return {name: count for name, count in names.items() if count}
+
+
+def leftovers(machine: Machine) -> list[Diagnostic]:
+    where = cores_text(machine.cores)
+    found: list[Diagnostic] = []
+    for buffer in machine.buffers.values():
+        if buffer.available:
+            found.append(
+                Diagnostic(
+                    code="TW517", severity="warning", message=f"{buffer.label} on {where} ends with {buffer.available} tiles that nobody popped",
+                    span=buffer.producer.span if buffer.producer else None,
+                )
+            )  # fmt: skip
+    for thread, transfers in machine.transfers.items():
+        if transfers.reads or transfers.writes:
+            count = len(transfers.reads) + len(transfers.writes)
+            found.append(
+                Diagnostic(
+                    code="TW517", severity="warning", message=f"{thread} on {where} ends with {count} unfinished transfers",
+                    span=transfers.last.span if transfers.last else None, help="end the kernel with a barrier",
+                )
+            )  # fmt: skip
+    if machine.dst.math_holds or machine.dst.committed:
+        found.append(Diagnostic(code="TW517", severity="warning", message=f"DST on {where} is still held at the end"))
+    return found
+
+
+__all__ = ["GroupResult", "KernelError", "SimResult", "simulate"]

@@ -1,0 +1,305 @@
+"""Threads of the final IR as Python generators: each is translated once into source text and compiled.
+
+The compute function becomes three generators, one per processor. Each keeps only its own calls and the integers and loops
+those need. A generator yields when a call cannot proceed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.diagnostics import fail
+from tilewright.dialects.ir_types import ThreadAttr
+from tilewright.dialects.location import span_of
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.program import Program
+from tilewright.sim import integers, registry
+from tilewright.sim.attributes import plain_attributes
+from tilewright.sim.registry import Site, Wait
+
+Runner = Callable[[Any, list[int]], Generator[Wait, None, None]]
+
+COMPUTE_ROLES = "ump"
+SKELETON = "s"
+
+
+@dataclass(eq=False)
+class TranslatedThread:
+    """One function: a generator per processor, and its integer skeleton if cores can differ in control flow."""
+
+    name: str
+    runners: dict[str, Runner]  # by role letter
+    skeleton: Callable[[Any], None] | None
+    source: str
+
+
+@dataclass(eq=False)
+class Translation:
+    threads: list[TranslatedThread]
+    sites: list[Site]
+    cross_core: bool
+    calls: frozenset[str] = field(default=frozenset())
+
+
+def translate(program: Program) -> Translation:
+    functions = {op.sym_name.data: op for op in program.module.walk() if isinstance(op, func.FuncOp)}
+    sites: list[Site] = []
+    threads: list[TranslatedThread] = []
+    for name, symbol in thread_names(program, functions):
+        function = functions[symbol]
+        threads.append(_ThreadTranslator(name, function, sites).translate())
+    calls = frozenset(op.CALL.name for op in program.module.walk() if isinstance(op, KernelCallOp))
+    return Translation(threads, sites, bool(calls & registry.CROSS_CORE), calls)
+
+
+def thread_names(program: Program, functions: dict[str, func.FuncOp]) -> list[tuple[str, str]]:
+    """Processor name and function of each thread, data movement in the order reader, writer."""
+    if program.threads:
+        return [(thread.role, thread.function) for thread in program.threads]
+    return [(symbol, symbol) for symbol in functions]
+
+
+def _thread_kind(function: func.FuncOp) -> str:
+    kind = function.attributes.get("ttl.kernel_thread")
+    if not isinstance(kind, ThreadAttr):
+        raise fail("TW514", f"function '{function.sym_name.data}' does not say which processor runs it", span_of(function))
+    return kind.kind.data
+
+
+class _ThreadTranslator:
+    def __init__(self, name: str, function: func.FuncOp, sites: list[Site]) -> None:
+        self.name = name
+        self.function = function
+        self.sites = sites
+        self.varies = core_dependent(function)
+        self.names: dict[SSAValue, str] = {}
+        self.scope: dict[str, Any] = dict(integers.NAMES)
+
+    def translate(self) -> TranslatedThread:
+        roles = COMPUTE_ROLES if _thread_kind(self.function) == "compute" else "d"
+        texts: list[str] = []
+        runners: dict[str, Runner] = {}
+        for role in roles:
+            body = _RoleEmitter(self, role).function_body(self.function.body.block)
+            texts.append(f"def run_{role}(machine, counts):\n" + "\n".join([*body, "    if False: yield"]) + "\n")
+        skeleton_body = _RoleEmitter(self, SKELETON).function_body(self.function.body.block)
+        relevant = any("need(" in line or "checked_range(" in line for line in skeleton_body)
+        if relevant:
+            texts.append("def skeleton(machine):\n" + "\n".join(skeleton_body) + "\n")
+        source = "\n".join(texts)
+        exec(compile(source, f"<thread {self.name}>", "exec"), self.scope)
+        for role in roles:
+            runners[role] = self.scope[f"run_{role}"]
+        return TranslatedThread(self.name, runners, self.scope["skeleton"] if relevant else None, source)
+
+    def site(self, op: KernelCallOp, role: str) -> int:
+        site = Site(op.CALL.name, self.name, role, span_of(op), plain_attributes(op), op.SPEC, op.FORM, len(self.sites))
+        self.sites.append(site)
+        self.scope[f"s{site.number}"] = site
+        return site.number
+
+    def text(self, value: SSAValue) -> str:
+        if isinstance(value.owner, arith.ConstantOp):
+            return _constant_text(value.owner)
+        if value not in self.names:
+            self.names[value] = f"v{len(self.names)}"
+        return self.names[value]
+
+
+class _RoleEmitter:
+    """Writes one processor's version of a thread, last op first so that what nobody needs is never written."""
+
+    def __init__(self, thread: _ThreadTranslator, role: str) -> None:
+        self.thread = thread
+        self.role = role
+        self.live: set[SSAValue] = set()
+        self.text = thread.text
+
+    def function_body(self, block: Block) -> list[str]:
+        return self.block_lines(block, "    ") or ["    pass"]
+
+    def block_lines(self, block: Block, indent: str) -> list[str]:
+        chunks: list[list[str]] = []
+        for op in reversed(list(block.ops)):
+            lines = self.op_lines(op, indent)
+            if lines:
+                chunks.append(lines)
+        return [line for chunk in reversed(chunks) for line in chunk]
+
+    def op_lines(self, op: Operation, indent: str) -> list[str]:
+        if isinstance(op, KernelCallOp):
+            return self.call_lines(op, indent)
+        if isinstance(op, scf.ForOp):
+            return self.for_lines(op, indent)
+        if isinstance(op, scf.IfOp):
+            return self.if_lines(op, indent)
+        if isinstance(op, scf.YieldOp | func.ReturnOp | arith.ConstantOp):
+            return []
+        if op.name not in integers.TEXT and not isinstance(op, arith.CmpiOp):
+            raise fail("TW514", f"the simulator has no meaning for {op.name}", span_of(op))
+        if op.results[0] not in self.live:
+            return []
+        pattern = integers.COMPARISONS[op.predicate.value.data] if isinstance(op, arith.CmpiOp) else integers.TEXT[op.name]
+        self.live.update(op.operands)
+        return [f"{indent}{self.text(op.results[0])} = {pattern.format(*map(self.text, op.operands))}"]
+
+    def call_lines(self, op: KernelCallOp, indent: str) -> list[str]:
+        if op.results:
+            return self.value_lines(op, indent)
+        if self.role == SKELETON:
+            return self.skeleton_lines(op, indent)
+        if self.role not in op.CALL.runs_on:
+            return []
+        function = registry.find(op.CALL.name, self.role)
+        if function is None:
+            raise fail("TW514", f"the simulator does not know the call {op.CALL.name} on the {registry.ROLES[self.role]} processor", span_of(op))
+        self.live.update(op.operands)
+        number = self.thread.site(op, self.role)
+        self.thread.scope[f"c{number}"] = function
+        arguments = ", ".join(["machine", f"s{number}", *self.call_arguments(op)])
+        return [f"{indent}while (wait := c{number}({arguments})): yield wait", f"{indent}counts[{number}] += 1"]
+
+    def call_arguments(self, op: KernelCallOp) -> list[str]:
+        free = registry.CORE_DEPENDENT_OPERANDS.get(op.CALL.name, frozenset())
+        texts: list[str] = []
+        for index, operand in enumerate(op.operands):
+            text = self.text(operand)
+            texts.append(f"agreed({text})" if operand in self.thread.varies and index not in free else text)
+        return texts
+
+    def value_lines(self, op: KernelCallOp, indent: str) -> list[str]:
+        if op.results[0] not in self.live:
+            return []
+        function = registry.find_value(op.CALL.name)
+        if function is None:
+            raise fail("TW514", f"the simulator does not know the call {op.CALL.name}", span_of(op))
+        number = self.thread.site(op, self.role)
+        self.live.update(op.operands)
+        self.thread.scope[f"c{number}"] = function
+        arguments = ", ".join(["machine", f"s{number}", *map(self.text, op.operands)])
+        return [f"{indent}{self.text(op.results[0])} = c{number}({arguments})"]
+
+    def skeleton_lines(self, op: KernelCallOp, indent: str) -> list[str]:
+        free = registry.CORE_DEPENDENT_OPERANDS.get(op.CALL.name, frozenset())
+        checked = [
+            operand for index, operand in enumerate(op.operands) if operand in self.thread.varies and index not in free
+        ]
+        self.live.update(checked)
+        return [f"{indent}need({self.text(operand)})" for operand in checked]
+
+    def control(self, value: SSAValue) -> str:
+        """A number that decides control flow; the same on all cores of a machine."""
+        self.live.add(value)
+        if value not in self.thread.varies:
+            return self.text(value)
+        return f"{'need' if self.role == SKELETON else 'agreed'}({self.text(value)})"
+
+    def for_lines(self, op: scf.ForOp, indent: str) -> list[str]:
+        body = op.body.block
+        before = set(self.live)
+        yielded = terminator_operands(body)
+        self.live.update(yielded)
+        inner = self.block_lines(body, indent + "    ")
+        bounds = (op.lb, op.ub, op.step)
+        varying = any(bound in self.thread.varies for bound in bounds)
+        decides = varying and self.role == SKELETON
+        if not inner and not decides and not any(result in before for result in op.results):
+            self.live = before
+            return []
+        carried = [self.text(argument) for argument in body.args[1:]]
+        self.live.update(op.iter_args)
+        self.live.update(bounds)
+        lines = [f"{indent}{name} = {self.text(start)}" for name, start in zip(carried, op.iter_args, strict=True)]
+        steps = "range" if not varying else ("checked_range" if decides else "core_range")
+        lines.append(f"{indent}for {self.text(body.args[0])} in {steps}({', '.join(map(self.text, bounds))}):")
+        lines += inner or [f"{indent}    pass"]
+        if carried:
+            lines.append(f"{indent}    {', '.join(carried)}, = {', '.join(map(self.text, yielded))},")
+        lines += [f"{indent}{self.text(result)} = {name}" for result, name in zip(op.results, carried, strict=True)]
+        return lines
+
+    def if_lines(self, op: scf.IfOp, indent: str) -> list[str]:
+        decides = self.role == SKELETON and op.cond in self.thread.varies
+        wanted = any(result in self.live for result in op.results)
+        branches: list[list[str]] = []
+        for region in (op.true_region, op.false_region):
+            branches.append(self.branch_lines(op, region.blocks[0] if region.blocks else None, indent + "    ", wanted))
+        if not any(branches) and not decides:
+            return []
+        lines = [f"{indent}if {self.control(op.cond)}:", *(branches[0] or [f"{indent}    pass"])]
+        if branches[1]:
+            lines += [f"{indent}else:", *branches[1]]
+        return lines
+
+    def branch_lines(self, op: scf.IfOp, block: Block | None, indent: str, wanted: bool) -> list[str]:
+        if block is None:
+            return []
+        yielded = terminator_operands(block) if wanted else []
+        self.live.update(yielded)
+        lines = self.block_lines(block, indent)
+        lines += [f"{indent}{self.text(result)} = {self.text(value)}" for result, value in zip(op.results, yielded, strict=False)]
+        return lines
+
+
+def _constant_text(op: arith.ConstantOp) -> str:
+    value = op.value
+    if not isinstance(value, IntegerAttr):
+        raise fail("TW514", "the simulator runs integer constants only", span_of(op))
+    kind = op.result.type
+    if isinstance(kind, IntegerType) and kind.width.data == 1:
+        return str(bool(value.value.data))
+    number = value.value.data
+    return str(number) if number >= 0 else f"({number})"
+
+
+def terminator_operands(block: Block) -> list[SSAValue]:
+    last = block.last_op
+    return list(last.operands) if isinstance(last, scf.YieldOp) else []
+
+
+def core_dependent(function: func.FuncOp) -> set[SSAValue]:
+    """Integers that may differ from core to core."""
+    varies: set[SSAValue] = set()
+    before = -1
+    while len(varies) != before:
+        before = len(varies)
+        for op in function.walk():
+            _spread(op, varies)
+    return varies
+
+
+def _spread(op: Operation, varies: set[SSAValue]) -> None:
+    if isinstance(op, scf.ForOp):
+        yielded = terminator_operands(op.body.block)
+        _join(varies, op.iter_args, op.body.block.args[1:], op.results)
+        _join(varies, yielded, op.body.block.args[1:], op.results)
+        if op.lb in varies or op.step in varies:
+            # All cores of a machine run the same number of iterations, but each may start elsewhere.
+            varies.add(op.body.block.args[0])
+        return
+    if isinstance(op, scf.IfOp):
+        for region in (op.true_region, op.false_region):
+            if region.blocks:
+                _join(varies, terminator_operands(region.blocks[0]), op.results)
+        return
+    if isinstance(op, KernelCallOp):
+        if op.CALL.name in registry.CORE_DEPENDENT_VALUES:
+            varies.update(op.results)
+        elif any(operand in varies for operand in op.operands):
+            varies.update(op.results)
+        return
+    if any(operand in varies for operand in op.operands):
+        varies.update(op.results)
+
+
+def _join(varies: set[SSAValue], sources: Iterable[SSAValue], *targets: Iterable[SSAValue]) -> None:
+    for index, source in enumerate(sources):
+        if source in varies:
+            for target in targets:
+                varies.add(list(target)[index])

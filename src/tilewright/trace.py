@@ -1,0 +1,43 @@
+"""The record of one compilation. Passes write to it; every view (text, page, JSON) reads it and nothing else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """One choice a pass made, with the reason and the numbers behind it."""
+
+    stage: str
+    title: str
+    detail: str = ""
+    place: str = ""  # file:line of the user's code
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Stage:
+    name: str
+    seconds: float
+    ir: str = ""  # text after the pass, if kept
+
+
+@dataclass(kw_only=True)
+class Trace:
+    keep_ir: bool = False
+    stages: list[Stage] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)  # plans, costs, counts, keyed by what they are
+    started: float = field(default_factory=time.perf_counter)
+
+    def decide(self, stage: str, title: str, detail: str = "", *, place: str = "", **data: Any) -> None:
+        self.decisions.append(Decision(stage=stage, title=title, detail=detail, place=place, data=data))
+
+    def stage(self, name: str) -> Stage:
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)

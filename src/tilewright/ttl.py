@@ -1,0 +1,76 @@
+"""The language: what ``from tilewright import ttl`` gives, in both generations of names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.diagnostics import KernelError
+from tilewright.frontend.names import MODULE_NAMES
+from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
+from tilewright.lang.grid import grid_size
+from tilewright.lang.kernel import Kernel, kernel
+from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function
+from tilewright.lang.tensors import bf16
+from tilewright.lang.threads import Program, compute, datamovement
+
+copy = LanguageFunction("copy")
+core = LanguageFunction("core")
+signpost = LanguageFunction("signpost")
+math = FunctionFamily("math")
+block = FunctionFamily("block")
+
+UNSUPPORTED = (
+    "Pipe",
+    "PipeNet",
+    "SrcPipeIdentity",
+    "DstPipeIdentity",
+    "Semaphore",
+    "GroupTransfer",
+    "TensorAccessor",
+    "atom",
+    "core_linear",
+    "grid_slice",
+    "make_dfb",
+    "make_tensor_backed_dfb",
+    "raw_element_read",
+    "raw_element_write",
+    "read_index",
+    "call_extern_func",
+)
+
+
+def _later_names() -> dict[str, Any]:
+    spellings = {new: globals()[old] for new, old in MODULE_NAMES.items()}
+    return {**spellings, **{name: NotYetSupported(name) for name in UNSUPPORTED}}
+
+
+globals().update(_later_names())
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of ``ttl.math`` also stand directly below ``ttl``, as newer scripts write them."""
+    found = None if name.startswith("__") else find_function(f"math.{name}")
+    if found is None:
+        raise AttributeError(f"ttl has no '{name}'")
+    return LanguageFunction(found)
+
+
+__all__ = [
+    "CircularBuffer",
+    "Kernel",
+    "KernelError",
+    "Program",
+    "bf16",
+    "block",
+    "compute",
+    "copy",
+    "core",
+    "datamovement",
+    "grid_size",
+    "kernel",
+    "make_circular_buffer_like",
+    "math",
+    "signpost",
+    *MODULE_NAMES,
+    *UNSUPPORTED,
+]
