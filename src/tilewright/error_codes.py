@@ -21,6 +21,202 @@ CODES: dict[str, Code] = {
         "Kernel threads are compiled, not interpreted. They may use assignments, `for … in range(…)`, `if`, `with`, integer "
         "arithmetic, tuples, block expressions and calls to plain helper functions. Move anything else to host code.",
     ),
+    "TW002": Code(
+        "unknown name",
+        "The name is not a variable of the thread, of the enclosing kernel, of the module, or a Python builtin. Values of the "
+        "kernel's body are visible in its threads; values of one thread are not visible in another.",
+    ),
+    "TW003": Code(
+        "unknown function or attribute",
+        "ttl.math and ttl.block offer the functions of docs/ops.md. Other Python functions run at compile time and take plain Python "
+        "values only: np.exp(block) cannot work, ttl.math.exp(block) does.",
+    ),
+    "TW004": Code(
+        "wrong argument",
+        "A function of the language got something it does not take: too many or too few arguments, a number where a block belongs, "
+        "or the other way round. The help line says what it takes.",
+    ),
+    "TW005": Code(
+        "recursion",
+        "Calls to helper functions are replaced by the helper's body. A helper that calls itself, directly or through others, would "
+        "never end. Write a loop over range(…), or compute the value on the host.",
+    ),
+    "TW006": Code(
+        "no source text",
+        "Kernels are compiled from their source. Functions typed into a plain `python` prompt or made with exec() have none, unless "
+        "the text is registered in linecache. Put the kernel into a file or a notebook cell.",
+    ),
+    "TW007": Code(
+        "must be known at compile time",
+        "Core coordinates and loop variables get their values on the device. Tuple indices, steps, shapes and assertions need values "
+        "that are the same on every core and in every iteration.",
+    ),
+    "TW008": Code(
+        "not supported yet",
+        "The name belongs to the language, but this release does not compile it. Nothing was ignored: the kernel was not compiled.",
+    ),
+    "TW009": Code(
+        "used in the wrong place",
+        "Buffers and threads are made in the body of a kernel, which runs once on the host. Waiting, copying and arithmetic on blocks "
+        "happen inside threads, which run on the device. The name was used on the wrong side.",
+    ),
+    "TW010": Code(
+        "threads of a kernel",
+        "A core runs one compute thread and two data-movement threads. A kernel has at least one of the three and no more than that.",
+    ),
+    "TW012": Code(
+        "no single value here",
+        "A name was assigned in a branch or loop whose course is known on the device only, and is used where its value would depend "
+        "on it. Integers may differ by branch and may be updated by a loop if they have a value before it; blocks may not.",
+    ),
+    "TW013": Code(
+        "arithmetic in a data-movement thread",
+        "Data-movement processors copy tiles; they have no vector or matrix unit. Compute in the thread marked @ttl.compute() and pass "
+        "blocks between the threads through buffers.",
+    ),
+    "TW014": Code(
+        "copy in the compute thread",
+        "The compute processors cannot reach memory outside the core. Copy tensor tiles in a thread marked @ttl.datamovement() and hand "
+        "them over through a buffer.",
+    ),
+    "TW015": Code(
+        "wrong option",
+        "An option of the decorator, of compile() or of the command line is unknown or has a value it cannot have. All three places "
+        "use the same names.",
+    ),
+    "TW016": Code(
+        "integer division",
+        "Index arithmetic on the device is unsigned. Divisors must be positive. A left side that may be negative is handled when the "
+        "divisor is a constant, otherwise add a multiple of the divisor first.",
+    ),
+    "TW017": Code(
+        "Python raised an error at compile time",
+        "The kernel's body and everything in a thread that depends on plain Python values is evaluated when the kernel is compiled. "
+        "That evaluation raised the exception shown.",
+    ),
+    "TW101": Code(
+        "shapes differ",
+        "Blocks combine element by element, so both must have the same number of tiles in each dimension; matmul needs equal inner "
+        "sizes. ttl.block.broadcast repeats a row, a column or a tile to a larger block.",
+    ),
+    "TW102": Code(
+        "dtypes differ",
+        "Both sides of an operation, and a value and the block it is stored to, have one dtype. Convert with ttl.math.typecast, or make "
+        "the buffer like a tensor of the right dtype.",
+    ),
+    "TW103": Code(
+        "slice outside the tensor",
+        "Tensor indices count tiles of 32x32 elements: a 128x64 tensor has rows 0 to 3 and columns 0 to 1. Every core and iteration was "
+        "checked; the message names one that leaves the tensor. Guard the copy with an if when the work does not divide evenly, and use "
+        "the same guard in all threads.",
+    ),
+    "TW104": Code(
+        "slice unlike its block",
+        "A copy fills a whole block, so the slice must have exactly as many tiles as the block in each dimension, the same on every core "
+        "and in every iteration. tensor[r, c] is one tile; tensor[r:r+2, c:c+2] is 2x2 tiles.",
+    ),
+    "TW105": Code(
+        "tensor not tile-aligned",
+        "The last two dimensions of a tensor must be multiples of 32. Pad the tensor before the call.",
+    ),
+    "TW106": Code(
+        "not a tensor the compiler takes",
+        "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn tensors. ttl.bf16(array) "
+        "uses a float32 array as bfloat16.",
+    ),
+    "TW107": Code(
+        "operation not defined for this dtype",
+        "Not every operation exists for every tile format; docs/ops.md lists them. Convert with ttl.math.typecast first.",
+    ),
+    "TW108": Code(
+        "wrong block shape",
+        "shape= of a buffer is the size of one block in tiles: positive integers, usually two, for example shape=(2, 2).",
+    ),
+    "TW109": Code(
+        "wrong number of indices",
+        "A slice gives one index or range per dimension of the tensor. The last two dimensions are counted in tiles; of the others one "
+        "entry at a time can be copied.",
+    ),
+    "TW201": Code(
+        "missing push or pop",
+        "A block from reserve() ends with push(), a block from wait() with pop(). A missing one is inserted after the last use when the "
+        "block's whole life is in one straight piece of code. Here there is no such single place. `with buffer.wait() as block:` never "
+        "forgets.",
+    ),
+    "TW202": Code(
+        "push or pop without a block",
+        "push() hands over a block that was reserved, pop() frees a block that was waited for. There is none, it was already released, "
+        "or an older block must be released first: buffers are queues. `with` releases by itself at its end.",
+    ),
+    "TW203": Code(
+        "read of a reserved block",
+        "reserve() gives space to write; it holds old data until something is stored or copied to it. Read what you stored, or wait() "
+        "for the block after the push.",
+    ),
+    "TW204": Code(
+        "write to a block that is not reserved",
+        "wait() gives a block that another thread filled; it may only be read. Reserve a block of the output buffer and store there.",
+    ),
+    "TW205": Code(
+        "push of a block that was not written",
+        "The consumer would read whatever was in memory. Store to the block, or copy tiles into it, on every path before the push.",
+    ),
+    "TW206": Code(
+        "use after release",
+        "After pop() the producer may overwrite the block; after push() it belongs to the consumer. An expression is evaluated where it "
+        "is stored, so a block must be held until the store, not only until the expression is written down.",
+    ),
+    "TW207": Code(
+        "more than one producer or consumer",
+        "A buffer connects one producing thread with one consuming thread; two writers or two readers would take each other's blocks. "
+        "Use one buffer per connection.",
+    ),
+    "TW208": Code(
+        "nobody fills the buffer",
+        "A thread waits for blocks of this buffer, but no thread reserves and pushes any: the kernel would hang.",
+    ),
+    "TW209": Code(
+        "nobody reads the buffer",
+        "A thread pushes blocks to this buffer, but no thread waits for them: the producer would hang when it is full, and the work is "
+        "lost in any case.",
+    ),
+    "TW210": Code(
+        "pushes and waits do not match",
+        "On some core the producer pushes another number of blocks than the consumer takes, with the loop bounds and conditions as they "
+        "are there. Too few pushes hang the consumer; left-over blocks mean lost work. Use the same bounds and guards in both threads.",
+    ),
+    "TW211": Code(
+        "deadlock",
+        "With buffers of this depth the threads of some core come to a point where each waits for another. The notes name the lines. A "
+        "larger block_count helps if one thread runs ahead; a wrong order of waits has to be changed.",
+    ),
+    "TW213": Code(
+        "wrong block count",
+        "block_count (buffer_factor before) is the number of blocks a buffer holds: 1 or more. With 2, producer and consumer overlap.",
+    ),
+    "TW214": Code(
+        "copy not waited for",
+        "A copy only starts a transfer. Its wait() must come before the block is handed over. A missing wait is inserted before the push "
+        "or pop of its block; here there is no such place.",
+    ),
+    "TW301": Code(
+        "too many buffers",
+        "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several values of the same "
+        "shape, or fuse expressions so that fewer values are stored.",
+    ),
+    "TW302": Code(
+        "buffers do not fit in L1",
+        "All buffers of a core lie in its L1 memory: tiles per block times block_count times bytes per tile. The notes list each. Use "
+        "smaller blocks or fewer blocks per buffer.",
+    ),
+    "TW303": Code(
+        "grid does not fit the chip",
+        "The grid has more columns or rows than the chip has cores for programs. grid=\"full\" takes all of them.",
+    ),
+    "TW304": Code(
+        "more blocks held than the buffer has",
+        "A thread holds several blocks of one buffer at once, more than its block_count. The wait or reserve could never end.",
+    ),
     "TW401": Code(
         "does not fit the DST register file",
         "Every value of a compute region lives in DST (4 to 16 tiles). Tilewright reorders, reloads, recomputes and splits before "

@@ -120,7 +120,7 @@ def run_fast(program: Program, args: Sequence[Any]) -> Any:
 
 def run_native(program: Program, args: Sequence[Any]) -> Any:
     if importlib.util.find_spec("tilewright.native.driver") is None:
-        raise fail("TW602", "this release cannot run the emitted C++ on the host", help="leave out --native to simulate")
+        raise fail("TW602", "this release cannot run emitted C++ on the host", help="leave out --native to simulate")
     driver = importlib.import_module("tilewright.native.driver")
 
     def engine(arrays: list[Any]) -> Any:

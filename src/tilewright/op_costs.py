@@ -26,6 +26,18 @@ RENAMED = {
     "pack_tile_block": "pack_block",
 }
 
+# Which template argument asks for the approximate form.
+APPROXIMATE_AT = {
+    "exp_tile": 0,
+    "log_tile": 0,
+    "sqrt_tile": 0,
+    "tanh_tile": 0,
+    "erf_tile": 0,
+    "gelu_tile": 0,
+    "rsqrt_tile": 1,
+    "sigmoid_tile": 1,
+}
+
 
 @dataclass(frozen=True)
 class CallCost:
@@ -76,7 +88,7 @@ def call_cost(
     if name not in data["calls"]:
         raise KeyError(f"no cost for the call {call!r}")
 
-    words = template_words(call, template, approx)
+    words = template_words(call, template, approx or chooses_approximation(call, template))
     variant = choose_variant(data["calls"][name], words)
     by_fidelity = variant["32" if dst32 else "16"]
     math, init = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
@@ -85,6 +97,12 @@ def call_cost(
     unpack = data["transfer"][reads][chip][dtype] if reads else 0.0
     init_unpack, init_pack = data["init_other"].get(name, (0.0, 0.0))
     return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack)
+
+
+def chooses_approximation(call: str, template: tuple[str, ...]) -> bool:
+    """Whether the template argument that selects the approximate form of ``call`` is true."""
+    position = APPROXIMATE_AT.get(call)
+    return position is not None and template[position : position + 1] == ("true",)
 
 
 def template_words(call: str, template: tuple[str, ...], approx: bool) -> frozenset[str]:
@@ -159,9 +177,7 @@ def dest_reuse_unpack_cost(dtype: str, chip: str = WORMHOLE) -> float:
 
 def sync_cost(chip: str = WORMHOLE) -> CallCost:
     """One acquire, commit, wait and release together."""
-    calls = [
-        call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")
-    ]
+    calls = [call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")]
     return CallCost(
         math_cycles=sum(call.math_cycles for call in calls),
         unpack_cycles=0.0,

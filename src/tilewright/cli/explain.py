@@ -79,7 +79,7 @@ def explain_script(arguments: argparse.Namespace) -> int:
         story.Kernel(
             name=program.name,
             grid=program.grid,
-            buffers=tuple((item.index, item.name, item.shape, item.dtype, item.block_count) for item in program.buffers),
+            buffers=tuple((one.index, one.name, one.shape, one.dtype, one.block_count) for one in program.buffers),
             sources=program.cpp,
             trace=program.trace,
         )

@@ -55,8 +55,8 @@ def overview() -> str:
     commands = available()
     width = max(len(name) for name in commands)
     lines = [f"  {name:<{width}}  {command.summary}" for name, command in commands.items()]
-    start = ["usage: tilewright COMMAND [OPTIONS] …", "", "Tilewright compiles Tenstorrent tile kernels.", "", "commands:"]
-    return "\n".join([*start, *lines, "", EXAMPLES])
+    start = "usage: tilewright COMMAND [OPTIONS] …\n\nTilewright compiles Tenstorrent tile kernels.\n\ncommands:"
+    return "\n".join([start, *lines, "", EXAMPLES])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

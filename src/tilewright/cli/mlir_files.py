@@ -11,6 +11,8 @@ from tilewright.diagnostics import Span, fail
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from tilewright.program import Program, TensorSpec
+
 
 def read_text(source: str) -> str:
     """The file, or stdin for ``-``."""
@@ -19,33 +21,16 @@ def read_text(source: str) -> str:
     return Path(source).read_text(encoding="utf-8")
 
 
-def dialect_context() -> Any:
-    """A context that knows the dialects our passes meet."""
-    from xdsl.context import Context
-    from xdsl.dialects.affine import Affine
-    from xdsl.dialects.arith import Arith
-    from xdsl.dialects.builtin import Builtin
-    from xdsl.dialects.func import Func
-    from xdsl.dialects.scf import Scf
-    from xdsl.dialects.tensor import Tensor
-
-    from tilewright.dialects.ir_types import TTCore
-    from tilewright.dialects.ttkernel import TTKernel
-    from tilewright.dialects.ttl import TTL
-
-    context = Context()
-    for dialect in (Builtin, Func, Arith, Scf, Affine, Tensor, TTL, TTKernel, TTCore):
-        context.load_dialect(dialect)
-    return context
-
-
 def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
     """The module in ``text``; TW603 with the line if it is not valid."""
+    from xdsl.context import Context
     from xdsl.parser import Parser
     from xdsl.utils.exceptions import ParseError, VerifyException
 
+    from tilewright.dialects.universe import load_dialects
+
     try:
-        return Parser(dialect_context(), text, name).parse_module()
+        return Parser(load_dialects(Context()), text, name).parse_module()
     except ParseError as error:
         raise located(error, text, name, first_line) from None
     except VerifyException as error:
@@ -72,3 +57,36 @@ def verify(module: ModuleOp) -> None:
 
 def first_paragraph(text: str) -> str:
     return text.strip().split("\n\n")[-1].strip()
+
+
+def compile_file(source: str, given: dict[str, Any], *, keep_ir: bool = False) -> Program:
+    """The program of one .mlir file. Its accessors name its tensors; the grid is the option's, or one core."""
+    from tilewright.compiler import compile_module
+    from tilewright.options import Options
+
+    module = parse(read_text(source), source)
+    verify(module)
+    options = Options(**given)
+    grid = options.grid if isinstance(options.grid, tuple) else (1, 1)
+    return compile_module(
+        module, name=Path(source).stem, grid=grid, tensors=tensors_of(module), options=options, keep_ir=keep_ir
+    )
+
+
+def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
+    from tilewright.dialects.ir_types import AccessorType
+    from tilewright.dialects.ttl_movement import TensorAccessorOp
+    from tilewright.hardware import TILE_COLS, TILE_ROWS
+    from tilewright.program import TensorSpec
+
+    found: dict[int, TensorSpec] = {}
+    for op in module.walk():
+        kind = op.results[0].type if isinstance(op, TensorAccessorOp) else None
+        if isinstance(op, TensorAccessorOp) and isinstance(kind, AccessorType):
+            rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
+            shape = (*kind.dims[:-2], rows, columns)
+            found[op.tensor_index] = TensorSpec(name=op.tensor_name, shape=shape, dtype=kind.tile.dtype)
+    missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
+    if missing:
+        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")
+    return tuple(found[number] for number in sorted(found))

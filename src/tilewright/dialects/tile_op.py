@@ -64,6 +64,8 @@ class Spelling:
     """How a form is written from one release on, where that differs from the form itself. ``None``: as in the form."""
 
     since: str
+    call: str | None = None
+    init: str | None = None
     template: tuple[str, ...] | None = None
     init_template: tuple[str, ...] | None = None
 
@@ -75,8 +77,9 @@ class UnitForm:
     ``args`` says how the C++ call is filled: ``d0 d1 d2`` DST slot of a tile operand, ``o`` result slot, ``b0 b1``
     buffer of an operand, ``t0 t1`` tile index in that buffer, and parameters as ``name:f32`` (fp32 bits),
     ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
-    (DataFormat of DST), ``{fp32}`` (true/false) and ``{name}`` or ``{name:f32}`` for parameters; ``template_text``
-    fills them in.
+    (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false), ``{source}`` and ``{target}``
+    (DATA_FORMATS of the operand's and the result's dtype) and ``{name}`` or ``{name:f32}`` for parameters;
+    ``template_text`` fills them in.
     """
 
     unit: Unit
@@ -103,8 +106,8 @@ class UnitForm:
         for spelling in self.spellings:
             if release_key(spelling.since) > release_key(release):
                 break
-            changed = {"template": spelling.template, "init_template": spelling.init_template}
-            current = replace(current, **{key: value for key, value in changed.items() if value is not None})
+            changed = {key: value for key, value in vars(spelling).items() if key != "since" and value is not None}
+            current = replace(current, **changed)
         return current
 
     def exists_in(self, release: str) -> bool:
@@ -132,13 +135,11 @@ class TileOp:
     params: tuple[Param, ...] = ()
     dtypes: tuple[str, ...] = FLOAT_DTYPES
     domain: tuple[float, float] = (-4.0, 4.0)  # ordinary inputs for generated tests and examples
-    bound_ulp: float = (
-        2.0  # of the result in bf16, against ``reference``, in either DST width; measured where ``golden``
-    )
+    bound_ulp: float = 2.0  # of the result in bf16, against ``reference``, in either DST width; measured where ``golden``
     approx_bound_ulp: float = 0.0  # the same with approx=True; 0: there is no such form
     result_dtype: str = ""  # empty: the operands' dtype; "{dtype}": what that parameter says
     notes: str = field(default="")
-    scalar: str = ""  # row that takes a Python number as last operand instead of a tile
+    scalar: str = ""  # row that takes a Python number as last operand instead of a tile; see tile_ops.with_number
     rscalar: str = ""  # row that takes a Python number as first operand
     by_dtype: tuple[tuple[str, str], ...] = ()  # (dtype, row) where an integer dtype needs another row
     golden: str = ""  # name of the vendor-simulator data that measured it
@@ -207,9 +208,7 @@ def template_text(entry: str, values: Mapping[str, Any]) -> str:
     return re.sub(r"\{(\w+)(?::(\w+))?\}", text, entry)
 
 
-def written_template(
-    template: tuple[str, ...], defaults: tuple[str, ...], values: Mapping[str, Any]
-) -> tuple[str, ...]:
+def written_template(template: tuple[str, ...], defaults: tuple[str, ...], values: Mapping[str, Any]) -> tuple[str, ...]:
     written = [template_text(entry, values) for entry in template]
     while written and len(written) <= len(defaults) and written[-1] == defaults[len(written) - 1]:
         written.pop()

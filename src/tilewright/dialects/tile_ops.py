@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.dialects.op_rows import activation, arithmetic, comparison, composed, functions, integer, scalar
 from tilewright.dialects.tile_op import Composite, TileOp
 
@@ -26,3 +28,36 @@ COMPOSITE_BY_OPERATOR: dict[str, Composite] = {op.operator: op for op in COMPOSI
 
 TYPECASTS = comparison.SFPU_TYPECASTS  # (from, to) that need a call
 FREE_TYPECASTS = comparison.FREE_TYPECASTS  # done by the unpacker or packer
+
+# Exponents that have a row of their own.
+SPECIAL_POWERS = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "recip", 1: "identity"}
+
+
+def with_number(
+    op: TileOp | Composite, number: float, *, left: bool = False, dtype: str = "bf16"
+) -> tuple[TileOp | Composite, dict[str, Any]] | None:
+    """The op that computes ``tile op number`` (``number op tile`` if ``left``) on ``dtype``, and its parameters.
+
+    ``None``: there is none, and the number must be filled into a tile.
+    """
+    if op.name == "pow" and not left:
+        return power(number)
+    by_dtype = dict(op.by_dtype)
+    if dtype in by_dtype:
+        op = BY_NAME[by_dtype[dtype]]
+    name = op.rscalar if left else op.scalar
+    chosen = BY_NAME.get(name) or COMPOSITE_BY_NAME.get(name)
+    if chosen is None or (isinstance(chosen, TileOp) and dtype not in chosen.dtypes):
+        return None
+    return chosen, {chosen.params[0].name: number}
+
+
+def power(exponent: float) -> tuple[TileOp, dict[str, Any]]:
+    """The cheapest row for ``x ** exponent``."""
+    if exponent in SPECIAL_POWERS:
+        return BY_NAME[SPECIAL_POWERS[exponent]], {}
+    whole = BY_NAME["pow_int"]
+    limit = whole.params[0]
+    if float(exponent).is_integer() and (limit.low or 0) <= exponent <= (limit.high or 0):
+        return whole, {"exponent": int(exponent)}
+    return BY_NAME["pow_scalar"], {"scalar": float(exponent)}

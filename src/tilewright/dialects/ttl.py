@@ -26,9 +26,11 @@ from tilewright.dialects.ir_types import (
     TransferType,
 )
 from tilewright.dialects.tile_op import TileOp
+from tilewright.dialects.ttl_blocks import BLOCK_OPS
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
+from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
 from tilewright.dialects.verify import expect, expect_operands, parameters_of
 
 PURE = traits_def(Pure())
@@ -168,6 +170,8 @@ TTL = Dialect(
         *BUFFER_OPS,
         *MOVEMENT_OPS,
         *COMPUTE_OPS,
+        *BLOCK_OPS,
+        *TILE_BLOCK_OPS,
         CoreOp,
         GridSizeOp,
         StoreOp,

@@ -137,7 +137,11 @@ class Bounds:
         scale = tiles << COST_SHIFT
         self.total = tables.total * scale
         self.saved = [cycles * scale for cycles in tables.saved]
-        self.leaves = [(bit, cycles * scale, may, must) for bit, cycles, may, must in tables.leaves]
+        further = tables.model.instances
+        self.leaves = [
+            (bit, bit | sum(further.get(bit.bit_length() - 1, ())), cycles * scale, may, must)
+            for bit, cycles, may, must in tables.leaves
+        ]
         self.destroyers = tables.destroyers if copies_count else []
         self.copy_price = tables.model.copy_math * scale + copy_extra
         self.init_cache: dict[tuple[int, int], tuple[int, int]] = {}
@@ -146,10 +150,10 @@ class Bounds:
         """What to add to the sum of the cheapest forms of the ops still to run: loads and copies nobody can avoid."""
         left = ~executed
         extra = 0
-        for bit, price, may_destroy, must_hold in self.leaves:
+        for bit, instances, price, may_destroy, must_hold in self.leaves:
             if may_destroy & left:
-                if held & bit:
-                    extra -= price
+                if held & instances:
+                    extra -= price * (held & instances).bit_count()
             elif not held & bit and (must_hold & left or pending & bit):
                 extra += price
         for ops, free in self.destroyers:

@@ -47,6 +47,7 @@ class _Choice:
     loads: tuple[int, ...]
     copy: bool
     dropped: tuple[int, ...]
+    overwritten: int | None = None  # operand in a buffer whose slot the result takes although it is used again
 
 
 class FixedOrder:
@@ -183,8 +184,12 @@ class _Emitter:
                 return None
         short = len(self.slot_of) + len(loads) + extra - self.slots
         dropped: tuple[int, ...] = ()
+        overwritten: int | None = None
         if short > 0:
             spare = [v for v in self.slot_of if v not in in_dst and self.in_buffer(v)]
+            if len(spare) == short - 1 and form.result is ResultRule.FREE and not dies:
+                overwritten = next((v for v in in_dst if self.in_buffer(v)), None)
+                short -= overwritten is not None
             if len(spare) < short:
                 return None
             spare.sort(key=lambda v: (-self.plan.next_use(v, position + 1), v))
@@ -195,8 +200,10 @@ class _Emitter:
         lost = [v for v in dropped if self.plan.next_use(v, position + 1) < len(self.plan.order)]
         if destroyed is not None and not copy and self.wanted_after(destroyed, position):
             lost.append(destroyed)
+        if overwritten is not None:
+            lost.append(overwritten)
         cost += sum(leaf_of(self.problem, v).load_math_cycles for v in lost)
-        return _Choice(cost, number, loads, copy, dropped)
+        return _Choice(cost, number, loads, copy, dropped, overwritten)
 
     def _take(self) -> int:
         if self.written:
@@ -229,6 +236,8 @@ class _Emitter:
                 slots[form.reuses] = target
             else:
                 target = self.slot_of.pop(destroyed)
+        elif choice.overwritten is not None:
+            target = self.slot_of.pop(choice.overwritten)
         elif form.result is ResultRule.ZEROED:
             target = self._take_untouched()
         for value in self.plan.operands(op):

@@ -90,7 +90,27 @@ class Model:
                 self.needing[value].append(variant)
             for value in bits(variant.in_dst):
                 self.dst_users[value] |= variant.executes
+        self._add_instances()
         self.zeroed_results = mask_of(v.result.bit_length() - 1 for v in self.variants if v.rule == ZEROED)
+
+    def _add_instances(self) -> None:
+        """Further instances of leaves that several ops may destroy: loaded together they share one init.
+
+        An instance is a bit after those of the values; the highest one in DST is destroyed first.
+        """
+        self.instances: dict[int, tuple[int, ...]] = {}  # leaf -> bits of its further instances, ascending
+        self.leaf_of_instance: dict[int, int] = {}  # position of the bit -> leaf
+        self.all_instances = 0
+        destroyers: dict[int, set[int]] = {}
+        for variant in self.variants:
+            if variant.destroys & self.buffered:
+                destroyers.setdefault(variant.destroys.bit_length() - 1, set()).add(variant.op)
+        for leaf, ops in destroyers.items():
+            count = min(len(ops), self.problem.capacity) - 1
+            first = self.problem.value_count + len(self.leaf_of_instance)
+            self.instances[leaf] = tuple(1 << first + i for i in range(count))
+            self.leaf_of_instance.update((first + i, leaf) for i in range(count))
+            self.all_instances |= sum(self.instances[leaf])
 
     def _needed_ops(self) -> list[int]:
         """Ops an output depends on, in source order; what nobody packs is not computed."""

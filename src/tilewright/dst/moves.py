@@ -65,7 +65,11 @@ class MoveGenerator:
         self.slots = options.slots
         self.scale = options.scale
         self.ready_of: dict[int, list[Variant]] = {0: [w for w in model.variants if not w.needs]}
+        # A recomputed result may need an unwritten slot again, so none is ever done with then.
+        self.never_done = model.zeroed_results if options.recompute else 0
         self.prices = [w.math * self.scale for w in model.variants]
+        self.instances = {1 << leaf: sum(further) for leaf, further in model.instances.items()} if options.inits else {}
+        self.extra = model.all_instances if options.inits else 0
         self.uses = [
             [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
         ]
@@ -82,6 +86,10 @@ class MoveGenerator:
                     ready.append(other)
         self.ready_of[executed] = ready
         return ready
+
+    def _unwritten_matter(self, executed: int) -> bool:
+        """Whether a result to come may need a slot nobody has written."""
+        return bool(self.model.zeroed_results & ~executed | self.never_done)
 
     def successors(self, state: State) -> list[Successor]:
         executed, held, _, _, buffered, pending = state
@@ -101,7 +109,7 @@ class MoveGenerator:
 
     def execute(self, state: State, variant: Variant, executed: int, result: list[Successor]) -> None:
         """Append all ways to run ``variant`` now. ``executed`` is the set afterwards."""
-        before, held, dirty, init, buffered, pending = state
+        _, held, dirty, _, buffered, pending = state
         options = self.options
         missing = variant.in_dst & ~held
         if missing and (options.inits or missing & ~buffered):
@@ -110,18 +118,23 @@ class MoveGenerator:
         dying = 0
         for bit, users, dst_users in self.uses[variant.index]:
             if present & bit and not bit & pending and not (dst_users if bit & buffered else users) & ~executed:
-                dying |= bit
+                dying |= bit | held & self.instances.get(bit, 0)
         copy = variant.rule == IN_PLACE and not variant.destroys & (dying | buffered)
         plain = not missing and not copy and (variant.rule == IN_PLACE or (dying and variant.rule != ZEROED))
         if plain:
-            kept = held & ~(dying | variant.destroys if variant.rule == IN_PLACE else dying)
-            if not self.model.zeroed_results & ~executed:
+            kept = held & ~(dying | self._destroyed(variant, held) if variant.rule == IN_PLACE else dying)
+            if not self._unwritten_matter(executed):
                 dirty = 0
             self._add(state, variant, executed, kept, dirty, False, (0, 0, 0), result)
             return
         self._with_room(state, variant, executed, missing, dying, copy, result)
         if copy and options.recompute:
             self._with_room(state, variant, executed, missing, dying, False, result)
+
+    def _destroyed(self, variant: Variant, held: int) -> int:
+        """The instance an in-place op overwrites: the highest one of a leaf."""
+        further = held & self.instances.get(variant.destroys, 0)
+        return 1 << further.bit_length() - 1 if further else variant.destroys
 
     def _add(
         self,
@@ -156,18 +169,18 @@ class MoveGenerator:
     ) -> None:
         """Find slots for loads, copy and result, dropping leaves where that is needed or saves an unwritten slot."""
         _, held, dirty, _, buffered, _ = state
-        zeroed = self.model.zeroed_results
+        unwritten_matter = self._unwritten_matter(executed)
         occupied = held.bit_count()
         new = missing.bit_count() + copy
-        droppable = (held if self.options.recompute else held & buffered) & ~variant.in_dst
+        droppable = (held if self.options.recompute else held & (buffered | self.extra)) & ~variant.in_dst
         spare = droppable.bit_count()
         least = max(occupied + new - self.slots, 0)
         if least > spare:
             return
         most = least
-        if spare and (zeroed & ~executed or variant.rule == ZEROED):
+        if spare and (unwritten_matter or variant.rule == ZEROED):
             most = max(least, min(spare, occupied + new - dirty))
-        destroyed = variant.destroys if variant.rule == IN_PLACE and not copy else 0
+        destroyed = self._destroyed(variant, held) if variant.rule == IN_PLACE and not copy else 0
         for count in range(least, most + 1):
             for dropped in _subsets(droppable, count):
                 in_use = occupied - count + new
@@ -175,7 +188,7 @@ class MoveGenerator:
                 kept = (held | missing) & ~(dropped | dying | destroyed)
                 places = self._result_places(variant, kept, in_use, now_dirty, bool(dying & ~dropped), buffered, executed)
                 for dropped_for_result, final_dirty in places:
-                    if not zeroed & ~executed:
+                    if not unwritten_matter:
                         final_dirty = 0
                     changes = (dropped, missing, dropped_for_result)
                     self._add(state, variant, executed, kept & ~dropped_for_result, final_dirty, copy, changes, result)
@@ -193,9 +206,9 @@ class MoveGenerator:
             return
         if in_use < self.slots:
             yield 0, max(dirty, in_use + 1)
-            if dirty > in_use or not self.model.zeroed_results & ~executed:
+            if dirty > in_use or not self._unwritten_matter(executed):
                 return
-        for value in bits(kept if self.options.recompute else kept & buffered):
+        for value in bits(kept if self.options.recompute else kept & (buffered | self.extra)):
             yield 1 << value, dirty
 
     def _price(self, variant: Variant, loads: int, copy: bool, init: int) -> tuple[int, int, int]:
@@ -219,28 +232,44 @@ class MoveGenerator:
 
     def _loads(self, state: State, leaves: int, result: list[Successor]) -> None:
         """Loads as moves of their own: of leaves that are outputs, and of all where the order of inits counts."""
+        executed, held, _, _, _, pending = state
+        model = self.model
+        for value in bits(leaves):
+            if model.dst_users[value] & ~executed or pending >> value & 1:
+                self._load(state, value, 1 << value, result)
+        if self.extra:
+            for leaf, further in model.instances.items():
+                left = (model.dst_users[leaf] & ~executed).bit_count()
+                loaded = (held & self.instances[1 << leaf]).bit_count()
+                if held >> leaf & 1 and loaded < min(len(further), left - 1):
+                    self._load(state, leaf, further[loaded], result)
+
+    def _load(self, state: State, leaf: int, bit: int, result: list[Successor]) -> None:
+        """Load ``leaf`` as the instance ``bit``."""
         executed, held, dirty, init, buffered, pending = state
         model = self.model
         in_use = held.bit_count()
-        unwritten_matter = bool(model.zeroed_results & ~executed)
-        for value in bits(leaves):
-            bit = 1 << value
-            if not (model.dst_users[value] & ~executed or pending & bit):
+        price = model.load_math[leaf] * self.scale
+        init_price, next_init = 0, init
+        if self.options.inits and model.load_init[leaf] and model.load_init[leaf] != init:
+            next_init = model.load_init[leaf]
+            init_price = (model.init_prices[next_init] << COST_SHIFT) + SWITCH_TIE
+        unwritten_matter = self._unwritten_matter(executed)
+        if in_use < self.slots:
+            now_dirty = max(dirty, in_use + 1) if unwritten_matter else 0
+            after = (executed, held | bit, now_dirty, next_init, buffered, pending)
+            result.append((price, init_price, after, Move(None, 0, bit, False, 0, after[1])))
+            if dirty > in_use or not unwritten_matter:
+                return
+        for other in bits(held & (buffered | self.extra)):
+            if not self._keeps_order(held, other):
                 continue
-            price = model.load_math[value] * self.scale
-            init_price, next_init = 0, init
-            if self.options.inits and model.load_init[value] and model.load_init[value] != init:
-                next_init = model.load_init[value]
-                init_price = (model.init_prices[next_init] << COST_SHIFT) + SWITCH_TIE
-            if in_use < self.slots:
-                now_dirty = max(dirty, in_use + 1) if unwritten_matter else 0
-                after = (executed, held | bit, now_dirty, next_init, buffered, pending)
-                result.append((price, init_price, after, Move(None, 0, bit, False, 0, after[1])))
-                if dirty > in_use or not unwritten_matter:
-                    continue
-            for other in bits(held & buffered):
-                after = (executed, held & ~(1 << other) | bit, dirty, next_init, buffered, pending)
-                result.append((price, init_price, after, Move(None, 1 << other, bit, False, 0, after[1])))
+            after = (executed, held & ~(1 << other) | bit, dirty, next_init, buffered, pending)
+            result.append((price, init_price, after, Move(None, 1 << other, bit, False, 0, after[1])))
+
+    def _keeps_order(self, held: int, value: int) -> bool:
+        """A leaf is dropped from its highest instance down."""
+        return not held & self.instances.get(1 << value, 0)
 
     def _recompute(self, state: State, result: list[Successor]) -> None:
         """Run again the ops whose results were dropped and are still wanted, directly or for one another."""

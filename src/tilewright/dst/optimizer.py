@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilewright.dst.allocation import Allocation
 from tilewright.dst.bounds import COST_SHIFT, BoundTables
@@ -169,7 +169,7 @@ class Optimizer:
         return (int(cycles + 1e-6) + 1) << COST_SHIFT
 
     def _offer(self, found: Found) -> None:
-        placement = place(self.problem, found.moves)
+        placement = place(self.model, found.moves)
         output_slots = [placement.slot_of[value] for value in self.model.output_list]
         offered = best_layout(self.problem, placement.steps, output_slots, placement.used, self.spilled)
         if self.best is None or rank(offered) < rank(self.best):

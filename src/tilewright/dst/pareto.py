@@ -12,6 +12,8 @@ from tilewright.dst.model import bits
 from tilewright.dst.moves import Move, State
 from tilewright.dst.search import Exhausted, Found, Search
 
+# estimate, -progress, node, cost, unpack, paid for inits, remaining, unpack remaining, state
+Entry = tuple[int, int, int, int, int, int, int, int, State]
 Label = tuple[int, int]  # scaled cost, unpack cycles
 
 
@@ -26,7 +28,7 @@ class ParetoSearch(Search):
         labels: dict[State, list[Label]] = {start: [(0, 0)]}
         goal = model.all_results
         first = self._worst(self._estimate(0, 0, bounds.total, start), bounds.tables.unpack_total)
-        heap = [(first, 0, 0, 0, 0, 0, bounds.total, bounds.tables.unpack_total, start)]
+        heap: list[Entry] = [(first, 0, 0, 0, 0, 0, bounds.total, bounds.tables.unpack_total, start)]
         while heap:
             estimate, _, node, cost, unpack, paid, remaining, unpack_left, state = heapq.heappop(heap)
             if self.upper_bound is not None and estimate >= self.upper_bound:
@@ -59,8 +61,8 @@ class ParetoSearch(Search):
                 self.parents.append((node, move))
                 progress = -next_state[0].bit_count()
                 number = len(self.parents) - 1
-                entry = (estimate, progress, number, new_cost, new_unpack, paid + init_price, left, unpack_after, next_state)
-                heapq.heappush(heap, entry)
+                spent = (new_cost, new_unpack, paid + init_price)
+                heapq.heappush(heap, (estimate, progress, number, *spent, left, unpack_after, next_state))
         return None
 
     def _worst(self, estimate: int, unpack: int) -> int:
@@ -70,4 +72,5 @@ class ParetoSearch(Search):
 
     def _unpack(self, move: Move) -> int:
         cycles = 0 if move.variant is None else move.variant.unpack
-        return cycles + sum(self.model.load_unpack[value] for value in bits(move.loads))
+        leaf_of = self.model.leaf_of_instance
+        return cycles + sum(self.model.load_unpack[leaf_of.get(value, value)] for value in bits(move.loads))

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dst.allocation import Copy, Execute, Load, Step
-from tilewright.dst.model import IN_PLACE, ZEROED, Variant, bits
-from tilewright.dst.problem import Place, Problem
+from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move
+from tilewright.dst.problem import Place
 
 
 class Placement:
     """Slots of one part while its moves are replayed."""
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    def __init__(self, model: Model):
+        self.model = model
+        self.problem = model.problem
         self.slot_of: dict[int, int] = {}
         self.written: set[int] = set()  # slots that are dirty and hold nothing
         self.used = 0
@@ -45,7 +46,7 @@ class Placement:
         for value in self._load_order(move):
             slot = self.take()
             self.slot_of[value] = slot
-            self.steps.append(Load(value, slot))
+            self.steps.append(Load(self.model.leaf_of_instance.get(value, value), slot))
         if variant is not None:
             self._execute(move, variant)
 
@@ -57,27 +58,20 @@ class Placement:
 
     def _execute(self, move: Move, variant: Variant) -> None:
         form = self.problem.ops[variant.op].forms[variant.form]
-        where = dict(self.slot_of)
-        destroyed = variant.destroys.bit_length() - 1
-        if move.copies:
-            target = self.take()
-            self.steps.append(Copy(destroyed, self.slot_of[destroyed], target))
-            where[destroyed] = target
-        slots = [where[o.value] if o.place is Place.DST else None for o in form.operands]
-        if move.copies and form.reuses is not None:
-            # Only the operand that is overwritten reads the copy.
-            slots = [self.slot_of[o.value] if o.place is Place.DST else None for o in form.operands]
-            slots[form.reuses] = where[destroyed]
+        slots = [self.slot_of[o.value] if o.place is Place.DST else None for o in form.operands]
+        overwritten = -1
+        if form.reuses is not None:
+            # Only the operand that is overwritten reads the copy, or the further instance of a leaf.
+            overwritten = self._overwritten_slot(move, variant)
+            slots[form.reuses] = overwritten
         gone = [value for value in self.slot_of if not move.held >> value & 1]
         freed = [self.slot_of.pop(value) for value in gone]
         if variant.rule == IN_PLACE:
-            target = where[destroyed]
+            target = overwritten
         elif variant.rule == ZEROED:
             target = self.take_untouched()
         else:
             target = self._free_target(freed, slots)
-        if variant.rule == IN_PLACE and not move.copies and destroyed in self.slot_of:
-            del self.slot_of[destroyed]
         self.written.update(slot for slot in freed if slot != target)
         self.written.discard(target)
         self.steps.append(Execute(variant.op, variant.form, tuple(slots), target))
@@ -87,6 +81,15 @@ class Placement:
         else:
             self.written.add(target)
 
+    def _overwritten_slot(self, move: Move, variant: Variant) -> int:
+        destroyed = variant.destroys.bit_length() - 1
+        if move.copies:
+            target = self.take()
+            self.steps.append(Copy(destroyed, self.slot_of[destroyed], target))
+            return target
+        instances = [v for v, leaf in self.model.leaf_of_instance.items() if leaf == destroyed and v in self.slot_of]
+        return self.slot_of[max(instances, default=destroyed)]
+
     def _free_target(self, freed: list[int], operands: Sequence[int | None]) -> int:
         dying = [slot for slot in operands if slot is not None and slot in freed]
         if dying:
@@ -94,9 +97,9 @@ class Placement:
         return freed[0] if freed else self.take()
 
 
-def place(problem: Problem, moves: Sequence[Move]) -> Placement:
+def place(model: Model, moves: Sequence[Move]) -> Placement:
     """Steps and slots of one part (no cuts among the moves)."""
-    placement = Placement(problem)
+    placement = Placement(model)
     for move in moves:
         placement.replay(move)
     return placement

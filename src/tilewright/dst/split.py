@@ -71,7 +71,7 @@ def _part(
 ) -> Part:
     """The part as the search left it, or optimized on its own if that is better."""
     packed = (*spills, *outputs)
-    placement = place(problem, section)
+    placement = place(Model(problem), section)
     slots = [placement.slot_of[value] for value in packed]
     allocation = best_layout(problem, placement.steps, slots, placement.used, len(spills))
     model = Model(problem, packed, buffered)

@@ -15,6 +15,7 @@ from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import Param, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR
 from tilewright.dialects.ttl import TENSOR_OPS
+from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 
@@ -144,10 +145,6 @@ def _as(param: Param, value: float) -> float | int:
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Block:
     """``left symbol right`` where at least one side is a block."""
     require_compute(thread, node, symbol)
-    if symbol == "@":
-        from tilewright.frontend.block_functions import matmul
-
-        return matmul(thread, left, right, node)
     if symbol == "**":
         return power(thread, left, right, node)
     if isinstance(left, Block) and isinstance(right, Block):
@@ -169,8 +166,6 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
 
 
 def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
-    from tilewright.frontend.describe import described
-
     return thread.error(
         "TW004",
         f"a block does not combine with {described(value)}",

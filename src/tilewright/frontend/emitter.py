@@ -72,6 +72,12 @@ class Emitter:
         self._open.pop()
         self.block = self._open[-1][0]
 
+    def is_open(self, ssa: SSAValue) -> bool:
+        """Whether a value still exists here: its region has not ended."""
+        owner = ssa.owner
+        home = owner.parent if isinstance(owner, Operation) else owner
+        return any(home is block for block, _ in self._open)
+
     def integer(self, value: Value) -> SSAValue:
         """The SSA value of an integer or truth; computed once per region."""
         key: object = value if is_dynamic(value) else ("truth" if isinstance(value, bool) else "int", value)

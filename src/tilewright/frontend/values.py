@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +79,8 @@ class Frame:
     function_name: str
     file: str
     names: dict[str, Any] = field(default_factory=dict[str, Any])
-    outer: dict[str, Any] = field(default_factory=dict[str, Any])  # captured and global names
+    outer: Mapping[str, Any] = field(default_factory=dict[str, Any])  # captured and global names
+    depth: int = 0  # of loops and branches around the call
     code: Any = None  # of the function, to notice recursion
     returned: Any = None
     has_returned: bool = False

@@ -113,4 +113,4 @@ def spelling_of(metal: str) -> int:
     minor = int(metal.split(".")[1])
     if minor < 69:
         return 62
-    return 69 if minor < 76 else 78
+    return 69 if minor < 78 else 78

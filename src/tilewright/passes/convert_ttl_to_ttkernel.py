@@ -39,9 +39,7 @@ def _convert(function: FuncOp) -> None:
     movement = MovementConverter(indices, buffers)
     converted: list[Operation] = []
     for op in list(function.walk()):
-        if convert_buffer_op(op, buffers, indices) or movement.convert(op):
-            converted.append(op)
-        elif thread_kind(function) == "compute" and math.convert(op):
+        if convert_buffer_op(op, buffers, indices) or movement.convert(op) or (thread_kind(function) == "compute" and math.convert(op)):
             converted.append(op)
     _drop_block_results(function)
     for op in reversed(converted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr
@@ -17,7 +18,7 @@ from tilewright.dialects.verify import parameters_of
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.init_keys import filled_template
 from tilewright.passes.kernel_buffers import call
-from tilewright.passes.tile_views import TileView, view_of
+from tilewright.passes.tile_views import TileView, row_major, view_of
 from tilewright.program import ComputeConfig
 
 
@@ -56,6 +57,23 @@ class MathConverter:
             parent = parent.parent_op()
         return number
 
+    def tile_indices(self, op: Operation, view: TileView) -> tuple[Number, ...]:
+        """Position of the current tile in a view of its sub-block, one index per dimension."""
+        number = int_value(op, "ttl.tile", 0)
+        position: list[Number] = []
+        for stride in row_major(view.shape):
+            position.append(number // stride)
+            number %= stride
+        parent = op.parent_op()
+        strides = row_major(view.shape)
+        while parent is not None:
+            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+                stride = int_value(parent, "ttl.tile_stride")
+                dim = max(d for d in range(len(strides)) if strides[d] == stride and (view.shape[d] > 1 or len(strides) == 1))
+                position[dim] = self.indices.add(parent.body.blocks[0].args[0], position[dim], op)
+            parent = parent.parent_op()
+        return tuple(position)
+
     def dst_index(self, value: SSAValue, at: Operation) -> SSAValue:
         """DST index of a tile value, for the tile that ``at`` works on."""
         owner = value.owner
@@ -73,13 +91,15 @@ class MathConverter:
         extract = value.owner
         assert isinstance(extract, ExtractOp), "this operand is read from a buffer"
         view = view_of(extract.operands[0])
-        within = self.indices.linear(tuple(extract.operands[1:]), view.shape, at)
-        return self.buffers[view.buffer], self.indices.value(self._in_view(view, within, at))
+        return self.buffers[view.buffer], self.indices.value(self._element(view, tuple(extract.operands[1:]), at))
 
-    def _in_view(self, view: TileView, within: Number, at: Operation) -> Number:
-        number = within
-        for offset in view.offsets:
-            number = self.indices.add(offset, number, at)
+    def _element(self, view: TileView, indices: Sequence[Number], at: Operation) -> Number:
+        """Tile number in the buffer of an element of a view."""
+        number: Number = 0
+        for index, stride in zip(indices, view.strides, strict=True):
+            number = self.indices.add(number, self.indices.multiply(index, stride, at), at)
+        for offset, stride in view.offsets:
+            number = self.indices.add(self.indices.multiply(offset, stride, at), number, at)
         return self.indices.add(number, view.base, at)
 
     # Calls ------------------------------------------------------------------------------------------------------------
@@ -165,7 +185,7 @@ class MathConverter:
 
     def _pack(self, op: StoreOp) -> None:
         view = view_of(op.operands[1])
-        number = self._in_view(view, self.tile_number(op), op)
+        number = self._element(view, self.tile_indices(op, view), op)
         index = self.dst_index(op.operands[0], op)
         attributes: dict[str, Any] = dict(op.attributes)
         attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))

@@ -1,7 +1,8 @@
-"""Cuts a region with more tiles than one acquire holds into runs of tiles, in a loop, with the remainder peeled.
+"""Cuts a region with more tiles than one acquire holds into sub-blocks, in loops, with the remainders peeled.
 
-All operands of an elementwise region walk their block in the same order, so a run of consecutive tiles is a sub-block whatever
-the shape: 7x5 tiles at 8 per acquire are four runs of 8 and one of 3, and every run packs into consecutive places.
+If every operand walks its block in the same order, a sub-block is a run of consecutive tiles whatever the shape: 7x5 tiles at 8
+per acquire are four runs of 8 and one of 3, and every run packs into consecutive places. Where operands walk differently
+(broadcasts, matmul) a sub-block is whole rows, or a piece of one row: those pack consecutively as well.
 """
 
 from __future__ import annotations
@@ -12,27 +13,39 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, Inte
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import INDEX, constant
-from tilewright.dialects.ttl_compute import ComputeOp, LinearizedIndexOp
+from tilewright.dialects.attributes import INDEX, constant, constant_of
+from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
+from tilewright.passes.tile_views import DYNAMIC, row_major
+
+RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.symbol(0),)))
+RUN_IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
 @lru_cache(maxsize=256)
 def linear_map(shape: tuple[int, ...]) -> AffineMapAttr:
     """Row-major number of a tile in a block of this shape."""
-    expression: AffineExpr = AffineExpr.constant(0)
-    stride = 1
-    for dim in reversed(range(len(shape))):
-        term = AffineExpr.dimension(dim) if stride == 1 else AffineExpr.dimension(dim) * stride
-        expression = term if stride == 1 else term + expression
-        stride *= shape[dim]
-    return AffineMapAttr(AffineMap(len(shape), 0, (expression,)))
+    return operand_map(AffineMapAttr(AffineMap.identity(len(shape))), shape)
 
 
-RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.symbol(0),)))
-RUN_IDENTITY = AffineMapAttr(AffineMap.identity(1))
+def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
+    """Row-major number, in a block of this shape, of the tile a map names."""
+    terms: list[AffineExpr] = []
+    for result, stride in zip(map_.data.results, row_major(shape), strict=True):
+        if isinstance(result, AffineConstantExpr) and result.value == 0:
+            continue
+        terms.append(result if stride == 1 else result * stride)
+    total: AffineExpr = terms[0] if terms else AffineExpr.constant(0)
+    for term in terms[1:]:
+        total = total + term
+    return AffineMapAttr(AffineMap(map_.data.num_dims, 0, (total,)))
+
+
+def is_identity(compute: ComputeOp) -> bool:
+    rank = len(compute.output_shape)
+    return all(map_.data == AffineMap.identity(rank) for map_ in compute.maps)
 
 
 def tile(compute: ComputeOp, per_acquire: int) -> None:
@@ -42,94 +55,193 @@ def tile(compute: ComputeOp, per_acquire: int) -> None:
         tiles *= extent
     if tiles <= per_acquire:
         return
-    block = compute.parent
-    assert block is not None
-    flat: dict[SSAValue, SSAValue] = {}
-    for value in dict.fromkeys((*compute.inputs, *compute.outputs)):
-        flat[value] = _flatten(value, tiles, block, compute)
-    whole, rest = divmod(tiles, per_acquire)
-    if whole > 1:
-        bounds = [constant(0), constant(whole * per_acquire), constant(per_acquire)]
-        body = Block(arg_types=[INDEX])
-        body.args[0].name_hint = "run"
-        _run(compute, flat, body.args[0], per_acquire, body)
-        body.add_op(ScfYieldOp())
-        loop = ForOp(*(bound.results[0] for bound in bounds), [], Region(body))
-        loop.location = compute.location
-        block.insert_ops_before([*bounds, loop], compute)
+    if is_identity(compute):
+        _Runs(compute, tiles, per_acquire).cut()
     else:
-        _run_before(compute, flat, 0, per_acquire, block)
-    if rest:
-        _run_before(compute, flat, whole * per_acquire, rest, block)
+        _Rectangles(compute, per_acquire).cut()
     compute.detach()
     compute.erase()
 
 
-def _flatten(value: SSAValue, tiles: int, block: Block, before: Operation) -> SSAValue:
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    if kind.get_num_dims() == 1:
-        return value
-    reassociation = ArrayAttr([ArrayAttr([IntegerAttr(dim, i64) for dim in range(kind.get_num_dims())])])
-    flat = CollapseShapeOp.create(
-        operands=[value],
-        result_types=[TensorType(kind.element_type, [tiles])],
-        properties={"reassociation": reassociation},
-        location=before.location,
-    )
-    block.insert_op_before(flat, before)
-    return flat.results[0]
+class _Runs:
+    """Sub-blocks of an elementwise region: consecutive tiles of the flattened blocks."""
+
+    def __init__(self, compute: ComputeOp, tiles: int, per_acquire: int) -> None:
+        self.compute, self.tiles, self.per_acquire = compute, tiles, per_acquire
+        block = compute.parent
+        assert block is not None
+        self.block = block
+        self.flat: dict[SSAValue, SSAValue] = {}
+
+    def cut(self) -> None:
+        for value in dict.fromkeys((*self.compute.inputs, *self.compute.outputs)):
+            self.flat[value] = self._flatten(value)
+        whole, rest = divmod(self.tiles, self.per_acquire)
+        if whole > 1:
+            body, loop = counted_loop(0, whole * self.per_acquire, self.per_acquire, "run", self.compute)
+            self._run(body.args[0], self.per_acquire, body)
+            body.add_op(ScfYieldOp())
+            self.block.insert_ops_before(loop, self.compute)
+        else:
+            self._inline(0, self.per_acquire)
+        if rest:
+            self._inline(whole * self.per_acquire, rest)
+
+    def _flatten(self, value: SSAValue) -> SSAValue:
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        if kind.get_num_dims() == 1:
+            return value
+        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(dim, i64) for dim in range(kind.get_num_dims())])])
+        flat = CollapseShapeOp.create(
+            operands=[value],
+            result_types=[TensorType(kind.element_type, [self.tiles])],
+            properties={"reassociation": reassociation},
+            location=self.compute.location,
+        )
+        self.block.insert_op_before(flat, self.compute)
+        return flat.results[0]
+
+    def _inline(self, start: int, size: int) -> None:
+        offset = constant(start)
+        scratch = Block()
+        scratch.add_op(offset)
+        self._run(offset.results[0], size, scratch)
+        move_before(scratch, self.compute)
+
+    def _run(self, offset: SSAValue, size: int, block: Block) -> None:
+        views: list[SSAValue] = []
+        for value in (*self.compute.inputs, *self.compute.outputs):
+            view = cut_block(self.flat[value], [offset], [size], self.compute)
+            block.add_op(view)
+            views.append(view.results[0])
+        index_map = (RUN_MAP, (offset,))
+        block.add_op(smaller(self.compute, views, [RUN_IDENTITY] * len(views), 1, lambda _: index_map))
 
 
-def _run_before(compute: ComputeOp, flat: dict[SSAValue, SSAValue], start: int, size: int, block: Block) -> None:
-    offset = constant(start)
-    block.insert_op_before(offset, compute)
-    scratch = Block()
-    _run(compute, flat, offset.results[0], size, scratch)
+class _Rectangles:
+    """Sub-blocks of a region whose operands walk differently: whole rows, or pieces of one row."""
+
+    def __init__(self, compute: ComputeOp, per_acquire: int) -> None:
+        self.compute = compute
+        rows, cols = compute.output_shape
+        self.size = (min(rows, per_acquire // cols), cols) if cols <= per_acquire else (1, per_acquire)
+
+    def cut(self) -> None:
+        scratch = Block()
+        self._dimension(0, [], [], scratch)
+        move_before(scratch, self.compute)
+
+    def _dimension(self, dim: int, starts: list[SSAValue], sizes: list[int], block: Block) -> None:
+        if dim == 2:
+            self._rectangle(starts, sizes, block)
+            return
+        extent, size = self.compute.output_shape[dim], self.size[dim]
+        whole, rest = divmod(extent, size)
+        if whole > 1:
+            body, loop = counted_loop(0, whole * size, size, ("row", "col")[dim], self.compute)
+            self._dimension(dim + 1, [*starts, body.args[0]], [*sizes, size], body)
+            body.add_op(ScfYieldOp())
+            block.add_ops(loop)
+        else:
+            start = constant(0)
+            block.add_op(start)
+            self._dimension(dim + 1, [*starts, start.results[0]], [*sizes, size], block)
+        if rest:
+            start = constant(whole * size)
+            block.add_op(start)
+            self._dimension(dim + 1, [*starts, start.results[0]], [*sizes, rest], block)
+
+    def _rectangle(self, starts: list[SSAValue], sizes: list[int], block: Block) -> None:
+        views: list[SSAValue] = []
+        zero = constant(0)
+        block.add_op(zero)
+        for value, map_ in zip((*self.compute.inputs, *self.compute.outputs), self.compute.maps, strict=True):
+            kind = value.type
+            assert isinstance(kind, TensorType)
+            offsets: list[SSAValue] = []
+            extents: list[int] = []
+            for result, extent in zip(map_.data.results, kind.get_shape(), strict=True):
+                if isinstance(result, AffineDimExpr):
+                    offsets.append(starts[result.position])
+                    extents.append(sizes[result.position])
+                else:
+                    offsets.append(zero.results[0])
+                    extents.append(extent)
+            view = cut_block(value, offsets, extents, self.compute)
+            block.add_op(view)
+            views.append(view.results[0])
+
+        def index_of(argument: BlockArgument) -> tuple[AffineMapAttr, tuple[SSAValue, ...]]:
+            map_ = self.compute.maps[argument.index]
+            kind = self.compute.operands[argument.index].type
+            assert isinstance(kind, TensorType)
+            moved = AffineMapAttr(AffineMap(2, 0, tuple(_shifted(result) for result in map_.data.results)))
+            linear = operand_map(moved, kind.get_shape())
+            return AffineMapAttr(AffineMap(2, 2, linear.data.results)), tuple(starts)
+
+        block.add_op(smaller(self.compute, views, list(self.compute.maps), 2, index_of))
+
+
+def _shifted(result: AffineExpr) -> AffineExpr:
+    return result + AffineExpr.symbol(result.position) if isinstance(result, AffineDimExpr) else result
+
+
+def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> tuple[Block, list[Operation]]:
+    bounds = [constant(low), constant(high), constant(step)]
+    body = Block(arg_types=[INDEX])
+    body.args[0].name_hint = name
+    loop = ForOp(bounds[0].results[0], bounds[1].results[0], bounds[2].results[0], [], Region(body))
+    loop.location = like.location
+    return body, [*bounds, loop]
+
+
+def move_before(scratch: Block, anchor: Operation) -> None:
+    block = anchor.parent
+    assert block is not None
     for op in list(scratch.ops):
         op.detach()
-        block.insert_op_before(op, compute)
+        block.insert_op_before(op, anchor)
 
 
-def _run(compute: ComputeOp, flat: dict[SSAValue, SSAValue], offset: SSAValue, size: int, block: Block) -> None:
-    """One smaller compute over ``size`` tiles from ``offset``."""
-    views: list[SSAValue] = []
-    for value in (*compute.inputs, *compute.outputs):
-        source = flat[value]
-        view = _slice(source, offset, size, compute)
-        block.add_op(view)
-        views.append(view.results[0])
+def smaller(compute: ComputeOp, views: list[SSAValue], maps: list[AffineMapAttr], rank: int, index_of: object) -> ComputeOp:
+    """The same body on views; ``index_of`` gives the tile number of a body argument as a map and its symbols."""
     body = compute.body.clone()
     inner = body.blocks[0]
     for op in list(inner.ops):
-        if isinstance(op, LinearizedIndexOp):
-            moved = LinearizedIndexOp.create(operands=[offset], result_types=[INDEX], attributes={"map": RUN_MAP})
-            inner.insert_op_before(moved, op)
-            op.results[0].replace_all_uses_with(moved.results[0])
-            op.detach()
-            op.erase()
+        if not isinstance(op, LinearizedIndexOp):
+            continue
+        load = next(iter(op.results[0].uses)).operation
+        assert isinstance(load, CopyTileOp) and isinstance(load.operands[0], BlockArgument)
+        map_, symbols = index_of(load.operands[0])  # pyright: ignore
+        moved = LinearizedIndexOp.create(operands=list(symbols), result_types=[INDEX], attributes={"map": map_})
+        inner.insert_op_before(moved, op)
+        op.results[0].replace_all_uses_with(moved.results[0])
+        op.detach()
+        op.erase()
     attributes: dict[str, Attribute] = {
         key: value for key, value in compute.attributes.items() if key not in ("indexing_maps", "iterator_types")
     }
     count = len(compute.inputs)
-    smaller = ComputeOp(views[:count], views[count:], [RUN_IDENTITY] * len(views), ["parallel"], body, attributes)
-    smaller.location = compute.location
-    block.add_op(smaller)
+    new = ComputeOp(views[:count], views[count:], maps, ["parallel"] * rank, body, attributes)
+    new.location = compute.location
+    return new
 
 
-def _slice(source: SSAValue, offset: SSAValue, size: int, compute: ComputeOp) -> Operation:
+def cut_block(source: SSAValue, offsets: list[SSAValue], sizes: list[int], like: Operation) -> Operation:
+    """``tensor.extract_slice``; a constant offset is written into the op."""
     kind = source.type
     assert isinstance(kind, TensorType)
-    dynamic = -(2**63)  # MLIR's marker for a dynamic offset
+    known = [constant_of(offset) for offset in offsets]
+    dynamic = [offset for offset, number in zip(offsets, known, strict=True) if number is None]
     return ExtractSliceOp.create(
-        operands=[source, offset],
-        result_types=[TensorType(kind.element_type, [size])],
+        operands=[source, *dynamic],
+        result_types=[TensorType(kind.element_type, sizes)],
         properties={
-            "static_offsets": DenseArrayBase.from_list(i64, [dynamic]),
-            "static_sizes": DenseArrayBase.from_list(i64, [size]),
-            "static_strides": DenseArrayBase.from_list(i64, [1]),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 1, 0, 0]),
+            "static_offsets": DenseArrayBase.from_list(i64, [DYNAMIC if n is None else n for n in known]),
+            "static_sizes": DenseArrayBase.from_list(i64, sizes),
+            "static_strides": DenseArrayBase.from_list(i64, [1] * len(sizes)),
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, len(dynamic), 0, 0]),
         },
-        location=compute.location,
+        location=like.location,
     )
-

@@ -4,40 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import SSAValue
 
 from tilewright.dialects.ttl_buffers import AttachCBOp
 
+DYNAMIC = -(2**63)  # MLIR's marker for an offset given as an operand
+
 
 @dataclass(frozen=True)
 class TileView:
-    """Tile number = ``base`` + the sum of ``offsets`` + row-major index in ``shape``."""
+    """Tile number = ``base`` + sum of offset * stride over ``offsets`` + sum of index * stride over ``strides``."""
 
     buffer: SSAValue
     base: int
-    offsets: tuple[SSAValue, ...]
+    offsets: tuple[tuple[SSAValue, int], ...]
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
     out_of_order: bool = False  # tiles of the block are packed by number, not one after the other
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides: list[int] = []
+    stride = 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return tuple(reversed(strides))
 
 
 def view_of(value: SSAValue) -> TileView:
     owner = value.owner
     kind = value.type
     assert isinstance(kind, TensorType)
+    shape = kind.get_shape()
     if isinstance(owner, AttachCBOp):
         out_of_order = owner.tile_offset != 0 or "out_of_order" in owner.attributes
-        return TileView(owner.operands[1], owner.tile_offset, (), kind.get_shape(), out_of_order)
+        return TileView(owner.operands[1], owner.tile_offset, (), shape, row_major(shape), out_of_order)
     if isinstance(owner, CollapseShapeOp):
         inner = view_of(owner.operands[0])
-        return TileView(inner.buffer, inner.base, inner.offsets, kind.get_shape(), inner.out_of_order)
+        return TileView(inner.buffer, inner.base, inner.offsets, shape, (1,), inner.out_of_order)
     if isinstance(owner, ExtractSliceOp):
-        inner = view_of(owner.operands[0])
-        assert len(inner.shape) == 1, "only runs of a flattened block are cut"
-        offsets = (*inner.offsets, owner.operands[1])
-        return TileView(inner.buffer, inner.base, offsets, kind.get_shape(), inner.out_of_order)
+        return _cut(owner, view_of(owner.operands[0]), shape)
     raise AssertionError(f"{value} is not a view of a buffer")
+
+
+def _cut(cut: ExtractSliceOp, inner: TileView, shape: tuple[int, ...]) -> TileView:
+    static = cut.properties["static_offsets"]
+    assert isinstance(static, DenseArrayBase)
+    dynamic = iter(cut.operands[1:])
+    base, offsets = inner.base, list(inner.offsets)
+    for offset, stride in zip(static.get_values(), inner.strides, strict=True):
+        if offset == DYNAMIC:
+            offsets.append((next(dynamic), stride))
+        else:
+            base += int(offset) * stride
+    return TileView(inner.buffer, base, tuple(offsets), shape, inner.strides, inner.out_of_order)
 
 
 def buffer_of(value: SSAValue) -> SSAValue:

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, text_attr
+from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
 from tilewright.dialects.ttl import TILE_OPS, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
@@ -23,7 +24,6 @@ from tilewright.dialects.ttl_compute import (
     LinearizedIndexOp,
     MulAccumulateOp,
 )
-from tilewright.dialects.ir_types import DstType
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.problem import Place

@@ -75,15 +75,16 @@ class ExactArithmetic:
     def transpose(self, source: Array, *, direct: bool) -> Array:
         return fpu.transpose(source, dst32=self.dst32, unpack_to_dest=direct)
 
-    def matmul(self, in0: Array, in1: Array, old: Array | None, *, transpose: bool) -> Array:
-        before = self.zeros(in0.shape) if old is None else old
-        multiply = cast(Callable[..., Array], fpu.matmul)
-        return multiply(in0, in1, before, dst32=self.dst32, fidelity=self.fidelity, transpose=transpose)
+    def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
+        return fpu.matmul_block(in0, in1, old, dst32=self.dst32, fidelity=self.fidelity)
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         before = self.zeros(data.shape) if old is None else old
-        pooled = cast(Callable[..., Array], fpu.reduce)
-        return pooled(data, scaler, before, pool=pool, dim=dim, dst32=self.dst32, fidelity=self.fidelity, src_dtype=dtype)
+        kept = unpack.src_format(dtype, dst32=self.dst32)
+        return fpu.reduce(
+            cast(Any, pool), cast(Any, dim), data, scaler, before, dst32=self.dst32, fidelity=self.fidelity,
+            src_format=cast(Any, kept), fresh=old is None,
+        )  # fmt: skip
 
     def vector(self, site: Site, operands: list[Array], shape: tuple[int, ...]) -> Array:
         params = encoded_params(site)

@@ -76,10 +76,12 @@ class FastArithmetic:
     def transpose(self, source: Array, *, direct: bool) -> Array:
         return np.swapaxes(source, -1, -2)
 
-    def matmul(self, in0: Array, in1: Array, old: Array | None, *, transpose: bool) -> Array:
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        return np.zeros(shape, np.float32)
+
+    def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
         with np.errstate(all="ignore"):
-            product = np.matmul(in0, np.swapaxes(in1, -1, -2) if transpose else in1)
-            return product if old is None else product + old
+            return np.matmul(in0, in1) + old
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         axes = {"row": (-1,), "col": (-2,), "scalar": (-2, -1)}[dim]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.diagnostics import Span, fail
+
 WORD = (1 << 64) - 1
 
 
@@ -31,6 +33,12 @@ def need(number: Any) -> int:
 def agreed(number: Any) -> int:
     """As ``need``, where the grouping of cores already made sure of it."""
     return number[0].item() if isinstance(number, np.ndarray) else number
+
+
+def divisor(number: Any, span: Span | None) -> Any:
+    if np.any(number == 0):
+        raise fail("TW514", "a kernel divides by zero", span)
+    return number
 
 
 def trip_count(start: Any, stop: Any, step: Any) -> Any:
@@ -86,6 +94,7 @@ NAMES: dict[str, Any] = {
     "checked_range": checked_range,
     "divide_toward_zero": divide_toward_zero,
     "remainder_toward_zero": remainder_toward_zero,
+    "divisor": divisor,
     "unsigned": unsigned,
     "choose": choose,
     "minimum": minimum,
@@ -97,13 +106,13 @@ TEXT = {
     "arith.addi": "{0} + {1}",
     "arith.subi": "{0} - {1}",
     "arith.muli": "{0} * {1}",
-    "arith.divui": "{0} // {1}",
-    "arith.floordivsi": "{0} // {1}",
-    "arith.ceildivsi": "-(-{0} // {1})",
-    "arith.ceildivui": "-(-{0} // {1})",
-    "arith.divsi": "divide_toward_zero({0}, {1})",
-    "arith.remui": "{0} % {1}",
-    "arith.remsi": "remainder_toward_zero({0}, {1})",
+    "arith.divui": "{0} // divisor({1}, {span})",
+    "arith.floordivsi": "{0} // divisor({1}, {span})",
+    "arith.ceildivsi": "-(-{0} // divisor({1}, {span}))",
+    "arith.ceildivui": "-(-{0} // divisor({1}, {span}))",
+    "arith.divsi": "divide_toward_zero({0}, divisor({1}, {span}))",
+    "arith.remui": "{0} % divisor({1}, {span})",
+    "arith.remsi": "remainder_toward_zero({0}, divisor({1}, {span}))",
     "arith.andi": "{0} & {1}",
     "arith.ori": "{0} | {1}",
     "arith.xori": "{0} ^ {1}",

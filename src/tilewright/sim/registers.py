@@ -62,6 +62,7 @@ class Dst:
         self.committed = 0  # halves the packer has or may take
         self.math_holds = self.pack_holds = False
         self.acquires = 0
+        self.used = 0  # most slots any section wrote
         self.slots = self._halves[0]  # the half math holds
         self.packing = self._halves[0]  # the half the packer holds
 
@@ -123,6 +124,8 @@ class Dst:
         if not 0 <= index < self.capacity:
             raise self._outside(site, index)
         self.slots[index] = value
+        if index >= self.used:
+            self.used = index + 1
 
     def get_packed(self, site: Site, index: int) -> Any:
         """A slot the packer reads."""

@@ -32,6 +32,7 @@ class GroupResult:
     cores: tuple[Core, ...]
     calls: dict[str, int]  # executions per core of each call, all its processors counted once
     acquires: int  # DST sections per core
+    max_dst: int  # DST tiles the largest section used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,10 @@ class SimResult:
             for name, count in group.calls.items():
                 total[name] += count * len(group.cores)
         return dict(total)
+
+    @property
+    def max_dst(self) -> int:
+        return max((group.max_dst for group in self.groups), default=0)
 
     @property
     def acquires(self) -> int:
@@ -86,7 +91,7 @@ def simulate(
         if tensor.written:
             arithmetic.write_back(spec, tensor.pages, array)
     groups = tuple(
-        GroupResult(cores=tuple(machine.cores), calls=_by_name(translation, own), acquires=machine.dst.acquires)
+        GroupResult(cores=tuple(machine.cores), calls=_by_name(translation, own), acquires=machine.dst.acquires, max_dst=machine.dst.used)
         for machine, own in zip(machines, counts, strict=True)
     )
     warnings = tuple(warning for machine in machines for warning in leftovers(machine))

@@ -145,9 +145,22 @@ class _RoleEmitter:
             raise fail("TW514", f"the simulator has no meaning for {op.name}", span_of(op))
         if op.results[0] not in self.live:
             return []
-        pattern = integers.COMPARISONS[op.predicate.value.data] if isinstance(op, arith.CmpiOp) else integers.TEXT[op.name]
         self.live.update(op.operands)
-        return [f"{indent}{self.text(op.results[0])} = {pattern.format(*map(self.text, op.operands))}"]
+        text = self.arithmetic_text(op)
+        return [f"{indent}{self.text(op.results[0])} = {text}"]
+
+    def arithmetic_text(self, op: Operation) -> str:
+        operands = [self.text(operand) for operand in op.operands]
+        if isinstance(op, arith.CmpiOp):
+            return integers.COMPARISONS[op.predicate.value.data].format(*operands)
+        pattern = integers.TEXT[op.name]
+        if "{span}" not in pattern:
+            return pattern.format(*operands)
+        if _is_nonzero_constant(op.operands[1]):
+            return pattern.replace("divisor({1}, {span})", "{1}").format(*operands)
+        name = f"p{len(self.thread.scope)}"
+        self.thread.scope[name] = span_of(op)
+        return pattern.format(*operands, span=name)
 
     def call_lines(self, op: KernelCallOp, indent: str) -> list[str]:
         if op.results:
@@ -256,6 +269,10 @@ def _constant_text(op: arith.ConstantOp) -> str:
         return str(bool(value.value.data))
     number = value.value.data
     return str(number) if number >= 0 else f"({number})"
+
+
+def _is_nonzero_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, arith.ConstantOp) and _constant_text(value.owner) != "0"
 
 
 def terminator_operands(block: Block) -> list[SSAValue]:

@@ -78,7 +78,13 @@ def test_for(name: str, words: str, test: Callable[..., Any]) -> TileOp:
         return truth(test(x))
 
     return unary(
-        name, f"1 where x is {words}, else 0.", meaning, header=UNARY + "isinf_isnan.h", rounds="exact", golden=name
+        name,
+        f"1 where x is {words}, else 0.",
+        meaning,
+        header=UNARY + "isinf_isnan.h",
+        rounds="exact",
+        golden=name,
+        bound_ulp=0.0,
     )
 
 

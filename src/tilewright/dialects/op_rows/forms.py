@@ -140,9 +140,7 @@ def sfpu_op(name: str, summary: str, reference: Callable[..., Any], arity: int, 
     )  # fmt: skip
 
 
-def unary(
-    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
-) -> TileOp:
+def unary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """One tile in DST, replaced in place."""
     return sfpu_op(name, summary, reference, 1, {**fields, "args": ("d0", *args), "writes": Writes.IN_PLACE})
 
@@ -165,27 +163,19 @@ def approximable(
     )  # fmt: skip
 
 
-def binary(
-    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
-) -> TileOp:
+def binary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """Two tiles in DST, result in any slot."""
     fields.setdefault("call", f"{name}_binary_tile")
     fields.setdefault("header", BINARY_SFPU)
     return sfpu_op(name, summary, reference, 2, {**fields, "args": ("d0", "d1", "o", *args), "writes": Writes.ANY})
 
 
-def ternary(
-    name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any
-) -> TileOp:
+def ternary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """Three tiles in DST, result in any slot."""
-    return sfpu_op(
-        name, summary, reference, 3, {**fields, "args": ("d0", "d1", "d2", "o", *args), "writes": Writes.ANY}
-    )
+    return sfpu_op(name, summary, reference, 3, {**fields, "args": ("d0", "d1", "d2", "o", *args), "writes": Writes.ANY})
 
 
-def scalar_op(
-    name: str, summary: str, reference: Callable[..., Any], *, encoding: str = "f32", **fields: Any
-) -> TileOp:
+def scalar_op(name: str, summary: str, reference: Callable[..., Any], *, encoding: str = "f32", **fields: Any) -> TileOp:
     """One tile in DST and a Python number, which is an immediate of the call."""
     fields.setdefault("args", (f"scalar:{encoding}",))
     fields.setdefault("python", ())

@@ -25,6 +25,7 @@ def log_to_base(name: str, base: float, reference: np.ufunc) -> TileOp:
     return unary(
         name, f"Elementwise logarithm to base {base:g}.", reference, call="log_with_base_tile", header=KERNEL_API,
         args=("base_scale:f32",), params=(factor,), rounds=NEAREST, domain=(0.1, 8.0), golden=name, bound_ulp=0.8,
+        since="0.69",
     )  # fmt: skip
 
 

@@ -46,9 +46,7 @@ def tiles(name: str, summary: str, reference: Callable[..., Any], call: str, hea
 
 def number(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
     fields = {"rounds": "exact", "since": "0.69", "bound_ulp": 0.0, "domain": (0.0, 1000.0), "dtypes": SIGNED, **fields}
-    return scalar_op(
-        name, summary, reference, encoding="int", call=call, header=header, **{"params": (WHOLE,), **fields}
-    )
+    return scalar_op(name, summary, reference, encoding="int", call=call, header=header, **{"params": (WHOLE,), **fields})
 
 
 def one(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:

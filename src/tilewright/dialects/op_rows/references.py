@@ -28,8 +28,10 @@ erfc = over_elements(math.erfc)
 
 def _erfinv(y: float) -> float:
     """Newton steps on erf from a rational start."""
-    if not abs(y) < 1.0:
-        return math.copysign(math.inf, y) if abs(y) == 1.0 else math.nan
+    if math.isnan(y) or abs(y) > 1.0:
+        return math.nan
+    if abs(y) == 1.0:
+        return math.copysign(math.inf, y)
     log_term = math.log1p(-y * y)
     half = 2.0 / (math.pi * 0.147) + log_term / 2.0
     x = math.copysign(math.sqrt(max(0.0, math.sqrt(half * half - log_term / 0.147) - half)), y)

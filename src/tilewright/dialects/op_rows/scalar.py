@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.dialects.op_rows.forms import KERNEL_API, UNARY, scalar_op
-from tilewright.dialects.tile_op import Param
+from tilewright.dialects.tile_op import Param, Spelling
 
 BINOP = UNARY + "binop_with_scalar.h"
 BINOP_INIT = "binop_with_scalar_tile_init"
@@ -16,7 +16,7 @@ DIVISOR = Param(name="scalar", example=3.0, summary="the Python number; not zero
 TENTH = Param(name="scalar", example=0.1, summary="the Python number")
 UNIT = Param(name="scalar", example=1.0, summary="the Python number")
 FACTOR = Param(name="scalar", example=0.7, summary="the Python number")
-EXPONENT = Param(name="exponent", kind="int", low=1, high=64, example=3, summary="a positive whole number")
+EXPONENT = Param(name="exponent", kind="int", low=1, high=32, example=3, summary="a positive whole number")
 
 # fmt: off
 ROWS = (
@@ -39,20 +39,24 @@ ROWS = (
               header=UNARY + "rdiv.h", includes_first=(BINOP,), since="0.69", domain=(0.25, 4.0), params=(DIVISOR,),
               golden="rdiv_3", bound_ulp=1.5),
     scalar_op("pow_scalar", "Elementwise x ** scalar for any exponent.", lambda x, scalar: np.power(x, scalar),
-              call="power_tile", header=KERNEL_API, domain=(0.25, 4.0), params=(Param(name="scalar", example=2.5),),
+              call="power_tile", header=KERNEL_API, since="0.69", domain=(0.25, 4.0), params=(Param(name="scalar",
+              example=2.5),),
               golden="power_2p5", bound_ulp=1.6),
     scalar_op("pow_int", "Elementwise x ** n for a positive whole n, by multiplications.",
-              lambda x, exponent: x**exponent, call="power_iterative_tile", header=KERNEL_API, since="0.69",
+              lambda x, exponent: x**exponent, call="power_iterative_tile", header=KERNEL_API,
+              spellings=(Spelling(since="0.62", call="power_tile", init="power_tile_init"),
+                         Spelling(since="0.69", call="power_iterative_tile", init="power_iterative_tile_init")),
               args=("exponent:int",), params=(EXPONENT,), golden="power_iter_3", bound_ulp=1.0),
     scalar_op("rpow_scalar", "Elementwise scalar ** x.", lambda x, scalar: np.power(float(scalar), x), call="rpow_tile",
               header=UNARY + "rpow.h", rounds="nearest-even", since="0.69",
               params=(Param(name="scalar", example=2.0, summary="the Python number; positive"),), golden="rpow_2",
               bound_ulp=0.9),
     scalar_op("fmod_scalar", "Remainder of x / scalar with the sign of x.", np.fmod, call="fmod_tile",
-              header=UNARY + "fmod.h", args=(), init_args=("scalar:f32", "scalar:recip"), rounds="exact",
+              header=UNARY + "fmod.h", since="0.78", args=(), init_args=("scalar:f32", "scalar:recip"), rounds="exact",
               params=(DIVISOR,), golden="fmod_s", bound_ulp=0.5),
     scalar_op("remainder_scalar", "Remainder of x / scalar with the sign of the scalar.", np.mod, call="remainder_tile",
-              header=UNARY + "remainder.h", args=(), init_args=("scalar:f32", "scalar:recip"), params=(DIVISOR,),
+              header=UNARY + "remainder.h", since="0.78", args=(), init_args=("scalar:f32", "scalar:recip"),
+              params=(DIVISOR,),
               golden="remainder_s", bound_ulp=1.0),
     scalar_op("max_scalar", "Elementwise maximum of x and scalar.", np.maximum, call="unary_max_tile",
               header=KERNEL_API,

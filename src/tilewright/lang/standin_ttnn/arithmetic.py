@@ -112,7 +112,7 @@ REDUCTIONS: dict[str, Function] = {"sum": np.sum, "mean": np.mean, "max": np.max
 def finished(result: Tensor, dtype: Any, memory_config: Any, output_tensor: Tensor | None) -> Tensor:
     """Applies the keyword arguments that all operations share."""
     if output_tensor is not None:
-        output_tensor.host_array[...] = result.host_array.astype(output_tensor.host_array.dtype)
+        output_tensor.array[...] = result.array.astype(output_tensor.array.dtype)
         return output_tensor
     if dtype is None and memory_config is None:
         return result
@@ -199,15 +199,15 @@ def softmax(tensor: Tensor, dim: int = -1, **_rest: Any) -> Tensor:
 
 
 def transpose(tensor: Tensor, dim1: int, dim2: int, **_rest: Any) -> Tensor:
-    return like(tensor, np.swapaxes(tensor.host_array, dim1, dim2))
+    return like(tensor, np.swapaxes(tensor.array, dim1, dim2))
 
 
 def permute(tensor: Tensor, dims: Sequence[int], **_rest: Any) -> Tensor:
-    return like(tensor, np.transpose(tensor.host_array, tuple(dims)))
+    return like(tensor, np.transpose(tensor.array, tuple(dims)))
 
 
 def concat(tensors: Sequence[Tensor], dim: int = 0, **_rest: Any) -> Tensor:
-    return like(tensors[0], np.concatenate([tensor.host_array for tensor in tensors], axis=dim))
+    return like(tensors[0], np.concatenate([tensor.array for tensor in tensors], axis=dim))
 
 
 def operations() -> dict[str, Function]:

@@ -15,7 +15,7 @@ from tilewright.lang.standin_ttnn.tensor import Tensor
 def as_numpy(values: Any) -> np.ndarray[Any, Any]:
     """A NumPy array from a torch tensor, a stand-in tensor or anything NumPy understands."""
     if isinstance(values, Tensor):
-        return values.host_array
+        return values.array
     if type(values).__module__.partition(".")[0] != "torch":
         return np.asarray(values)
     held = values.detach().cpu().contiguous()
@@ -88,7 +88,7 @@ def clone(tensor: Tensor, *, dtype: Any = None, memory_config: MemoryConfig | No
 
 
 def copy(source: Tensor, target: Tensor) -> None:
-    target.host_array[...] = source.host_array.astype(target.host_array.dtype)
+    target.array[...] = source.array.astype(target.array.dtype)
 
 
 def reshape(tensor: Tensor, shape: Any, **_settings: Any) -> Tensor:

@@ -18,7 +18,7 @@ _next_address = FIRST_ADDRESS
 
 
 class Tensor:
-    """A tensor. ``host_array`` is what it holds; kernels read and write it in place."""
+    """A tensor. ``array`` is what it holds; kernels read and write it in place."""
 
     def __init__(
         self,
@@ -28,21 +28,21 @@ class Tensor:
         device: Device | None = None,
         memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
     ) -> None:
-        self.host_array = stored(values, dtype)
+        self.array = stored(values, dtype)
         self.dtype = dtype
         self.layout = layout
         self._device = device
         self._memory_config = memory_config
         self._allocated = True
-        self._address = take_address(self.host_array.nbytes)
+        self._address = take_address(self.array.nbytes)
 
     @property
     def shape(self) -> Shape:
-        return Shape(self.host_array.shape)
+        return Shape(self.array.shape)
 
     @property
     def padded_shape(self) -> Shape:
-        return memory.padded(self.host_array.shape, self.layout)
+        return memory.padded(self.array.shape, self.layout)
 
     @property
     def logical_shape(self) -> Shape:
@@ -70,7 +70,7 @@ class Tensor:
         return self._address
 
     def element_size(self) -> int:
-        return self.host_array.itemsize
+        return self.array.itemsize
 
     def get_dtype(self) -> DataType:
         return self.dtype
@@ -85,17 +85,17 @@ class Tensor:
         self._allocated = False
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        return self.host_array.copy()
+        return self.array.copy()
 
     def to_torch(self) -> Any:
-        return as_torch(self.host_array, self.dtype)
+        return as_torch(self.array, self.dtype)
 
     def to_list(self) -> Any:
-        whole = self.host_array.dtype.kind in "iu"
-        return self.host_array.tolist() if whole else self.host_array.astype(np.float64).tolist()
+        whole = self.array.dtype.kind in "iu"
+        return self.array.tolist() if whole else self.array.astype(np.float64).tolist()
 
     def item(self) -> float | int:
-        return self.host_array.item()
+        return self.array.item()
 
     def with_(self, **changes: Any) -> Tensor:
         """A copy with another dtype, layout, device or memory_config."""
@@ -106,7 +106,7 @@ class Tensor:
             "memory_config": self._memory_config,
         }
         settings.update(changes)
-        return Tensor(self.host_array, **settings)
+        return Tensor(self.array, **settings)
 
     def to(self, target: Any, memory_config: MemoryConfig | None = None) -> Tensor:
         if isinstance(target, Layout):
@@ -121,21 +121,21 @@ class Tensor:
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         first = shape[0] if shape else ()
         sizes = tuple(first) if isinstance(first, Sequence) else tuple(int(size) for size in shape)  # type: ignore[arg-type]
-        return Tensor(self.host_array.reshape(sizes), self.dtype, self.layout, self._device, self._memory_config)
+        return Tensor(self.array.reshape(sizes), self.dtype, self.layout, self._device, self._memory_config)
 
     def __len__(self) -> int:
-        return len(self.host_array)
+        return len(self.array)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return Tensor(self.host_array[index], self.dtype, self.layout, self._device, self._memory_config)
+        return Tensor(self.array[index], self.dtype, self.layout, self._device, self._memory_config)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.host_array, dtype=dtype)
+        return np.array(self.array, dtype=dtype)
 
     def __repr__(self) -> str:
         place = "host" if self._device is None else self._memory_config.buffer_type.value
         kind = f"shape={self.shape}, dtype={self.dtype}, layout={self.layout}, memory={place}"
-        return f"ttnn.Tensor({self.host_array}, {kind})"
+        return f"ttnn.Tensor({self.array}, {kind})"
 
     # Host arithmetic, as ttnn.add and friends do it.
 
@@ -180,9 +180,9 @@ def wide(operand: Any) -> Any:
     """Values to calculate with: float32 for every float type, so that bf16 rounds once, at the end."""
     if not isinstance(operand, Tensor):
         return operand
-    if operand.host_array.dtype.kind in "iu":
-        return operand.host_array.astype(np.int64)
-    return operand.host_array.astype(np.float32)
+    if operand.array.dtype.kind in "iu":
+        return operand.array.astype(np.int64)
+    return operand.array.astype(np.float32)
 
 
 def like(pattern: Tensor, values: Any, dtype: DataType | None = None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.sim.calls import data_movement, matrix, packing, setup, synchronisation, vector
+from tilewright.sim.calls import broadcast, cross_core, data_movement, matrix, packing, products, reduction, setup, synchronisation, vector
 
-MODULES = (data_movement, matrix, packing, setup, synchronisation, vector)
+MODULES = (
+    broadcast, cross_core, data_movement, matrix, packing, products, reduction, setup, synchronisation, vector,
+)  # fmt: skip

@@ -6,6 +6,8 @@ from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import format_text
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
+from tilewright.sim.numerics.formats import scalar_bits
+from tilewright.sim.numerics.packer import Relu
 from tilewright.sim.registry import Site, call
 
 
@@ -51,3 +53,16 @@ def pack_block(machine: Machine, site: Site, first: int, buffer: Buffer, count: 
     for index in range(first, first + count):
         store(machine, site, index, buffer, buffer.packed)
         buffer.packed += 1
+
+
+@call("pack_reconfig_l1_acc", on="p")
+def accumulate_in_l1(machine: Machine, site: Site, enabled: int | None = None) -> None:
+    machine.packer.accumulate = bool(site.attributes.get("enabled", 0) if enabled is None else enabled)
+
+
+@call("pack_relu_config", on="p")
+def configure_relu(machine: Machine, site: Site) -> None:
+    """Attributes ``mode`` (none, zero, min, max) and ``threshold``; sticky."""
+    mode = site.attributes.get("mode", "none")
+    threshold = scalar_bits(float(site.attributes.get("threshold", 0.0))) >> 16
+    machine.packer.relu = None if mode == "none" else Relu(mode, threshold)

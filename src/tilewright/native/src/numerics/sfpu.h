@@ -24,7 +24,7 @@ struct VectorCall {
     u32 init_param(u32 i) const { return i < init_param_count ? init_params[i] : 0u; }
 };
 
-enum class Store : u8 { Exact, Truncate, NearestEven };
+enum class Store : u8 { Exact, Truncate, NearestEven, Raw };  // Raw: integers, no flushing
 
 struct VectorOp {
     const char* name;   // the API function

@@ -83,7 +83,8 @@ u32 not_a_number(u32 x, u32 y, u32 z) {
 }
 
 u32 stored(u32 bits, Store store, bool wide) {
-    if (wide) return store == Store::Exact ? bits : flush_denormal(bits);
+    if (store == Store::Raw) return wide ? bits : bits & 0xFFFF0000u;
+    if (wide) return flush_denormal(bits);
     if (store == Store::NearestEven) return round_to_bf16_even(bits);
     return bits & 0xFFFF0000u;
 }

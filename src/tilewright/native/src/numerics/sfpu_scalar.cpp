@@ -106,10 +106,10 @@ const VectorOp kRows[] = {
     ROW(unary_ge, Exact, BITS(compare(x, p, 3))),
     ROW(unary_lt, Exact, BITS(compare(x, p, 4))),
     ROW(unary_le, Exact, BITS(compare(x, p, 5))),
-    {"typecast_tile", 1, 0, Store::Exact, nullptr, typecast, nullptr, nullptr, nullptr},
+    {"typecast_tile", 1, 0, Store::Raw, nullptr, typecast, nullptr, nullptr, nullptr},
     {"fill_tile", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},
     {"fill_tile_bitcast", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},
-    {"fill_tile_int", 0, 1, Store::Exact, nullptr, [](u32, Call call) { return call.wide ? call.param(0) : call.param(0) << 16; }, nullptr, nullptr, nullptr},
+    {"fill_tile_int", 0, 1, Store::Raw, nullptr, [](u32, Call call) { return call.wide ? call.param(0) : call.param(0) << 16; }, nullptr, nullptr, nullptr},
     {"copy_dest_values", 1, 1, Store::Exact, nullptr, BITS(x), nullptr, nullptr, nullptr},
 };
 

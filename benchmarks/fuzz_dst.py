@@ -1,0 +1,201 @@
+"""Fuzzing of DST allocation: random problems, all allocators, every plan checked, costs compared.
+
+    python benchmarks/fuzz_dst.py --problems 1000000 --seed 7     (0 problems: without end)
+
+A finding is a plan the checker refuses, an unexpected exception, or ``optimal`` costing more than another allocator. The
+process then prints the seed of the problem and ends with status 1; ``--replay SEED`` runs that problem alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+
+from tilewright.dst.allocate import allocate
+from tilewright.dst.allocation import Plan
+from tilewright.dst.linear_scan import DoesNotFit
+from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
+
+DST, BUFFER = Place.DST, Place.BUFFER
+
+
+def random_problem(seed: int, *, most_ops: int = 12) -> Problem:
+    """A body with all kinds of forms; the same seed gives the same problem."""
+    choose = random.Random(seed)
+    leaves = choose.randint(1, 5)
+    count = choose.randint(1, most_ops)
+    operands: list[tuple[int, ...]] = []
+    for op in range(count):
+        values = leaves + op
+        arity = choose.choices((0, 1, 2, 3), (1, 20, 24, 3))[0]
+        recent = [max(0, values - 1 - int(choose.expovariate(0.35))) for _ in range(arity)]
+        operands.append(tuple(v if choose.random() < 0.7 else choose.randrange(values) for v in recent))
+    outputs = _outputs(choose, leaves, operands)
+    ops = tuple(
+        Op(operands=operands[op], forms=tuple(_forms(choose, op, operands, outputs, leaves)), name=f"op{op}")
+        for op in range(count)
+    )
+    return Problem(
+        leaves=tuple(Leaf(name=f"leaf{i}", load_math_cycles=choose.choice((14, 14, 30))) for i in range(leaves)),
+        ops=ops,
+        outputs=tuple(outputs),
+        capacity=choose.choice((3, 4, 4, 4, 8, 8, 16)),
+        tiles=choose.choice((1, 2, 7, 64)),
+        costs=Costs(copy=choose.choice((133, 133, 40)), sync=choose.choice((20, 20, 0))),
+        full_sync=choose.random() < 0.15,
+    )
+
+
+def _outputs(choose: random.Random, leaves: int, operands: list[tuple[int, ...]]) -> list[int]:
+    used = {value for values in operands for value in values}
+    results = range(leaves, leaves + len(operands))
+    outputs = [value for value in results if value not in used and choose.random() < 0.9]
+    if choose.random() < 0.3:
+        outputs.append(choose.choice(results))
+    if choose.random() < 0.05:
+        outputs.append(choose.randrange(leaves))
+    if not outputs:
+        outputs.append(results[-1])
+    if choose.random() < 0.95:
+        outputs = list(dict.fromkeys(outputs))
+    choose.shuffle(outputs)
+    return outputs[:6]
+
+
+def _forms(
+    choose: random.Random, op: int, operands: list[tuple[int, ...]], outputs: list[int], leaves: int
+) -> list[Form]:
+    own = operands[op]
+    if len(own) < 2:
+        rule = ResultRule.IN_PLACE if own else ResultRule.FREE
+        return [_form(choose, "unary", [(v, DST) for v in own], rule, choose.randint(100, 900))]
+    sfpu = _form(choose, "sfpu", [(v, DST) for v in own], ResultRule.FREE, choose.choice((143, 208, 756)))
+    forms = [sfpu]
+    if choose.random() < 0.25:
+        forms.append(_form(choose, "inplace", [(v, DST) for v in own], ResultRule.IN_PLACE, 124))
+    if len(own) == 2 and choose.random() < 0.75:
+        first, second = own
+        if first < leaves and second < leaves:
+            rule = choose.choice((ResultRule.FREE, ResultRule.ZEROED))
+            forms.append(_form(choose, "fpu", [(first, BUFFER), (second, BUFFER)], rule, choose.choice((14, 70)), 70))
+        for kept, read in ((first, second), (second, first)):
+            if kept != read and (read < leaves or choose.random() < 0.2):
+                pair = [(kept, DST), (read, BUFFER)]
+                forms.append(_form(choose, "reuse", pair, ResultRule.IN_PLACE, choose.choice((42, 54, 102)), 40))
+        if choose.random() < 0.1:
+            del forms[0]
+        if not any(all(p.value < leaves or p.place is DST for p in form.operands) for form in forms):
+            forms.append(sfpu)
+    forms.extend(_absorbing(choose, op, operands, outputs, leaves))
+    return forms
+
+
+def _absorbing(
+    choose: random.Random, op: int, operands: list[tuple[int, ...]], outputs: list[int], leaves: int
+) -> list[Form]:
+    forms: list[Form] = []
+    for product in set(operands[op]):
+        inner = product - leaves
+        others = [v for v in operands[op] if v != product]
+        uses = sum(product in values for values in operands)
+        if inner < 0 or uses != 1 or product in outputs or len(others) != 1 or len(operands[inner]) != 2:
+            continue
+        reached = [*operands[inner], others[0]]
+        if choose.random() < 0.5 and len(set(reached)) == 3:
+            fused = [(v, DST) for v in reached]
+            forms.append(_form(choose, "fused", fused, ResultRule.FREE, 240, absorbs=(inner,)))
+        if all(v < leaves for v in operands[inner]):
+            parts = [(reached[0], BUFFER), (reached[1], BUFFER), (others[0], DST)]
+            forms.append(_form(choose, "multiply-add", parts, ResultRule.ACCUMULATE, 70, 70, reuses=2, absorbs=(inner,)))
+    return forms
+
+
+def _form(
+    choose: random.Random,
+    key: str,
+    operands: list[tuple[int, Place]],
+    rule: ResultRule,
+    math: int,
+    unpack: int = 0,
+    *,
+    reuses: int | None = None,
+    absorbs: tuple[int, ...] = (),
+) -> Form:
+    if rule is ResultRule.IN_PLACE:
+        reuses = 0
+    init = choose.choice(("", "a", "b", "c", key))
+    return Form(
+        key=key,
+        operands=tuple(Operand(value, place) for value, place in operands),
+        result=rule,
+        reuses=reuses,
+        absorbs=absorbs,
+        math_cycles=math,
+        unpack_cycles=unpack,
+        init=init,
+        init_cycles={"": 0, "a": 49, "b": 5, "c": 16}.get(init, 30),
+    )
+
+
+def run_one(seed: int, *, most_ops: int = 12) -> Counter[str]:
+    """Allocate one problem with everything; raises on a finding."""
+    problem = random_problem(seed, most_ops=most_ops)
+    seen: Counter[str] = Counter(problems=1)
+    try:
+        best = allocate(problem, "optimal")
+    except DoesNotFit:
+        seen["needs more slots than there are"] += 1
+        return seen
+    seen["proved"] += best.exact
+    seen["split"] += len(best.parts) > 1
+    seen["recomputed"] += any(remedy.kind == "recompute" for remedy in best.remedies)
+    seen["tile-major"] += best.parts[0].allocation.layout.value == "tile-major"
+    others: dict[str, Plan] = {"lars": allocate(problem, "lars")}
+    others["linear-scan"] = allocate(problem, "linear-scan")
+    others["linear-scan lars"] = allocate(problem, "linear-scan", "lars")
+    for name, plan in others.items():
+        seen["plans checked"] += 1
+        # A region that fits is not split, so a split plan may win where its outputs do not depend on one another.
+        comparable = len(plan.parts) <= len(best.parts)
+        if comparable and best.cycles_per_tile > plan.cycles_per_tile + 1e-6:
+            raise AssertionError(f"optimal costs {best.cycles_per_tile}, {name} costs {plan.cycles_per_tile}")
+    seen["plans checked"] += 1
+    if problem.capacity >= 4:
+        more = allocate(replace(problem, capacity=problem.capacity * 2), "lars")
+        seen["plans checked"] += len(more.parts) > 0
+    return seen
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", type=int, default=0, help="how many; 0 runs without end")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first problem")
+    parser.add_argument("--ops", type=int, default=12, help="most ops of a problem")
+    parser.add_argument("--replay", type=int, help="run the problem of this seed only")
+    arguments = parser.parse_args()
+    if arguments.replay is not None:
+        print(dict(run_one(arguments.replay, most_ops=arguments.ops)))
+        return 0
+    total: Counter[str] = Counter()
+    started = time.monotonic()
+    seed = arguments.seed
+    while not arguments.problems or total["problems"] < arguments.problems:
+        try:
+            total.update(run_one(seed, most_ops=arguments.ops))
+        except Exception as error:  # any exception is a finding
+            print(f"seed {seed}: {type(error).__name__}: {error}", file=sys.stderr)
+            return 1
+        seed += 1
+        if total["problems"] % 1000 == 0:
+            rate = total["problems"] / (time.monotonic() - started)
+            print(f"{dict(total)} next seed {seed}, {rate:.0f} problems/s", flush=True)
+    print(dict(total))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Tile ops that are not elementwise: they read buffers, not DST, and some of them run over several tiles.
+
+Each works on the tile its operand's map names. ``ttl.tile_matmul`` and ``ttl.tile_reduce`` add up over further tiles of their
+operands: the op states how many, so that a region stays one body over its output tiles.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Operation
+
+from tilewright.dialects.assembly import TileMathOp
+from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.verify import expect, expect_operands
+
+DIMS = ("row", "col", "scalar")  # what is left: a column of row results, a row of column results, one element
+
+
+class IrregularTileOp(TileMathOp):
+    """Base of the ops that are not rows of the op table."""
+
+    @property
+    def kind(self) -> str:
+        return text_value(self, "kind")
+
+    @property
+    def dim(self) -> str:
+        return text_value(self, "dim")
+
+
+class TileMatmulOp(IrregularTileOp):
+    """``%r = ttl.tile_matmul %a, %b {k = 4 : i32, columns = 2 : i32}``: sum over k of a[k] @ b[k * columns]."""
+
+    name = "ttl.tile_matmul"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.attributes.get("k"), IntegerAttr), "needs k, the number of tiles to add up")
+
+    @property
+    def k(self) -> int:
+        return int_value(self, "k")
+
+    @property
+    def transposed(self) -> bool:
+        return "transpose_b" in self.attributes
+
+
+class TileReduceOp(IrregularTileOp):
+    """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
+
+    name = "ttl.tile_reduce"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.attributes.get("kind"), StringAttr), "needs kind, sum or max")
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return int_value(self, "rows", 1), int_value(self, "cols", 1)
+
+
+class TileBcastOp(IrregularTileOp):
+    """``%r = ttl.tile_bcast %x {dim = "col"}``: column 0, row 0 or element (0, 0) repeated over the tile."""
+
+    name = "ttl.tile_bcast"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+
+class TileTransposeOp(IrregularTileOp):
+    """``%r = ttl.tile_transpose %x``"""
+
+    name = "ttl.tile_transpose"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+
+
+class TileBinaryBcastOp(IrregularTileOp):
+    """``%r = ttl.tile_binary_bcast %x, %v {kind = "add", dim = "col"}``: x with v repeated over the tile, in one call."""
+
+    name = "ttl.tile_binary_bcast"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, self.kind in ("add", "sub", "mul"), "kind is add, sub or mul")
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+
+TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
+    TileMatmulOp,
+    TileReduceOp,
+    TileBcastOp,
+    TileTransposeOp,
+    TileBinaryBcastOp,
+)

@@ -1,0 +1,52 @@
+"""Which names a piece of Python assigns, and which it may read before it has assigned them."""
+
+from __future__ import annotations
+
+import ast
+
+
+def assigned_names(body: list[ast.stmt]) -> set[str]:
+    names: set[str] = set()
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            elif isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+    return names
+
+
+def read_before_assigned(body: list[ast.stmt]) -> set[str]:
+    """Names whose value from outside (or from the iteration before) may be read."""
+    return _scan(body, set())
+
+
+def _reads(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _scan(body: list[ast.stmt], done: set[str]) -> set[str]:
+    """Adds to ``done`` the names that are assigned on every path through ``body``; returns the exposed reads."""
+    exposed: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.If):
+            exposed |= _reads(statement.test) - done
+            left, right = set(done), set(done)
+            exposed |= _scan(statement.body, left) | _scan(statement.orelse, right)
+            done |= left & right
+        elif isinstance(statement, ast.For):
+            exposed |= _reads(statement.iter) - done
+            inner = done | {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
+            exposed |= _scan(statement.body, inner)  # it may run zero times: nothing it assigns is certain afterwards
+        elif isinstance(statement, ast.With):
+            for item in statement.items:
+                exposed |= _reads(item.context_expr) - done
+                if item.optional_vars is not None:
+                    done |= {n.id for n in ast.walk(item.optional_vars) if isinstance(n, ast.Name)}
+            exposed |= _scan(statement.body, done)
+        else:
+            exposed |= _reads(statement) - done
+            if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+                exposed |= {statement.target.id} - done
+            done |= assigned_names([statement])
+    return exposed

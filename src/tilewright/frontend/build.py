@@ -1,0 +1,202 @@
+"""A decorated kernel and its arguments become a ``ttl`` module: one function per thread."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from linecache import getline
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region
+
+from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
+from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, SliceType
+from tilewright.dialects.location import location
+from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.frontend import source
+from tilewright.frontend.calls import outer_names
+from tilewright.frontend.emitter import erase_unused_arithmetic
+from tilewright.frontend.expressions import evaluate
+from tilewright.frontend.statements import execute
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Frame
+from tilewright.hardware import CHIPS
+from tilewright.lang import building
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.grid import resolve_grid
+from tilewright.lang.kernel import Kernel
+from tilewright.lang.tensors import KernelTensor, describe, is_tensor
+from tilewright.options import Options
+from tilewright.program import TensorSpec
+
+ROLES = ("reader", "writer")
+
+
+@dataclass(kw_only=True)
+class BuiltKernel:
+    """What the front end hands to the pipeline."""
+
+    module: ModuleOp
+    name: str
+    grid: tuple[int, ...]
+    tensors: tuple[TensorSpec, ...]
+    source_file: str
+
+
+def build_kernel(kernel: Kernel, values: Sequence[Any], options: Options) -> BuiltKernel:
+    """``values`` are the arguments, or `TensorSpec`s in their place."""
+    if options.arch not in CHIPS:
+        raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
+    grid = resolve_grid(kernel.grid if options.grid is None else options.grid, CHIPS[options.arch], kernel.span)
+    arguments, tensors = _arguments(kernel, values)
+    build = run_body(kernel, arguments, grid)
+    _name_buffers(build)
+    _check_threads(kernel, build)
+    functions, problems = _translate_threads(build)
+    if problems:
+        raise KernelError(*problems)
+    return BuiltKernel(
+        module=ModuleOp(functions),
+        name=kernel.name,
+        grid=grid,
+        tensors=tuple(tensor.spec for tensor in tensors),
+        source_file=kernel.function.__code__.co_filename,
+    )
+
+
+def _arguments(kernel: Kernel, values: Sequence[Any]) -> tuple[list[Any], list[KernelTensor]]:
+    """Tensors as the body sees them; other arguments are constants of this compilation."""
+    arguments: list[Any] = []
+    tensors: list[KernelTensor] = []
+    for name, value in zip(kernel.signature.parameters, values, strict=True):
+        if isinstance(value, TensorSpec):
+            tensors.append(KernelTensor(value, len(tensors)))
+            arguments.append(tensors[-1])
+        elif is_tensor(value):
+            tensors.append(KernelTensor(describe(value, name, kernel.span), len(tensors), value))
+            arguments.append(tensors[-1])
+        else:
+            arguments.append(value)
+    return arguments, tensors
+
+
+def run_body(kernel: Kernel, arguments: Sequence[Any], grid: tuple[int, ...]) -> Build:
+    """The body runs once as plain Python: it makes buffers and registers threads."""
+    build = Build(grid=grid)
+    token = building.start(build)
+    try:
+        kernel.function(*arguments)
+    except KernelError:
+        raise
+    except Exception as error:
+        raise fail(
+            "TW017",
+            f"the body of '{kernel.name}' raised {type(error).__name__}: {error}",
+            _raised_at(error, kernel),
+            help="the body runs on the host when the kernel is compiled",
+        ) from error
+    finally:
+        building.finish(token)
+    return build
+
+
+def _raised_at(error: BaseException, kernel: Kernel) -> Span:
+    file = kernel.function.__code__.co_filename
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return building.span_in_line(file, places[-1].lineno or 1) if places else kernel.span
+
+
+def _name_buffers(build: Build) -> None:
+    """A buffer is called what the user's variable is called."""
+    for thread in build.threads:
+        names = outer_names(thread.function)
+        for name in thread.function.__code__.co_freevars:
+            _name_value(names.get(name), name)
+    taken: set[str] = set()
+    for buffer in build.buffers:
+        if not buffer.name:
+            written = re.match(r"\s*(\w+)\s*=", getline(buffer.span.file, buffer.span.line))
+            buffer.name = written.group(1) if written else f"cb{buffer.index}"
+        if buffer.name in taken:
+            buffer.name = f"{buffer.name}_{buffer.index}"
+        taken.add(buffer.name)
+
+
+def _name_value(value: Any, name: str) -> None:
+    if isinstance(value, CircularBuffer):
+        value.name = value.name or name
+    elif isinstance(value, (list, tuple)):
+        for position, item in enumerate(value):
+            _name_value(item, f"{name}_{position}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _name_value(item, re.sub(r"\W", "_", f"{name}_{key}"))
+
+
+def _check_threads(kernel: Kernel, build: Build) -> None:
+    threads = build.running_threads()
+    if not threads:
+        raise fail(
+            "TW010", f"kernel '{kernel.name}' has no threads", kernel.span, help="mark functions in it with @ttl.compute() and @ttl.datamovement()"
+        )
+    for kind, most, words in (("compute", 1, "compute thread"), ("noc", 2, "data-movement threads")):
+        found = [thread for thread in threads if thread.kind == kind]
+        if len(found) > most:
+            raise fail(
+                "TW010",
+                f"kernel '{kernel.name}' has {len(found)} threads of kind {'compute' if kind == 'compute' else 'data movement'}; a core has {most}",
+                found[most].span,
+                notes=(Note("an earlier one is here", found[0].span),),
+                help=f"at most {most} {words}",
+            )
+
+
+def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:
+    functions: list[FuncOp] = []
+    problems: list[Diagnostic] = []
+    for function in build.running_threads():
+        try:
+            functions.append(translate_thread(function, build, f"_{len(functions)}" if _taken(function, functions) else ""))
+        except KernelError as error:
+            problems += error.diagnostics
+    movers = [function for function in functions if function.attributes["ttl.kernel_thread"] == NOC_THREAD]
+    roles = ROLES if len(movers) != 1 or not _only_writes(movers[0]) else ROLES[1:]
+    for function, role in zip(movers, roles, strict=False):
+        function.attributes["ttl.role"] = StringAttr(role)
+    return functions, problems
+
+
+def _taken(function: ThreadFunction, functions: list[FuncOp]) -> bool:
+    return any(other.sym_name.data == function.name for other in functions)
+
+
+def _only_writes(function: FuncOp) -> bool:
+    copies = [op for op in function.walk() if isinstance(op, CopyOp)]
+    return bool(copies) and all(isinstance(op.operands[1].type, SliceType) for op in copies)
+
+
+def translate_thread(function: ThreadFunction, build: Build, suffix: str = "") -> FuncOp:
+    thread = Thread(function, build)
+    thread.evaluate = partial(evaluate, thread)
+    thread.execute = partial(execute, thread)
+    code = function.function.__code__
+    thread.frames.append(Frame(function.name, code.co_filename, {}, outer_names(function.function), 0, code))
+    definition = source.function_node(function.function)
+    assert not isinstance(definition.body, list) or definition.body
+    thread.at(definition)
+    execute(thread, definition.body if isinstance(definition.body, list) else [])
+    thread.at(definition)
+    thread.finish_entry()
+    erase_unused_arithmetic(thread.emitter.entry)
+    thread.emitter.add(ReturnOp)
+    result = FuncOp(function.name + suffix, ([], []), Region(thread.emitter.entry))
+    result.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if function.kind == "compute" else NOC_THREAD
+    place = source.span(code.co_filename, definition)
+    result.location = location(place.file, place.line, place.column)
+    return result

@@ -1,0 +1,368 @@
+"""Python expressions to values: folded where they are known, IR where they are not."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.frontend import block_functions, blocks, calls, slices
+from tilewright.frontend.describe import described
+from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, Unusable
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.language import FunctionFamily, did_you_mean
+from tilewright.lang.tensors import KernelTensor
+
+BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+}  # fmt: skip
+PYTHON_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+COMPARE = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+PYTHON_ONLY_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda item, items: item in items,
+    ast.NotIn: lambda item, items: item not in items,
+}
+PYTHON_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+METHODS: dict[type, tuple[str, ...]] = {
+    CircularBuffer: ("wait", "reserve", "push", "pop"),
+    Block: ("store", "push", "pop"),
+    Transfer: ("wait",),
+}
+RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod)
+
+
+def evaluate(thread: Thread, node: ast.expr) -> Any:
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise thread.error("TW001", f"{construct(node)} in a kernel", node, help="compute it before the thread, in the kernel's body")
+    return handler(thread, node)
+
+
+def construct(node: ast.AST) -> str:
+    words = {"DictComp": "dictionary comprehension", "Await": "await", "Yield": "yield", "YieldFrom": "yield", "Dict": "dictionary"}
+    name = type(node).__name__
+    return words.get(name, f"'{name}'")
+
+
+def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: Any) -> Any:
+    """Plain Python on plain values; what Python raises is an error of the kernel at this place."""
+    try:
+        return function(*args)
+    except Exception as error:
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time") from None
+
+
+def _constant(thread: Thread, node: ast.Constant) -> Any:
+    return node.value
+
+
+def _name(thread: Thread, node: ast.Name) -> Any:
+    frame = thread.frame
+    if node.id in frame.names:
+        value = frame.names[node.id]
+        if isinstance(value, Unusable):
+            raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
+        return value
+    if node.id in frame.outer:
+        return frame.outer[node.id]
+    if hasattr(builtins, node.id):
+        return getattr(builtins, node.id)
+    known = [name for name in (*frame.names, *frame.outer) if name.lower() == node.id.lower()]
+    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=f"did you mean '{known[0]}'?" if known else "")
+
+
+def _attribute(thread: Thread, node: ast.Attribute) -> Any:
+    owner = evaluate(thread, node.value)
+    for kind, methods in METHODS.items():
+        if isinstance(owner, kind) and node.attr in methods:
+            return BoundMethod(owner, node.attr)
+    if isinstance(owner, Block) and node.attr in ("shape", "dtype"):
+        return getattr(owner, node.attr)
+    if isinstance(owner, RUNTIME_VALUES) or is_dynamic(owner):
+        raise thread.error(
+            "TW003", f"{described(owner)} has no '{node.attr}'", node, help="blocks have store, push, pop and shape; copies have wait"
+        )
+    try:
+        return getattr(owner, node.attr)
+    except AttributeError:
+        pass
+    language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")
+    name = f"ttl.{owner!r}".replace("ttl.ttl.", "ttl.") if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
+    hint = did_you_mean(node.attr).removeprefix("; ") if language else ""
+    raise thread.error("TW003", f"{name} has no '{node.attr}'", node, help=hint or "see docs/ops.md for what exists" if language else "")
+
+
+def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+    if isinstance(left, Block) or isinstance(right, Block):
+        thread.at(node)
+        if symbol == "@":
+            return block_functions.matmul(thread, left, right, node)
+        return blocks.binary(thread, symbol, left, right, node)
+    for side in (left, right):
+        if isinstance(side, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
+            raise thread.error(
+                "TW004",
+                f"{symbol} on {described(side)}",
+                node,
+                help="wait() for a block of a buffer and compute with it" if isinstance(side, CircularBuffer) else "",
+            )
+    if not is_dynamic(left) and not is_dynamic(right):
+        return native(thread, node, PYTHON_BINARY[symbol], left, right)
+    return _dynamic_binary(thread, symbol, left, right, node)
+
+
+def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+    for side in (left, right):
+        if not is_int_like(side):
+            raise thread.error(
+                "TW004", f"{symbol} on an integer of this core and {described(side)}", node, help="both sides must be integers"
+            )
+    thread.at(node)
+    if symbol in ("<<", ">>") and isinstance(right, int) and right >= 0:
+        return make("*" if symbol == "<<" else "//", left, 1 << right)
+    if symbol == "**" and isinstance(right, int) and 0 <= right <= 4:
+        result: Any = 1
+        for _ in range(right):
+            result = make("*", result, left)
+        return result
+    if symbol in ("//", "%") and right == 0:
+        raise thread.error("TW016", "division by zero", node, help="divide by a positive number")
+    if symbol not in ARITHMETIC:
+        raise thread.error(
+            "TW001",
+            f"operator {symbol} on integers that are known per core or iteration only",
+            node,
+            help="use // for whole-number division" if symbol == "/" else "use + - * // %",
+        )
+    return make(symbol, left, right)
+
+
+def _bin_op(thread: Thread, node: ast.BinOp) -> Any:
+    left, right = evaluate(thread, node.left), evaluate(thread, node.right)
+    return binary(thread, BINARY[type(node.op)], left, right, node)
+
+
+def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
+    operand = evaluate(thread, node.operand)
+    if isinstance(node.op, ast.Not):
+        return make("not", truth(thread, operand, node.operand))
+    if isinstance(operand, Block):
+        thread.at(node)
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        return blocks.unary(thread, "neg" if isinstance(node.op, ast.USub) else "~", operand, node)
+    if is_dynamic(operand):
+        if isinstance(node.op, ast.Invert):
+            raise thread.error("TW001", "operator ~ on an integer known per core only", node)
+        return make("-", 0, operand) if isinstance(node.op, ast.USub) else operand
+    if isinstance(operand, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
+        raise thread.error("TW004", f"arithmetic on {described(operand)}", node)
+    return native(thread, node, PYTHON_UNARY[type(node.op)], operand)
+
+
+def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
+    """``bool(value)``: a Python bool, or a condition of this core."""
+    if isinstance(value, (*RUNTIME_VALUES, KernelTensor)):
+        raise thread.error(
+            "TW004", f"{described(value)} is used as a condition", node, help="conditions are about integers; ttl.math.where chooses by element"
+        )
+    if is_dynamic(value):
+        return value if is_truth(value) else make("!=", value, 0)
+    return bool(value)
+
+
+def _bool_op(thread: Thread, node: ast.BoolOp) -> Any:
+    word = "and" if isinstance(node.op, ast.And) else "or"
+    result: Any = None
+    for index, part in enumerate(node.values):
+        value = evaluate(thread, part)
+        result = value if index == 0 else make(word, truth(thread, result, node), truth(thread, value, part))
+        if not is_dynamic(result) and bool(truth(thread, result, part)) is (word == "or"):
+            return result  # decided: Python does not look at the rest either
+    return result
+
+
+def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
+    only = PYTHON_ONLY_COMPARE.get(type(op))
+    if only is not None:
+        if is_dynamic(left) and isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, (tuple, list, range)):
+            found: Any = False
+            for item in right:
+                found = make("or", found, compare(thread, ast.Eq(), left, item, node))
+            return make("not", found) if isinstance(op, ast.NotIn) else found
+        return native(thread, node, only, left, right)
+    symbol = COMPARE[type(op)]
+    if isinstance(left, Block) or isinstance(right, Block):
+        thread.at(node)
+        return blocks.compare(thread, symbol, left, right, node)
+    if not is_dynamic(left) and not is_dynamic(right):
+        return native(thread, node, COMPARISONS[symbol], left, right)
+    if not (is_int_like(left) and is_int_like(right)):
+        raise thread.error("TW004", f"{symbol} between {described(left)} and {described(right)}", node, help="compare integers")
+    return make(symbol, left, right)
+
+
+def _compare(thread: Thread, node: ast.Compare) -> Any:
+    left = evaluate(thread, node.left)
+    result: Any = True
+    for index, (op, part) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        right = evaluate(thread, part)
+        answer = compare(thread, op, left, right, node)
+        result = answer if index == 0 else make("and", truth(thread, result, node), truth(thread, answer, node))
+        left = right
+    return result
+
+
+def _if_exp(thread: Thread, node: ast.IfExp) -> Any:
+    condition = truth(thread, evaluate(thread, node.test), node.test)
+    if isinstance(condition, bool):
+        return evaluate(thread, node.body if condition else node.orelse)
+    when_true, when_false = evaluate(thread, node.body), evaluate(thread, node.orelse)
+    if not (is_int_like(when_true) and is_int_like(when_false)):
+        raise thread.error(
+            "TW001",
+            f"a choice per core between {described(when_true)} and {described(when_false)}",
+            node,
+            help="only integers can be chosen this way; use an if statement around the work",
+        )
+    return make("select", condition, when_true, when_false)
+
+
+def _sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
+    values: list[Any] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            values += list(static_sequence(thread, evaluate(thread, element.value), element))
+        else:
+            values.append(evaluate(thread, element))
+    return tuple(values) if isinstance(node, ast.Tuple) else values
+
+
+def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
+    """Items that are known now, for unrolling."""
+    if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
+        raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
+    items = native(thread, node, list, value)
+    if len(items) > calls.UNROLL_LIMIT:
+        raise thread.error("TW001", f"{len(items)} items would be unrolled", node, help="iterate over range(…)")
+    return items
+
+
+def _subscript(thread: Thread, node: ast.Subscript) -> Any:
+    owner = evaluate(thread, node.value)
+    if isinstance(owner, KernelTensor):
+        return slices.tensor_slice(thread, owner, node)
+    if isinstance(owner, RUNTIME_VALUES) or isinstance(owner, CircularBuffer) or is_dynamic(owner):
+        raise thread.error(
+            "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
+        )
+    if isinstance(node.slice, ast.Slice):
+        parts = [None if part is None else evaluate(thread, part) for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+        index: Any = slice(*parts)
+        dynamic = any(is_dynamic(part) for part in parts)
+    else:
+        index = evaluate(thread, node.slice)
+        dynamic = is_dynamic(index)
+    if dynamic:
+        return _choose(thread, owner, index, node)
+    return native(thread, node, operator.getitem, owner, index)
+
+
+def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
+    """``table[i]`` of integers with an index of this core or iteration: a chain of selects."""
+    items = list(owner) if isinstance(owner, (tuple, list, range)) else []
+    if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
+        raise thread.error(
+            "TW007",
+            f"the index into {described(owner)} must be known at compile time",
+            node,
+            help="loop over the items themselves: for item in items",
+        )
+    if len(items) > 64:
+        raise thread.error("TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value")
+    result: Any = items[-1]
+    for position in range(len(items) - 2, -1, -1):
+        result = make("select", make("==", index, position), items[position], result)
+    return result
+
+
+def _comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+    results: list[Any] = []
+    saved = dict(thread.frame.names)
+
+    def expand(level: int) -> None:
+        if level == len(node.generators):
+            results.append(evaluate(thread, node.elt))
+            return
+        part = node.generators[level]
+        for item in static_sequence(thread, evaluate(thread, part.iter), part.iter):
+            calls.bind_target(thread, part.target, item, part.target)
+            conditions = [truth(thread, evaluate(thread, test), test) for test in part.ifs]
+            if any(is_dynamic(condition) for condition in conditions):
+                raise thread.error("TW007", "a comprehension's condition must be known at compile time", node)
+            if all(conditions):
+                expand(level + 1)
+
+    expand(0)
+    thread.frame.names = saved
+    return results
+
+
+def _joined(thread: Thread, node: ast.JoinedStr) -> str:
+    text = ""
+    for part in node.values:
+        value = part.value if isinstance(part, ast.FormattedValue) else part
+        text += str(evaluate(thread, value)) if isinstance(part, ast.FormattedValue) else str(getattr(value, "value", ""))
+    return text
+
+
+def _named(thread: Thread, node: ast.NamedExpr) -> Any:
+    value = evaluate(thread, node.value)
+    calls.bind_target(thread, node.target, value, node)
+    return value
+
+
+def _lambda(thread: Thread, node: ast.Lambda) -> Any:
+    return calls.LocalFunction(node, "lambda", thread.frame)
+
+
+def _call(thread: Thread, node: ast.Call) -> Any:
+    return calls.call(thread, node)
+
+
+HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+    ast.BinOp: _bin_op,
+    ast.UnaryOp: _unary_op,
+    ast.BoolOp: _bool_op,
+    ast.Compare: _compare,
+    ast.IfExp: _if_exp,
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Subscript: _subscript,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.JoinedStr: _joined,
+    ast.NamedExpr: _named,
+    ast.Lambda: _lambda,
+}

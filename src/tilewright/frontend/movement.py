@@ -1,0 +1,154 @@
+"""Buffers, blocks and copies: the calls that move data or hand it over."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tilewright.diagnostics import Note
+from tilewright.dialects.attributes import number_attr
+from tilewright.dialects.ir_types import TransferType, block_type
+from tilewright.dialects.ttl import StoreOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.frontend.blocks import check_same, is_number, readable
+from tilewright.frontend.describe import described
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
+
+ACQUIRES = {"wait": CBWaitOp, "reserve": CBReserveOp}
+RELEASES = {"pop": CBPopOp, "push": CBPushOp}
+RELEASE_OF = {"wait": "pop", "reserve": "push"}
+
+
+def acquire(thread: Thread, buffer: CircularBuffer, kind: str, node: ast.AST) -> Block:
+    """``%3 = ttl.cb_wait``, ``%4 = ttl.attach_cb %3, %0``."""
+    span = thread.at(node)
+    queue = thread.buffer(buffer)
+    shape = block_type(buffer.shape, buffer.dtype)
+    raw = thread.emitter.add(ACQUIRES[kind], [queue], [shape]).results[0]
+    attached = thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
+    held = Acquisition(buffer, kind, span)
+    thread.held.append(held)
+    return Block(attached, buffer.shape, buffer.dtype, held)
+
+
+def release_buffer(thread: Thread, buffer: CircularBuffer, word: str, node: ast.AST) -> None:
+    """``cb.push()``, ``cb.pop()``: the oldest block that is held."""
+    thread.at(node)
+    kind = "wait" if word == "pop" else "reserve"
+    oldest = next((held for held in thread.held if held.buffer is buffer and held.kind == kind), None)
+    if oldest is not None:
+        oldest.released = True
+        thread.held.remove(oldest)
+    thread.emitter.add(RELEASES[word], [thread.buffer(buffer)])
+
+
+def release_block(thread: Thread, block: Block, word: str, node: ast.AST) -> None:
+    """``block.push()``, ``block.pop()``: buffers are queues, so it must be the oldest block held."""
+    held = block.held
+    if held is None:
+        raise thread.error("TW202", f"{word}() of an expression", node, help="only a block of a buffer can be released")
+    if RELEASE_OF[held.kind] != word:
+        raise thread.error(
+            "TW202",
+            f"{word}() of a block that was acquired with {held.kind}()",
+            node,
+            notes=(Note("acquired here", held.span),),
+            help=f"a block from {held.kind}() ends with {RELEASE_OF[held.kind]}()",
+        )
+    older = [h for h in thread.held if h.buffer is held.buffer and h.kind == held.kind]
+    if held in older and older[0] is not held:
+        raise thread.error(
+            "TW202",
+            f"this block of '{held.buffer.name}' is released before an older one",
+            node,
+            notes=(Note("the older one was acquired here", older[0].span),),
+            help="a buffer is a queue: release blocks in the order they were acquired",
+        )
+    release_buffer(thread, held.buffer, word, node)
+
+
+def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.AST) -> None:
+    """``block.store(value)``, ``block += value``."""
+    if thread.kind != "compute":
+        raise thread.error(
+            "TW013", f"store in data-movement thread '{thread.function.name}'", node, help="only the compute thread stores; use ttl.copy"
+        )
+    held = block.held
+    if held is None:
+        raise thread.error("TW204", "store into an expression", node, help="store into a block from reserve()")
+    if held.kind == "wait":
+        raise thread.error(
+            "TW204",
+            f"store into a block of '{held.buffer.name}' that was waited for",
+            node,
+            notes=(Note("waited for here", held.span),),
+            help="wait() gives a block to read; reserve() one to write",
+        )
+    if not isinstance(value, Block):
+        word = "a number" if is_number(value) else described(value)
+        raise thread.error("TW004", f"store takes a block expression, not {word}", node, help="ttl.block.fill makes a block of one number")
+    thread.at(node)
+    source = readable(thread, value, node)
+    check_same(thread, source, block, node)
+    thread.at(node)
+    attributes = {"accumulate": number_attr(True)} if accumulate else {}
+    thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
+    held.stored = None if accumulate else source
+
+
+def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Transfer:
+    if named or len(args) != 2:
+        raise thread.error("TW004", "copy takes a source and a target", node, help="ttl.copy(tensor[0:1, 0:1], block)")
+    if thread.kind == "compute":
+        raise thread.error(
+            "TW014",
+            f"copy in compute thread '{thread.function.name}'",
+            node,
+            help="copy in a function marked @ttl.datamovement(); the compute thread reads and stores blocks",
+        )
+    for arg in args:
+        if isinstance(arg, KernelTensor):
+            example = ", ".join(f"0:{size}" for size in arg.tile_shape)
+            raise thread.error("TW104", f"copy of the whole tensor '{arg.name}'", node, help=f"give the tiles: {arg.name}[{example}]")
+        if isinstance(arg, CircularBuffer):
+            raise thread.error("TW004", f"copy of buffer '{arg.name}' itself", node, help="copy a block: from reserve() or wait()")
+    slices = [arg for arg in args if isinstance(arg, TensorSlice)]
+    blocks = [arg for arg in args if isinstance(arg, Block) and arg.held is not None]
+    if len(slices) != 1 or len(blocks) != 1:
+        found = " to ".join(described(arg) for arg in args)
+        raise thread.error("TW004", f"copy from {found}", node, help="one side is a slice of a tensor, the other a block of a buffer")
+    _check_sizes(thread, slices[0], blocks[0], node)
+    span = thread.at(node)
+    op = thread.emitter.add(CopyOp, [arg.ssa for arg in args], [TransferType()])
+    return Transfer(op, span)
+
+
+def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST) -> None:
+    plain = block.shape
+    while len(plain) > 2 and plain[0] == 1:
+        plain = plain[1:]
+    if part.shape != plain:
+        sliced, held = ("x".join(map(str, shape)) for shape in (part.shape, plain))
+        assert block.held is not None
+        raise thread.error(
+            "TW104",
+            f"slice of '{part.name}' has {sliced} tiles, block of '{block.held.buffer.name}' has {held}",
+            node,
+            label=f"{sliced} and {held}",
+            notes=(Note("the buffer is made here", block.held.buffer.span),),
+            help="make the slice as large as the block",
+        )
+    if part.dtype != block.dtype:
+        raise thread.error(
+            "TW102", f"tensor '{part.name}' holds {part.dtype}, the block {block.dtype}", node, help="make the buffer like this tensor"
+        )
+
+
+def wait(thread: Thread, transfer: Transfer, node: ast.AST) -> None:
+    thread.at(node)
+    transfer.waited = True
+    thread.emitter.add(WaitOp, [transfer.op.results[0]])

@@ -1,0 +1,261 @@
+"""Python statements of a thread."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.frontend import calls, expressions, movement
+from tilewright.frontend.assigned import assigned_names, read_before_assigned
+from tilewright.frontend.calls import DynamicRange, LocalFunction, bind_target
+from tilewright.frontend.describe import described
+from tilewright.frontend.expressions import BINARY, evaluate, truth
+from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block, Unusable
+
+HELP = {
+    ast.While: "use `for … in range(…)`: the number of iterations must be known on every core",
+    ast.Try: "kernels cannot raise; test with an if on integers",
+    ast.Raise: "kernels cannot raise; check before the kernel is called",
+    ast.Break: "put the rest of the loop body under an if, or choose the range",
+    ast.Continue: "put the rest of the loop body under an if",
+    ast.Import: "import at the top of the file",
+    ast.ImportFrom: "import at the top of the file",
+    ast.Global: "kernels cannot change values outside the thread",
+    ast.Nonlocal: "kernels cannot change values outside the thread",
+    ast.Delete: "names end by themselves; release blocks with push() or pop()",
+    ast.ClassDef: "define classes outside the kernel",
+    ast.AsyncFor: "use a plain for",
+    ast.AsyncWith: "use a plain with",
+}
+
+
+def execute(thread: Thread, body: list[ast.stmt]) -> None:
+    for statement in body:
+        if thread.frame.has_returned:
+            return
+        handler = HANDLERS.get(type(statement))
+        if handler is None:
+            word = type(statement).__name__.lower().replace("importfrom", "import").replace("classdef", "class")
+            help_text = HELP.get(type(statement), "compute it before the thread, in the kernel's body")
+            raise thread.error("TW001", f"'{word}' in a kernel", statement, help=help_text)
+        thread.at(statement)
+        handler(thread, statement)
+
+
+def _expression(thread: Thread, node: ast.Expr) -> None:
+    evaluate(thread, node.value)
+
+
+def _assign(thread: Thread, node: ast.Assign) -> None:
+    value = evaluate(thread, node.value)
+    for target in node.targets:
+        bind_target(thread, target, value, node)
+
+
+def _annotated(thread: Thread, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        bind_target(thread, node.target, evaluate(thread, node.value), node)
+
+
+def _augmented(thread: Thread, node: ast.AugAssign) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise thread.error("TW001", "this kind of assignment", node.target, help="assign to a plain name")
+    current = evaluate(thread, ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+    value = evaluate(thread, node.value)
+    if isinstance(current, Block) and current.held is not None:
+        if not isinstance(node.op, ast.Add):
+            raise thread.error(
+                "TW204", f"{BINARY[type(node.op)]}= on a block of a buffer", node, help="block += x accumulates; otherwise use store()"
+            )
+        movement.store(thread, current, value, True, node)
+        return
+    bind_target(thread, node.target, expressions.binary(thread, BINARY[type(node.op)], current, value, node), node)
+
+
+def _with(thread: Thread, node: ast.With) -> None:
+    held: list[tuple[Block, ast.expr]] = []
+    for item in node.items:
+        value = evaluate(thread, item.context_expr)
+        if isinstance(value, Block) and value.held is not None:
+            held.append((value, item.context_expr))
+        elif value is not None:
+            raise thread.error(
+                "TW001", f"'with' on {described(value)}", item.context_expr, help="with buffer.wait() as a, buffer.reserve() as b:"
+            )
+        if item.optional_vars is not None:
+            bind_target(thread, item.optional_vars, value, item.context_expr)
+    execute(thread, node.body)
+    for block, expression in reversed(held):
+        assert block.held is not None
+        movement.release_buffer(thread, block.held.buffer, movement.RELEASE_OF[block.held.kind], expression)
+
+
+def _if(thread: Thread, node: ast.If) -> None:
+    condition = truth(thread, evaluate(thread, node.test), node.test)
+    if isinstance(condition, bool):
+        execute(thread, node.body if condition else node.orelse)
+        return
+    thread.at(node)
+    frame = thread.frame
+    before, held = dict(frame.names), list(thread.held)
+    then, otherwise = thread.emitter.branch(condition)
+    results: list[dict[str, Any]] = []
+    for block, body in ((then, node.body), (otherwise, node.orelse)):
+        frame.names, thread.held = dict(before), list(held)
+        thread.emitter.enter(block)
+        thread.depth += 1
+        execute(thread, body)
+        thread.depth -= 1
+        thread.at(node)
+        thread.emitter.close_branch()
+        results.append(frame.names)
+    thread.held = held
+    frame.names = _merged(condition, before, *results)
+
+
+def _merged(condition: Value, before: dict[str, Any], left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """Names after an if: integers are chosen by the condition, others must be the same on both ways."""
+    merged = dict(before)
+    for name in {**left, **right}:
+        first, second = left.get(name, _MISSING), right.get(name, _MISSING)
+        if first is second or (type(first) is type(second) and _equal(first, second)):
+            merged[name] = first
+        elif is_int_like(first) and is_int_like(second):
+            merged[name] = make("select", condition, first, second)
+        elif is_truth(first) and is_truth(second):
+            merged[name] = make("or", make("and", condition, first), make("and", make("not", condition), second))
+        else:
+            merged[name] = Unusable(
+                "depends on which branch of an if ran, which is known per core only", "use it inside the branch, or give it a value before"
+            )
+    return merged
+
+
+_MISSING = object()
+
+
+def _equal(first: Any, second: Any) -> bool:
+    plain = (int, float, str, tuple, bool, type(None))
+    return (isinstance(first, plain) or is_dynamic(first)) and first == second
+
+
+def _for(thread: Thread, node: ast.For) -> None:
+    if node.orelse:
+        raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")
+    sequence = evaluate(thread, node.iter)
+    if isinstance(sequence, (range, DynamicRange)) and isinstance(node.target, ast.Name):
+        _counted_loop(thread, node, sequence, node.target.id)
+        return
+    for item in expressions.static_sequence(thread, sequence, node.iter):
+        bind_target(thread, node.target, item, node)
+        execute(thread, node.body)
+
+
+def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str) -> None:
+    if isinstance(sequence, range) and not sequence:
+        return
+    frame = thread.frame
+    assigned = assigned_names(node.body)
+    carried = [n for n in sorted(assigned & read_before_assigned(node.body)) if n in frame.names and n != name]
+    _check_carried(thread, carried, node)
+    before = {n: frame.names[n] for n in carried}
+    thread.at(node)
+    start, stop, step = sequence.start, sequence.stop, sequence.step
+    backwards = step < 0
+    if backwards:  # run forwards and count down from the start
+        count = make("//", make("+", make("-", start, stop), -step - 1), -step)
+        loop = thread.emitter.for_loop(0, make("max", count, 0), 1, list(before.values()), name)
+    else:
+        loop = thread.emitter.for_loop(start, stop, step, list(before.values()), name)
+    body = loop.body.block
+    frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
+    for index, carried_name in enumerate(carried):
+        body.args[1 + index].name_hint = carried_name
+        frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
+    held = list(thread.held)
+    thread.depth += 1
+    execute(thread, node.body)
+    thread.depth -= 1
+    thread.held = held
+    results = [frame.names[carried_name] for carried_name in carried]
+    for carried_name, value in zip(carried, results, strict=True):
+        if not is_int_like(value):
+            raise thread.error("TW012", f"'{carried_name}' is an integer before the loop and {described(value)} in it", node)
+    thread.at(node)
+    thread.emitter.close_loop(results)
+    for changed in assigned | {name}:
+        frame.names[changed] = Unusable(
+            "was assigned in a loop that has ended", "use it inside the loop, or give it a value before the loop and update it there"
+        )
+    for index, carried_name in enumerate(carried):
+        loop.results[index].name_hint = carried_name
+        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
+
+
+def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value, step: int, backwards: bool) -> Value:
+    low, high = bounds(start)[0], bounds(stop)[1] - 1
+    if not backwards:
+        return thread.emitter.leaf(argument, name, low, max(low, high))
+    most = max(0, (bounds(start)[1] - bounds(stop)[0] - 1) // -step)
+    return make("-", start, make("*", thread.emitter.leaf(argument, name, 0, most), -step))
+
+
+def _check_carried(thread: Thread, carried: list[str], node: ast.For) -> None:
+    for name in carried:
+        value = thread.frame.names[name]
+        if isinstance(value, Unusable) or is_int_like(value):
+            continue
+        help_text = "accumulate into a reserved block: block += x" if isinstance(value, Block) else "only integers can change from one iteration to the next"
+        raise thread.error("TW012", f"'{name}' ({described(value)}) changes from one iteration to the next", node, help=help_text)
+    carried[:] = [name for name in carried if not isinstance(thread.frame.names[name], Unusable)]
+
+
+def _return(thread: Thread, node: ast.Return) -> None:
+    frame = thread.frame
+    if thread.depth != frame.depth:
+        raise thread.error(
+            "TW001", "return inside a loop or an if that is decided per core", node, help="let every path reach the end; return after it"
+        )
+    if len(thread.frames) == 1 and node.value is not None:
+        value = evaluate(thread, node.value)
+        if value is not None:
+            raise thread.error("TW001", "a thread returns a value", node, help="results leave through buffers and ttl.copy")
+    frame.returned = None if node.value is None else evaluate(thread, node.value)
+    frame.has_returned = True
+
+
+def _assert(thread: Thread, node: ast.Assert) -> None:
+    condition = truth(thread, evaluate(thread, node.test), node.test)
+    if is_dynamic(condition):
+        raise thread.error("TW007", "assert on a value that is known per core only", node, help="assert on Python values")
+    if not condition:
+        message = "" if node.msg is None else f": {evaluate(thread, node.msg)}"
+        raise thread.error("TW017", f"assertion failed{message}", node)
+
+
+def _function(thread: Thread, node: ast.FunctionDef) -> None:
+    if node.decorator_list:
+        raise thread.error("TW001", "a decorated function inside a thread", node, help="define threads in the body of the kernel")
+    thread.frame.names[node.name] = LocalFunction(node, node.name, thread.frame)
+
+
+def _nothing(thread: Thread, node: ast.stmt) -> None:
+    del thread, node
+
+
+HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.With: _with,
+    ast.If: _if,
+    ast.For: _for,
+    ast.Return: _return,
+    ast.Assert: _assert,
+    ast.FunctionDef: _function,
+    ast.Pass: _nothing,
+}

@@ -1,0 +1,114 @@
+"""Compiles the kernels of a program with the system compiler and runs them on the host."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.native.errors import NativeError
+from tilewright.native.findings import Finding, parse_finding
+from tilewright.native.kernel_unit import COMPUTE_THREADS, needs_three_units, unit_text
+from tilewright.native.program import (
+    BufferSpec,
+    Bytes,
+    ComputeConfig,
+    KernelSource,
+    NativeProgram,
+    TensorSpec,
+    spelling_of,
+)
+from tilewright.native.program_file import write_program
+from tilewright.native.tables import tables_for
+from tilewright.native.toolchain import compile_kernel, runner_path
+
+__all__ = [
+    "BufferSpec",
+    "ComputeConfig",
+    "Finding",
+    "KernelSource",
+    "NativeProgram",
+    "NativeResult",
+    "TensorSpec",
+    "compile_kernels",
+    "run",
+]
+
+DEFAULT_SECONDS = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeResult:
+    """``outputs`` holds every tensor's bytes after the run, by name."""
+
+    outputs: Mapping[str, Bytes]
+    findings: tuple[Finding, ...]
+    stats: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+
+def compile_kernels(program: NativeProgram) -> dict[str, Path]:
+    """Thread -> shared object. Kernels are compiled in parallel, and only if their content is new."""
+    spelling = spelling_of(program.metal)
+    units: dict[str, tuple[str, str]] = {}
+    for kernel in program.kernels:
+        if kernel.role != "compute":
+            units[kernel.role] = (kernel.label(), unit_text(program, kernel, kernel.role))
+            continue
+        apart = needs_three_units(kernel.source())
+        for thread in COMPUTE_THREADS:
+            units[thread] = (kernel.label(), unit_text(program, kernel, thread if apart else "compute"))
+    distinct = {text: name for name, text in units.values()}
+    with ThreadPoolExecutor(max(1, len(distinct))) as pool:
+        built = dict(zip(distinct, pool.map(lambda text: compile_kernel(distinct[text], text, spelling), distinct), strict=True))
+    return {thread: built[text] for thread, (_, text) in units.items()}
+
+
+def _read_result(path: Path) -> tuple[str, str, list[Finding], dict[str, int]]:
+    status, message = "error", "the runner wrote no result"
+    findings: list[Finding] = []
+    stats: dict[str, int] = {}
+    if not path.exists():
+        return status, message, findings, stats
+    for line in path.read_text(errors="replace").splitlines():
+        key, *fields = line.split("\t")
+        if key == "status":
+            status, message = fields[0], fields[1].replace("\\n", "\n")
+        elif key == "finding":
+            findings.append(parse_finding(fields))
+        elif key == "stats":
+            stats = {name: int(value) for name, value in (item.split("=") for item in fields)}
+    return status, message, findings, stats
+
+
+def _read_outputs(program: NativeProgram, data: Path, offsets: list[int]) -> dict[str, Bytes]:
+    raw = np.fromfile(data, dtype=np.uint8)
+    return {
+        tensor.name: raw[offset : offset + tensor.page_bytes * tensor.pages].copy()
+        for tensor, offset in zip(program.tensors, offsets, strict=True)
+    }
+
+
+def run(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> NativeResult:
+    """Runs a program to its end, a deadlock or the time limit. Tensors given in are not changed."""
+    libraries = compile_kernels(program)
+    runner = runner_path()
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+        folder = Path(name)
+        path, offsets = write_program(program, libraries, tables_for(program), folder)
+        command = [str(runner), str(path), str(folder / "result"), str(seconds)]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        status, message, findings, stats = _read_result(folder / "result")
+        if status == "error":
+            raise NativeError(f"{message}{process.stderr and ': '}{process.stderr.strip()}")
+        if status in ("timeout", "crash"):
+            findings.append(Finding(code=status, message=message))
+        return NativeResult(outputs=_read_outputs(program, folder / "data", offsets), findings=tuple(findings), stats=stats)

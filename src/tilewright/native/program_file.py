@@ -1,0 +1,99 @@
+"""A program as the runner reads it: lines of words beside one file of tensor bytes and one of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.native.errors import NativeError
+from tilewright.native.kernel_unit import COMPUTE_THREADS, accumulating_lines, is_coupled
+from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, NativeProgram, spelling_of
+
+L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
+TENSOR_ALIGNMENT = 64
+
+Table = NDArray[np.uint16]
+
+
+def _buffer_offsets(buffers: Sequence[BufferSpec], limit: int) -> dict[int, int]:
+    offsets: dict[int, int] = {}
+    position = 0
+    for buffer in buffers:
+        if buffer.alias_of is None:
+            offsets[buffer.index] = position
+            position += (buffer.bytes_per_page() * buffer.pages + 31) // 32 * 32
+    for buffer in buffers:
+        if buffer.alias_of is not None:
+            offsets[buffer.index] = offsets[buffer.alias_of]
+    if position > limit:
+        raise NativeError(f"the buffers take {position} bytes of L1, a core has {limit}")
+    return offsets
+
+
+def _words(values: Sequence[int]) -> str:
+    return " ".join(str(value & 0xFFFFFFFF) for value in values)
+
+
+def threads_of(role: str) -> tuple[str, ...]:
+    return COMPUTE_THREADS if role == "compute" else (role,)
+
+
+def write_data(program: NativeProgram, path: Path) -> list[int]:
+    """Tensor bytes one after the other; returns each tensor's offset."""
+    offsets: list[int] = []
+    with path.open("wb") as file:
+        for tensor in program.tensors:
+            offsets.append(file.tell())
+            file.write(tensor.raw().tobytes())
+            file.write(bytes(-file.tell() % TENSOR_ALIGNMENT))
+    return offsets
+
+
+def write_tables(tables: Mapping[str, Table], path: Path) -> None:
+    with path.open("wb") as file:
+        for table in tables.values():
+            file.write(np.ascontiguousarray(table, dtype=np.uint16).tobytes())
+
+
+def write_program(
+    program: NativeProgram, libraries: Mapping[str, Path], tables: Mapping[str, Table], folder: Path
+) -> tuple[Path, list[int]]:
+    """Writes every file of a run; returns the program file and the tensors' offsets in ``folder/data``."""
+    config = program.config
+    offsets = write_data(program, folder / "data")
+    write_tables(tables, folder / "tables")
+    lines = [
+        f"metal {spelling_of(program.metal)}",
+        f"grid {program.grid[0]} {program.grid[1]}",
+        f"noc_origin {program.noc_origin[0]} {program.noc_origin[1]}",
+        f"l1 {program.l1_bytes + L1_SYSTEM_BYTES}",
+        f"compute {config.fp32_dest_acc_en:d} {config.dst_full_sync_en:d} {FIDELITY_PHASES[config.math_fidelity]}"
+        f" {config.bfp8_pack_precise:d}",
+        f"coupled {is_coupled(program):d}",
+        f"data {folder / 'data'}",
+        f"tables {folder / 'tables'}",
+    ]
+    lines += [f"table {name} {index * 131072}" for index, name in enumerate(tables)]
+    for tensor, offset in zip(program.tensors, offsets, strict=True):
+        lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset}")
+    places = _buffer_offsets(program.buffers, program.l1_bytes)
+    for buffer in program.buffers:
+        to_dst = buffer.index in config.unpack_to_dest
+        lines.append(
+            f"buffer {buffer.index} {FORMATS[buffer.dtype]} {buffer.bytes_per_page()} {buffer.pages} {to_dst:d} {places[buffer.index]}"
+        )
+    lines += [f"semaphore {identifier} {value}" for identifier, value in program.semaphores.items()]
+    for kernel in program.kernels:
+        lines += [f"intended {number} {kernel.label()}" for number in accumulating_lines(kernel.source())]
+        lines += [f"common {thread} {_words(kernel.common_args)}" for thread in threads_of(kernel.role)]
+    lines += [f"kernel {thread} {library}" for thread, library in libraries.items()]
+    for core in program.core_list():
+        lines.append(f"core {core[0]} {core[1]}")
+        for kernel in program.kernels:
+            lines += [f"args {thread} {_words(kernel.arguments(core))}" for thread in threads_of(kernel.role)]
+    path = folder / "program"
+    path.write_text("\n".join(lines) + "\n")
+    return path, offsets

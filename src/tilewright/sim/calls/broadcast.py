@@ -1,0 +1,147 @@
+"""Broadcasts and transposition on the matrix unit: operand B's row 0, column 0 or element [0][0] stands for the whole tile."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tilewright.sim.buffers import Buffer
+from tilewright.sim.calls.matrix import ARITHMETIC, unpack_operands
+from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
+from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
+from tilewright.sim.faults import fault
+from tilewright.sim.machine import Machine
+from tilewright.sim.registers import SourceTiles
+from tilewright.sim.registry import Site, Wait, call
+
+DIMS = {"rows": "row", "cols": "col", "scalar": "scalar"}
+WORDS = {"ROW": "row", "COL": "col", "SCALAR": "scalar", "NONE": "none"}
+
+CALLS = tuple(f"{kind}_tiles_bcast_{dim}" for kind, dim in product(ARITHMETIC, DIMS))
+INITS = (
+    *(f"{kind}_bcast_{dim}_init_short" for kind, dim in product(ARITHMETIC, DIMS)),
+    *(f"{kind}_bcast_{dim}_init" for kind, dim in product(ARITHMETIC, DIMS)),
+    *(f"{kind}_tiles_bcast_{dim}_init_short" for kind, dim in product(ARITHMETIC, DIMS)),
+)
+
+
+def form_of(site: Site) -> tuple[str, str]:
+    """Operation and dimension, from the name, or from the template arguments of the generic spelling."""
+    if site.plan is None:
+        dim = next((DIMS[word] for word in DIMS if f"_{word}" in site.name), "")
+        site.plan = (site.name[:3], dim or template_dim(site))
+    return site.plan
+
+
+def template_dim(site: Site) -> str:
+    for word, dim in WORDS.items():
+        if any(f"BroadcastType::{word}" in text for text in site.template):
+            return dim
+    raise fault("TW514", site, "its template arguments name no BroadcastType")
+
+
+@call(*INITS, on="um")
+def init_broadcast(machine: Machine, site: Site, first: Buffer, second: Buffer) -> None:
+    kind, dim = form_of(site)
+    set_mode(machine, site, ("pair", dim) if site.role == "u" else ("elementwise", kind, dim))
+
+
+@call(*CALLS, on="u")
+def unpack_broadcast(
+    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    kind, dim = form_of(site)
+    need_mode(machine, site, ("pair", dim), f"{kind}_bcast_{dim} init")
+    return unpack_operands(machine, site, first, second, first_tile, second_tile)
+
+
+@call(*CALLS, on="m")
+def math_broadcast(
+    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    kind, dim = form_of(site)
+    need_mode(machine, site, ("elementwise", kind, dim), f"{kind}_bcast_{dim} init")
+    tiles = machine.sources.take(site)
+    spread = machine.arithmetic.broadcast(tiles.b, dim, site.attributes.get("bcast_row_idx", 0))
+    old = machine.dst.old(site, index)
+    result = machine.arithmetic.binary(kind, tiles.a, spread, old, accumulate=kind == "mul")
+    machine.dst.put(site, index, result)
+    return None
+
+
+@call("unary_bcast_init", on="ump")
+def init_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, output: Buffer | None = None) -> None:
+    """The oldest spelling names the output too and configures formats."""
+    if site.role == "p":
+        if output is not None:
+            machine.packer.format = output.format
+        return
+    if output is not None:
+        configure(machine, site, buffer, buffer)
+    set_mode(machine, site, ("unary broadcast", template_dim(site)))
+
+
+@call("unary_bcast", on="u")
+def unpack_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("unary broadcast", template_dim(site)), "unary_bcast_init")
+    return unpack_moved(machine, site, buffer, tile, register="b")
+
+
+def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, register: str) -> None:
+    """One tile on its way to DST that the matrix unit only rearranges."""
+    need_source(machine, site, register, buffer)
+    data = buffer.front(site, tile)
+    direct = buffer.unpack_to_dest or buffer.dtype in INTEGER_DTYPES
+    if direct:
+        value = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
+    else:
+        value = machine.arithmetic.to_source(data, buffer.dtype)
+    machine.sources.put(SourceTiles(site.name, value, None, direct=direct))
+
+
+@call("unary_bcast", on="m")
+def math_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    dim = template_dim(site)
+    need_mode(machine, site, ("unary broadcast", dim), "unary_bcast_init")
+    tiles = machine.sources.take(site)
+    machine.dst.put(site, index, machine.arithmetic.unary_broadcast(tiles.a, dim, direct=tiles.direct))
+    return None
+
+
+@call("transpose_wh_init", on="ump")
+def start_transpose(machine: Machine, site: Site, buffer: Buffer, output: Buffer) -> None:
+    if site.role == "p":
+        machine.packer.format = output.format
+        return
+    configure(machine, site, buffer, buffer)
+    set_mode(machine, site, ("transpose",))
+
+
+@call("transpose_wh_init_short", on="um")
+def init_transpose(machine: Machine, site: Site, buffer: Buffer) -> None:
+    set_mode(machine, site, ("transpose",))
+
+
+@call("transpose_wh_tile", on="u")
+def unpack_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
+    return unpack_moved(machine, site, buffer, tile, register="a")
+
+
+@call("transpose_wh_tile", on="m")
+def math_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
+    tiles = machine.sources.take(site)
+    machine.dst.put(site, index, machine.arithmetic.transpose(tiles.a, direct=tiles.direct))
+    return None

@@ -1,0 +1,130 @@
+"""Matrix products. in0 goes through SrcB and in1 through SrcA; DST accumulates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright import hardware
+from tilewright.sim.buffers import Buffer
+from tilewright.sim.calls.matrix import need_float_source
+from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
+from tilewright.sim.machine import Machine
+from tilewright.sim.registers import SourceTiles
+from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.tensors import Array
+
+ROWS, COLS = hardware.TILE_ROWS, hardware.TILE_COLS
+
+
+def block_shape(site: Site) -> tuple[int, int, int]:
+    """Tiles down, across and along k of one matmul_block."""
+    attributes = site.attributes
+    return attributes.get("rt", 1), attributes.get("ct", 1), attributes.get("kt", 1)
+
+
+def transposes(site: Site) -> bool:
+    return bool(site.attributes.get("transpose", False))
+
+
+@call("mm_init", "mm_block_init", on="ump")
+def start_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, output: Buffer) -> None:
+    """Start-up and init in one: formats of all engines."""
+    if site.role == "p":
+        machine.packer.format = output.format
+        return
+    configure(machine, site, in1, in0)
+    init_product(machine, site, in0, in1)
+
+
+@call("mm_init_short", "mm_block_init_short", "matmul_init", "matmul_block_init", on="um")
+def init_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer) -> None:
+    mode: tuple[Any, ...] = ("matmul", transposes(site))
+    if "block" in site.name:
+        mode = ("matmul block", transposes(site), *block_shape(site))
+    set_mode(machine, site, mode)
+
+
+def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles0: list[int], tiles1: list[int]) -> None:
+    """SrcB gets a column of in0 tiles, SrcA a row of in1 tiles."""
+    for register, buffer in (("b", in0), ("a", in1)):
+        need_float_source(site, buffer)
+        need_source(machine, site, register, buffer)
+    arithmetic = machine.arithmetic
+    down = [arithmetic.to_source(in0.front(site, tile), in0.dtype) for tile in tiles0]
+    across = [arithmetic.to_source(in1.front(site, tile), in1.dtype) for tile in tiles1]
+    if transposes(site):
+        across = [np.swapaxes(tile, -1, -2) for tile in across]
+    left = down[0] if len(down) == 1 else np.concatenate(down, axis=-2)
+    right = across[0] if len(across) == 1 else np.concatenate(across, axis=-1)
+    machine.sources.put(SourceTiles(site.name, right, left))
+
+
+@call("matmul_tiles", on="u")
+def unpack_matmul(
+    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
+    return unpack_product(machine, site, in0, in1, [tile0], [tile1])
+
+
+@call("matmul_tiles", on="m")
+def math_matmul(
+    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
+    tiles = machine.sources.take(site)
+    old = machine.dst.old(site, index)
+    before = machine.arithmetic.zeros(tiles.b.shape) if old is None else old
+    machine.dst.put(site, index, machine.arithmetic.matmul(tiles.b, tiles.a, before))
+    return None
+
+
+@call("matmul_block", on="u")
+def unpack_matmul_block(
+    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    down, across, inner = block_shape(site)
+    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
+    tiles0 = [tile0 + row * inner for row in range(down)]
+    return unpack_product(machine, site, in0, in1, tiles0, list(range(tile1, tile1 + across)))
+
+
+@call("matmul_block", on="m")
+def math_matmul_block(
+    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> Wait | None:
+    """One k step: output tile (r, c) is DST[index + r * across + c]."""
+    if wait := machine.sources.empty(site):
+        return wait
+    down, across, inner = block_shape(site)
+    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
+    tiles = machine.sources.take(site)
+    before = gather(machine, site, index, down, across)
+    after = machine.arithmetic.matmul(tiles.b, tiles.a, before)
+    for row in range(down):
+        for col in range(across):
+            tile = after[..., row * ROWS : (row + 1) * ROWS, col * COLS : (col + 1) * COLS]
+            machine.dst.put(site, index + row * across + col, np.ascontiguousarray(tile))
+    return None
+
+
+def gather(machine: Machine, site: Site, index: int, down: int, across: int) -> Array:
+    """The output block as one matrix."""
+    shape = (machine.core_count, down * ROWS, across * COLS)
+    olds = [machine.dst.old(site, index + offset) for offset in range(down * across)]
+    if all(old is None for old in olds):
+        return machine.arithmetic.zeros(shape)
+    before = machine.arithmetic.zeros(shape).copy()
+    for offset, old in enumerate(olds):
+        if old is not None:
+            row, col = divmod(offset, across)
+            before[..., row * ROWS : (row + 1) * ROWS, col * COLS : (col + 1) * COLS] = old
+    return before

@@ -1,0 +1,173 @@
+"""The small ttnn that scripts meet on a machine without one."""
+
+from __future__ import annotations
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.diagnostics import KernelError
+from tilewright.lang import tensors
+from tilewright.lang.standin_ttnn import names
+from tilewright.lang.standin_ttnn.data_types import block_rounded
+
+NAMES = names.build()
+
+
+class Namespace:
+    def __getattr__(self, name: str):
+        return NAMES[name]
+
+
+ttnn = Namespace()
+
+
+def tiled(values, dtype=None, **settings):
+    return ttnn.from_torch(np.asarray(values), dtype=dtype or ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, **settings)
+
+
+def test_a_tensor_holds_its_storage_type():
+    device = ttnn.open_device(device_id=0)
+    tensor = tiled(np.full((64, 96), 1 / 3), device=device, memory_config=ttnn.L1_MEMORY_CONFIG)
+    assert tensor.array.dtype == ml_dtypes.bfloat16
+    assert float(tensor.array[0, 0]) == 0.333984375
+    assert (tuple(tensor.shape), tensor.dtype, tensor.layout) == ((64, 96), ttnn.bfloat16, ttnn.TILE_LAYOUT)
+    assert tensor.memory_config() == ttnn.L1_MEMORY_CONFIG
+    assert tensor.device() is device
+    ttnn.close_device(device)
+    assert not device.is_open
+
+
+def test_the_compiler_understands_it():
+    spec = tensors.describe(tiled(np.zeros((64, 64)), memory_config=ttnn.L1_MEMORY_CONFIG), "a")
+    assert (spec.shape, spec.dtype, spec.layout, spec.memory) == ((64, 64), "bf16", "tile", "l1")
+    spec = tensors.describe(tiled(np.zeros((32, 32)), dtype=ttnn.float32), "b")
+    assert (spec.dtype, spec.memory) == ("f32", "dram")
+    spec = tensors.describe(tiled(np.zeros((32, 32)), dtype=ttnn.bfloat8_b), "c")
+    assert spec.dtype == "bfp8_b"
+
+
+def test_results_are_written_into_it():
+    tensor = tiled(np.zeros((32, 32)))
+    tensors.from_array(tensor, np.full((32, 32), 1.5, dtype=np.float32))
+    assert np.array_equal(tensors.to_array(tensor), np.full((32, 32), 1.5, dtype=np.float32))
+
+
+def test_dtype_is_taken_from_the_array_when_none_is_given():
+    assert ttnn.from_torch(np.zeros((2, 2), dtype=np.float32)).dtype is ttnn.float32
+    assert ttnn.from_torch(np.zeros((2, 2), dtype=np.int64)).dtype is ttnn.int32
+    assert ttnn.from_torch(np.zeros((2, 2), dtype=ml_dtypes.bfloat16)).dtype is ttnn.bfloat16
+
+
+def test_padding_rounds_up_to_tiles():
+    tensor = tiled(np.zeros((3, 33, 70)))
+    assert tuple(tensor.padded_shape) == (3, 64, 96)
+    assert tensor.volume() == 3 * 64 * 96
+    assert tensor.logical_volume() == 3 * 33 * 70
+    assert tuple(ttnn.from_torch(np.zeros((33, 70))).padded_shape) == (33, 70)
+
+
+def test_addresses_differ():
+    first, second = tiled(np.zeros((32, 32))), tiled(np.zeros((32, 32)))
+    assert second.buffer_address() - first.buffer_address() >= first.array.nbytes
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "minimum"])
+def test_arithmetic_rounds_once(name: str):
+    random = np.random.default_rng(0)
+    left = random.uniform(1, 2, (32, 32)).astype(ml_dtypes.bfloat16)
+    right = random.uniform(1, 2, (32, 32)).astype(ml_dtypes.bfloat16)
+    exact = getattr(np, name)(left.astype(np.float32), right.astype(np.float32))
+    result = getattr(ttnn, name)(tiled(left), tiled(right))
+    assert np.array_equal(result.array, exact.astype(ml_dtypes.bfloat16))
+
+
+def test_operators_and_scalars():
+    tensor = tiled(np.full((32, 32), 3.0))
+    assert float((tensor + 1).array[0, 0]) == 4
+    assert float((10 - tensor).array[0, 0]) == 7
+    assert float((2 * tensor).array[0, 0]) == 6
+    assert float((-tensor).array[0, 0]) == -3
+    assert float((tensor**2).array[0, 0]) == 9
+    assert float((tensor @ tensor).array[0, 0]) == 288
+
+
+def test_reductions_and_unary():
+    tensor = tiled(np.arange(64 * 32).reshape(64, 32) % 7 - 3.0, dtype=ttnn.float32)
+    assert tuple(ttnn.sum(tensor, dim=-1, keepdim=True).shape) == (64, 1)
+    assert np.array_equal(ttnn.relu(tensor).array, np.maximum(tensor.array, 0))
+    assert np.allclose(ttnn.softmax(tensor).array.sum(axis=-1), 1)
+    assert np.allclose(ttnn.gelu(tensor).array[0, :3], [-0.00404951, -0.04550026, -0.15865526], atol=1e-6)
+
+
+def test_output_tensor_and_dtype_arguments():
+    tensor, out = tiled(np.ones((32, 32))), tiled(np.zeros((32, 32)))
+    assert ttnn.add(tensor, 1, output_tensor=out) is out
+    assert float(out.array[5, 5]) == 2
+    assert ttnn.exp(tensor, dtype=ttnn.float32).dtype is ttnn.float32
+
+
+def test_creation():
+    assert float(ttnn.full((32, 32), 2.5).array[0, 0]) == 2.5
+    assert np.isnan(float(ttnn.empty((32, 32)).array[0, 0])), "forgotten writes must show"
+    assert ttnn.zeros_like(tiled(np.ones((32, 64)), dtype=ttnn.float32)).dtype is ttnn.float32
+    assert ttnn.arange(0, 8, dtype=ttnn.int32).array.tolist() == list(range(8))
+    drawn = ttnn.rand((32, 32), low=2, high=3, dtype=ttnn.float32)
+    assert 2 <= drawn.array.min() and drawn.array.max() < 3
+
+
+def test_block_format_is_rounded_as_the_packed_one():
+    from tilewright.sim.numerics import bfp8
+
+    values = np.random.default_rng(4).standard_normal((5, 32, 32)).astype(np.float32)
+    packed = bfp8.decode(bfp8.encode_host(values)).view(np.float32)
+    assert np.array_equal(block_rounded(values, 7), packed)
+
+
+def test_block_format_keeps_three_bits():
+    row = np.array([[1.0, 0.24, 0.26, -0.9] + [0.0] * 12], dtype=np.float32)
+    assert block_rounded(row, 3)[0, :4].tolist() == [1.0, 0.25, 0.25, -1.0]
+
+
+def test_sharding():
+    config = ttnn.create_sharded_memory_config(
+        shape=(64, 128), core_grid=ttnn.CoreGrid(y=1, x=2), strategy=ttnn.ShardStrategy.HEIGHT
+    )
+    assert config.is_sharded()
+    assert config.shard_spec.shape == (32, 128)
+    assert config.shard_spec.num_cores() == 2
+    with pytest.raises(ValueError, match="does not divide"):
+        ttnn.create_sharded_memory_config((65, 64), ttnn.CoreGrid(y=1, x=2), ttnn.ShardStrategy.HEIGHT)
+    with pytest.raises(ValueError, match="needs a ShardSpec"):
+        ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1)
+
+
+def test_core_ranges():
+    cores = ttnn.CoreRangeSet(
+        [
+            ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 1)),
+            ttnn.CoreRange(ttnn.CoreCoord(5, 5), ttnn.CoreCoord(5, 5)),
+        ]
+    )
+    assert cores.num_cores() == 9
+    assert cores.contains(ttnn.CoreCoord(3, 1)) and not cores.contains(ttnn.CoreCoord(4, 0))
+    assert cores.bounding_box().end == ttnn.CoreCoord(5, 5)
+    with pytest.raises(ValueError, match="ends at"):
+        ttnn.CoreRange(ttnn.CoreCoord(1, 0), ttnn.CoreCoord(0, 0))
+
+
+def test_correlation():
+    left = np.random.default_rng(0).standard_normal((32, 32))
+    assert ttnn.pearson_correlation_coefficient(left, left) == 1.0
+    assert ttnn.pearson_correlation_coefficient(left, tiled(left)) > 0.9999
+    assert ttnn.pearson_correlation_coefficient(np.ones(4), np.arange(4.0)) == 0.0
+
+
+def test_without_torch_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # an import of None fails as a missing package does
+    with pytest.raises(KernelError) as caught:
+        ttnn.to_torch(tiled(np.zeros((32, 32))))
+    assert caught.value.diagnostics[0].code == "TW601"
+    assert "pip install torch" in caught.value.diagnostics[0].help

@@ -1,0 +1,47 @@
+"""Makes the thread writer available as fixtures."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+
+def load_thread_text():
+    path = Path(__file__).parent / "thread_text.py"
+    spec = importlib.util.spec_from_file_location("sim_thread_text", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+THREAD_TEXT = load_thread_text()
+
+
+@pytest.fixture
+def make_program():
+    return THREAD_TEXT.make_program
+
+
+@pytest.fixture
+def extra_calls(monkeypatch):
+    """Calls that the dialect does not have yet, by name and processors."""
+
+    def declare(**calls):
+        for name, runs_on in calls.items():
+            monkeypatch.setitem(THREAD_TEXT.EXTRA_CALLS, name, runs_on)
+
+    return declare
+
+
+@pytest.fixture
+def random_bf16():
+    generator = np.random.default_rng(7)
+
+    def make(*shape, low=-2.0, high=2.0):
+        return generator.uniform(low, high, shape).astype(ml_dtypes.bfloat16)
+
+    return make

@@ -1,0 +1,140 @@
+"""The tree is the flow: who may import whom, how long a file may be, and names that say nothing."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "tilewright"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LIMIT = 600
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "misc", "common", "core", "experimental"}
+OPTIONAL = {"torch", "ttnn", "tilelang"}
+
+
+def imports(file: Path) -> set[str]:
+    """Full names of all modules a file imports, wherever in it the import stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+    return found
+
+
+def top_level_imports(file: Path) -> set[str]:
+    """Root names of what a file imports when it is imported itself."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def part(file: Path) -> str:
+    """Folder below the package, or the file's own name at the top."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def uses(file: Path, *parts: str) -> set[str]:
+    wanted = tuple(f"tilewright.{name}" for name in parts)
+    return {name for name in imports(file) if name in wanted or name.startswith(tuple(f"{one}." for one in wanted))}
+
+
+def in_part(*names: str) -> list[Path]:
+    return [file for file in FILES if part(file) in names]
+
+
+def offenders(files: list[Path], *forbidden: str) -> dict[str, set[str]]:
+    found = {str(file.relative_to(PACKAGE)): uses(file, *forbidden) for file in files}
+    return {name: used for name, used in found.items() if used}
+
+
+def test_the_package_was_found():
+    assert len(FILES) > 50
+
+
+def test_dst_imports_the_standard_library_only():
+    for file in in_part("dst"):
+        roots = {name.partition(".")[0] for name in imports(file)} - {"tilewright"}
+        assert roots <= set(sys.stdlib_module_names), file
+        assert {name for name in imports(file) if name.startswith("tilewright.")} == uses(file, "dst"), file
+
+
+def test_only_runtime_imports_ttnn():
+    for file in FILES:
+        if part(file) != "runtime":
+            assert not {name for name in imports(file) if name == "ttnn" or name.startswith("ttnn.")}, file
+
+
+def test_optional_packages_are_imported_late():
+    for file in FILES:
+        assert not top_level_imports(file) & OPTIONAL, file
+
+
+def test_report_reads_only_the_trace():
+    """The page of ops is the exception: it shows the table of ops."""
+    for file in in_part("report"):
+        ours = {name for name in imports(file) if name.startswith("tilewright.")}
+        assert ours <= uses(file, "report", "trace") or file.name == "ops_page.py", file
+
+
+def test_nobody_imports_the_command_line():
+    assert not offenders([file for file in FILES if part(file) != "cli"], "cli")
+
+
+def test_dialects_stand_below_everything_that_transforms_them():
+    above = ("frontend", "lang", "emit", "sim", "native", "runtime", "report", "compiler")
+    assert not offenders(in_part("dialects"), *above)
+    # xDSL's entry point offers dialects and passes together.
+    below = [file for file in in_part("dialects") if file.name != "universe.py"]
+    assert not offenders(below, "passes", "pipeline")
+
+
+def test_passes_know_neither_source_nor_target():
+    assert not offenders(in_part("passes"), "frontend", "lang", "emit", "sim", "native", "runtime", "report", "execution")
+
+
+@pytest.mark.parametrize("one", ["frontend", "emit", "sim", "native"])
+def test_front_end_emitter_and_simulators_do_not_know_each_other(one: str):
+    others = {"frontend", "emit", "sim", "native"} - {one}
+    if one == "native":
+        others -= {"emit"}  # native builds what emit writes
+    assert not offenders(in_part(one), *others)
+
+
+def test_files_are_short():
+    lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert not {str(file): length for file, length in lengths.items() if length > LIMIT}
+
+
+def test_names_say_something():
+    for file in FILES:
+        assert not {step.removesuffix(".py") for step in file.relative_to(PACKAGE).parts} & EMPTY_NAMES, file
+
+
+def test_packages_start_without_logic():
+    """A docstring and imports of public names, nothing that runs."""
+    for file in FILES:
+        if file.name != "__init__.py":
+            continue
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            listed = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+            assert documented or listed or isinstance(node, (ast.Import, ast.ImportFrom)), file
+
+
+def test_the_command_line_starts_light():
+    """Commands import xDSL and NumPy when they need them, not when they are listed."""
+    for file in in_part("cli"):
+        if file.name != "doctor_kernel.py":
+            assert not top_level_imports(file) & {"xdsl", "numpy", "ml_dtypes"}, file
