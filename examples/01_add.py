@@ -51,11 +51,11 @@ def main() -> None:
     out = np.zeros((64, 64), dtype=np.float32)
     add_multitile_kernel(ttl.bf16(lhs), ttl.bf16(rhs), ttl.bf16(out))
 
-    error = np.abs(out - (lhs + rhs)).max()
-    print(f"max error against NumPy: {error:.6f}")
-    # Each operand and the sum are rounded to bfloat16, which keeps 8 bits: at most 2**-9 of each of the three.
-    bound = 2.0**-9 * (np.abs(lhs) + np.abs(rhs) + np.abs(lhs + rhs)).max() * 1.01
-    assert error <= bound, f"expected at most {bound:.6f}"
+    error = np.abs(out - (lhs + rhs))
+    print(f"max error against NumPy: {error.max():.6f}")
+    # bfloat16 has 8 bits: operands are off by half a unit, the sum by half (matrix unit) or a whole one (vector unit).
+    bound = 2.0**-8 * (np.abs(lhs) + np.abs(rhs)) + 2.0**-7 * np.abs(lhs + rhs) + 2.0**-10
+    assert (error <= bound).all(), "more than rounding explains"
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def main() -> None:
     expected = np.exp(a * b + c)
     relative = (np.abs(y.to_numpy().astype(np.float32) - expected) / expected).max()
     print(f"max relative error against NumPy: {relative:.6f}")
-    # Inputs, product, sum and result round to bfloat16; an absolute error d before exp is a relative error d after it.
-    assert relative <= 8 * 2.0**-8, "expected at most eight roundings to bfloat16"
+    # Inputs, product, sum and result round to bfloat16, each by at most 2**-8; an error before exp is relative after it.
+    assert relative <= 8 * 2.0**-8, "more than rounding explains"
 
 
 if __name__ == "__main__":

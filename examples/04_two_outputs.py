@@ -51,7 +51,7 @@ def main() -> None:
     random = np.random.default_rng(3)
     shape = (ROWS * 32, COLUMNS * 32)
     a, b, c = (random.uniform(-1, 1, shape).astype(np.float32) for _ in range(3))
-    positive, shifted = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+    positive, shifted = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=np.float32)
     product_twice(*(ttl.bf16(array) for array in (a, b, c, positive, shifted)))
 
     errors = np.abs(positive - np.maximum(a * b, 0)).max(), np.abs(shifted - (a * b + c)).max()

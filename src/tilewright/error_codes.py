@@ -18,102 +18,106 @@ class Code:
 CODES: dict[str, Code] = {
     "TW001": Code(
         "construct not supported in a kernel",
-        "Kernel threads are compiled, not interpreted. They may use assignments, `for … in range(…)`, `if`, `with`, integer "
-        "arithmetic, tuples, block expressions and calls to plain helper functions. Move anything else to host code.",
+        "Kernel threads are compiled, not interpreted. They may use assignments, `for … in range(…)`, `if`, `with`, "
+        "integer arithmetic, tuples, block expressions and calls to plain helper functions. Move anything else to "
+        "host code.",
     ),
     "TW002": Code(
         "unknown name",
-        "The name is not a variable of the thread, of the enclosing kernel, of the module, or a Python builtin. Values of the "
-        "kernel's body are visible in its threads; values of one thread are not visible in another.",
+        "The name is not a variable of the thread, of the enclosing kernel, of the module, or a Python builtin. "
+        "Values of the kernel's body are visible in its threads; values of one thread are not visible in another.",
     ),
     "TW003": Code(
         "unknown function or attribute",
-        "ttl.math and ttl.block offer the functions of docs/ops.md. Other Python functions run at compile time and take plain Python "
-        "values only: np.exp(block) cannot work, ttl.math.exp(block) does.",
+        "ttl.math and ttl.block offer the functions of docs/ops.md. Other Python functions run at compile time and "
+        "take plain Python values only: np.exp(block) cannot work, ttl.math.exp(block) does.",
     ),
     "TW004": Code(
         "wrong argument",
-        "A function of the language got something it does not take: too many or too few arguments, a number where a block belongs, "
-        "or the other way round. The help line says what it takes.",
+        "A function of the language got something it does not take: too many or too few arguments, a number where a "
+        "block belongs, or the other way round. The help line says what it takes.",
     ),
     "TW005": Code(
         "recursion",
-        "Calls to helper functions are replaced by the helper's body. A helper that calls itself, directly or through others, would "
-        "never end. Write a loop over range(…), or compute the value on the host.",
+        "Calls to helper functions are replaced by the helper's body. A helper that calls itself, directly or through"
+        " others, would never end. Write a loop over range(…), or compute the value on the host.",
     ),
     "TW006": Code(
         "no source text",
-        "Kernels are compiled from their source. Functions typed into a plain `python` prompt or made with exec() have none, unless "
-        "the text is registered in linecache. Put the kernel into a file or a notebook cell.",
+        "Kernels are compiled from their source. Functions typed into a plain `python` prompt or made with exec() "
+        "have none, unless the text is registered in linecache. Put the kernel into a file or a notebook cell.",
     ),
     "TW007": Code(
         "must be known at compile time",
-        "Core coordinates and loop variables get their values on the device. Tuple indices, steps, shapes and assertions need values "
-        "that are the same on every core and in every iteration.",
+        "Core coordinates and loop variables get their values on the device. Tuple indices, steps, shapes and "
+        "assertions need values that are the same on every core and in every iteration.",
     ),
     "TW008": Code(
         "not supported yet",
-        "The name belongs to the language, but this release does not compile it. Nothing was ignored: the kernel was not compiled.",
+        "The name belongs to the language, but this release does not compile it. Nothing was ignored: the kernel was "
+        "not compiled.",
     ),
     "TW009": Code(
         "used in the wrong place",
-        "Buffers and threads are made in the body of a kernel, which runs once on the host. Waiting, copying and arithmetic on blocks "
-        "happen inside threads, which run on the device. The name was used on the wrong side.",
+        "Buffers and threads are made in the body of a kernel, which runs once on the host. Waiting, copying and "
+        "arithmetic on blocks happen inside threads, which run on the device. The name was used on the wrong side.",
     ),
     "TW010": Code(
         "threads of a kernel",
-        "A core runs one compute thread and two data-movement threads. A kernel has at least one of the three and no more than that.",
+        "A core runs one compute thread and two data-movement threads. A kernel has at least one of the three and no "
+        "more than that.",
     ),
     "TW012": Code(
         "no single value here",
-        "A name was assigned in a branch or loop whose course is known on the device only, and is used where its value would depend "
-        "on it. Integers may differ by branch and may be updated by a loop if they have a value before it; blocks may not.",
+        "A name was assigned in a branch or loop whose course is known on the device only, and is used where its "
+        "value would depend on it. Integers may differ by branch and may be updated by a loop if they have a value "
+        "before it; blocks may not.",
     ),
     "TW013": Code(
         "arithmetic in a data-movement thread",
-        "Data-movement processors copy tiles; they have no vector or matrix unit. Compute in the thread marked @ttl.compute() and pass "
-        "blocks between the threads through buffers.",
+        "Data-movement processors copy tiles; they have no vector or matrix unit. Compute in the thread marked "
+        "@ttl.compute() and pass blocks between the threads through buffers.",
     ),
     "TW014": Code(
         "copy in the compute thread",
-        "The compute processors cannot reach memory outside the core. Copy tensor tiles in a thread marked @ttl.datamovement() and hand "
-        "them over through a buffer.",
+        "The compute processors cannot reach memory outside the core. Copy tensor tiles in a thread marked "
+        "@ttl.datamovement() and hand them over through a buffer.",
     ),
     "TW015": Code(
         "wrong option",
-        "An option of the decorator, of compile() or of the command line is unknown or has a value it cannot have. All three places "
-        "use the same names.",
+        "An option of the decorator, of compile() or of the command line is unknown or has a value it cannot have. "
+        "All three places use the same names.",
     ),
     "TW016": Code(
         "integer division",
-        "Index arithmetic on the device is unsigned. Divisors must be positive. A left side that may be negative is handled when the "
-        "divisor is a constant, otherwise add a multiple of the divisor first.",
+        "Index arithmetic on the device is unsigned. Divisors must be positive. A left side that may be negative is "
+        "handled when the divisor is a constant, otherwise add a multiple of the divisor first.",
     ),
     "TW017": Code(
         "Python raised an error at compile time",
-        "The kernel's body and everything in a thread that depends on plain Python values is evaluated when the kernel is compiled. "
-        "That evaluation raised the exception shown.",
+        "The kernel's body and everything in a thread that depends on plain Python values is evaluated when the "
+        "kernel is compiled. That evaluation raised the exception shown.",
     ),
     "TW101": Code(
         "shapes differ",
-        "Blocks combine element by element, so both must have the same number of tiles in each dimension; matmul needs equal inner "
-        "sizes. ttl.block.broadcast repeats a row, a column or a tile to a larger block.",
+        "Blocks combine element by element, so both must have the same number of tiles in each dimension; matmul "
+        "needs equal inner sizes. ttl.block.broadcast repeats a row, a column or a tile to a larger block.",
     ),
     "TW102": Code(
         "dtypes differ",
-        "Both sides of an operation, and a value and the block it is stored to, have one dtype. Convert with ttl.math.typecast, or make "
-        "the buffer like a tensor of the right dtype.",
+        "Both sides of an operation, and a value and the block it is stored to, have one dtype. Convert with "
+        "ttl.math.typecast, or make the buffer like a tensor of the right dtype.",
     ),
     "TW103": Code(
         "slice outside the tensor",
-        "Tensor indices count tiles of 32x32 elements: a 128x64 tensor has rows 0 to 3 and columns 0 to 1. Every core and iteration was "
-        "checked; the message names one that leaves the tensor. Guard the copy with an if when the work does not divide evenly, and use "
-        "the same guard in all threads.",
+        "Tensor indices count tiles of 32x32 elements: a 128x64 tensor has rows 0 to 3 and columns 0 to 1. Every core"
+        " and iteration was checked; the message names one that leaves the tensor. Guard the copy with an if when the"
+        " work does not divide evenly, and use the same guard in all threads.",
     ),
     "TW104": Code(
         "slice unlike its block",
-        "A copy fills a whole block, so the slice must have exactly as many tiles as the block in each dimension, the same on every core "
-        "and in every iteration. tensor[r, c] is one tile; tensor[r:r+2, c:c+2] is 2x2 tiles.",
+        "A copy fills a whole block, so the slice must have exactly as many tiles as the block in each dimension, the"
+        " same on every core and in every iteration. tensor[r, c] is one tile; tensor[r:r+2, c:c+2] is 2x2 tiles.",
     ),
     "TW105": Code(
         "tensor not tile-aligned",
@@ -121,8 +125,8 @@ CODES: dict[str, Code] = {
     ),
     "TW106": Code(
         "not a tensor the compiler takes",
-        "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn tensors. ttl.bf16(array) "
-        "uses a float32 array as bfloat16.",
+        "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn "
+        "tensors. ttl.bf16(array) uses a float32 array as bfloat16.",
     ),
     "TW107": Code(
         "operation not defined for this dtype",
@@ -134,42 +138,46 @@ CODES: dict[str, Code] = {
     ),
     "TW109": Code(
         "wrong number of indices",
-        "A slice gives one index or range per dimension of the tensor. The last two dimensions are counted in tiles; of the others one "
-        "entry at a time can be copied.",
+        "A slice gives one index or range per dimension of the tensor. The last two dimensions are counted in tiles; "
+        "of the others one entry at a time can be copied.",
     ),
     "TW201": Code(
         "missing push or pop",
-        "A block from reserve() ends with push(), a block from wait() with pop(). A missing one is inserted after the last use when the "
-        "block's whole life is in one straight piece of code. Here there is no such single place. `with buffer.wait() as block:` never "
-        "forgets.",
+        "A block from reserve() ends with push(), a block from wait() with pop(). A missing one is inserted after the"
+        " last use when the block's whole life is in one straight piece of code. Here there is no such single place. "
+        "`with buffer.wait() as block:` never forgets.",
     ),
     "TW202": Code(
         "push or pop without a block",
-        "push() hands over a block that was reserved, pop() frees a block that was waited for. There is none, it was already released, "
-        "or an older block must be released first: buffers are queues. `with` releases by itself at its end.",
+        "push() hands over a block that was reserved, pop() frees a block that was waited for. There is none, it was "
+        "already released, or an older block must be released first: buffers are queues. `with` releases by itself at"
+        " its end.",
     ),
     "TW203": Code(
         "read of a reserved block",
-        "reserve() gives space to write; it holds old data until something is stored or copied to it. Read what you stored, or wait() "
-        "for the block after the push.",
+        "reserve() gives space to write; it holds old data until something is stored or copied to it. Read what you "
+        "stored, or wait() for the block after the push.",
     ),
     "TW204": Code(
         "write to a block that is not reserved",
-        "wait() gives a block that another thread filled; it may only be read. Reserve a block of the output buffer and store there.",
+        "wait() gives a block that another thread filled; it may only be read. Reserve a block of the output buffer "
+        "and store there.",
     ),
     "TW205": Code(
         "push of a block that was not written",
-        "The consumer would read whatever was in memory. Store to the block, or copy tiles into it, on every path before the push.",
+        "The consumer would read whatever was in memory. Store to the block, or copy tiles into it, on every path "
+        "before the push.",
     ),
     "TW206": Code(
         "use after release",
-        "After pop() the producer may overwrite the block; after push() it belongs to the consumer. An expression is evaluated where it "
-        "is stored, so a block must be held until the store, not only until the expression is written down.",
+        "After pop() the producer may overwrite the block; after push() it belongs to the consumer. An expression is "
+        "evaluated where it is stored, so a block must be held until the store, not only until the expression is "
+        "written down.",
     ),
     "TW207": Code(
         "more than one producer or consumer",
-        "A buffer connects one producing thread with one consuming thread; two writers or two readers would take each other's blocks. "
-        "Use one buffer per connection.",
+        "A buffer connects one producing thread with one consuming thread; two writers or two readers would take each"
+        " other's blocks. Use one buffer per connection.",
     ),
     "TW208": Code(
         "nobody fills the buffer",
@@ -177,41 +185,44 @@ CODES: dict[str, Code] = {
     ),
     "TW209": Code(
         "nobody reads the buffer",
-        "A thread pushes blocks to this buffer, but no thread waits for them: the producer would hang when it is full, and the work is "
-        "lost in any case.",
+        "A thread pushes blocks to this buffer, but no thread waits for them: the producer would hang when it is "
+        "full, and the work is lost in any case.",
     ),
     "TW210": Code(
         "pushes and waits do not match",
-        "On some core the producer pushes another number of blocks than the consumer takes, with the loop bounds and conditions as they "
-        "are there. Too few pushes hang the consumer; left-over blocks mean lost work. Use the same bounds and guards in both threads.",
+        "On some core the producer pushes another number of blocks than the consumer takes, with the loop bounds and "
+        "conditions as they are there. Too few pushes hang the consumer; left-over blocks mean lost work. Use the "
+        "same bounds and guards in both threads.",
     ),
     "TW211": Code(
         "deadlock",
-        "With buffers of this depth the threads of some core come to a point where each waits for another. The notes name the lines. A "
-        "larger block_count helps if one thread runs ahead; a wrong order of waits has to be changed.",
+        "With buffers of this depth the threads of some core come to a point where each waits for another. The notes "
+        "name the lines. A larger block_count helps if one thread runs ahead; a wrong order of waits has to be "
+        "changed.",
     ),
     "TW213": Code(
         "wrong block count",
-        "block_count (buffer_factor before) is the number of blocks a buffer holds: 1 or more. With 2, producer and consumer overlap.",
+        "block_count (buffer_factor before) is the number of blocks a buffer holds: 1 or more. With 2, producer and "
+        "consumer overlap.",
     ),
     "TW214": Code(
         "copy not waited for",
-        "A copy only starts a transfer. Its wait() must come before the block is handed over. A missing wait is inserted before the push "
-        "or pop of its block; here there is no such place.",
+        "A copy only starts a transfer. Its wait() must come before the block is handed over. A missing wait is "
+        "inserted before the push or pop of its block; here there is no such place.",
     ),
     "TW301": Code(
         "too many buffers",
-        "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several values of the same "
-        "shape, or fuse expressions so that fewer values are stored.",
+        "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several "
+        "values of the same shape, or fuse expressions so that fewer values are stored.",
     ),
     "TW302": Code(
         "buffers do not fit in L1",
-        "All buffers of a core lie in its L1 memory: tiles per block times block_count times bytes per tile. The notes list each. Use "
-        "smaller blocks or fewer blocks per buffer.",
+        "All buffers of a core lie in its L1 memory: tiles per block times block_count times bytes per tile. The "
+        "notes list each. Use smaller blocks or fewer blocks per buffer.",
     ),
     "TW303": Code(
         "grid does not fit the chip",
-        "The grid has more columns or rows than the chip has cores for programs. grid=\"full\" takes all of them.",
+        'The grid has more columns or rows than the chip has cores for programs. grid="full" takes all of them.',
     ),
     "TW304": Code(
         "more blocks held than the buffer has",
@@ -219,62 +230,64 @@ CODES: dict[str, Code] = {
     ),
     "TW401": Code(
         "does not fit the DST register file",
-        "Every value of a compute region lives in DST (4 to 16 tiles). Tilewright reorders, reloads, recomputes and splits before "
-        "it gives up; this error means that one single operation needs more tiles than there are.",
+        "Every value of a compute region lives in DST (4 to 16 tiles). Tilewright reorders, reloads, recomputes and "
+        "splits before it gives up; this error means that one single operation needs more tiles than there are.",
     ),
     "TW402": Code(
         "the allocator's answer failed its check",
-        "The register assignment was replayed on a model of DST and an output did not hold the value the source asks for. This is "
-        "a defect in Tilewright: please report it with the kernel.",
+        "The register assignment was replayed on a model of DST and an output did not hold the value the source asks "
+        "for. This is a defect in Tilewright: please report it with the kernel.",
     ),
     "TW501": Code(
         "deadlock while running",
-        "Every processor that has not finished waits for another one. The notes list who waits at which line for what, how much of "
-        "it there is, and who could provide it. Typical causes: a wait for more tiles than are ever pushed, a reserve in a full "
-        "buffer whose consumer waits too, or a missing push or pop.",
+        "Every processor that has not finished waits for another one. The notes list who waits at which line for "
+        "what, how much of it there is, and who could provide it. Typical causes: a wait for more tiles than are ever"
+        " pushed, a reserve in a full buffer whose consumer waits too, or a missing push or pop.",
     ),
     "TW502": Code(
         "read of a DST slot that nothing wrote",
-        "DST is zeroed when the packer releases it, so an unwritten slot silently reads as zero on the device. Write the slot "
-        "between tile_regs_acquire and its use, or use another index.",
+        "DST is zeroed when the packer releases it, so an unwritten slot silently reads as zero on the device. Write "
+        "the slot between tile_regs_acquire and its use, or use another index.",
     ),
     "TW503": Code(
         "stale or missing init",
-        "Each engine keeps the set-up of the last *_init call that touched it. A matrix-unit call needs its own init as the last one "
-        "on the unpacker and the matrix unit; a vector-unit call with constants or macros needs its own init as the last such one; "
-        "any other vector-unit call needs some *_tile_init before it.",
+        "Each engine keeps the set-up of the last *_init call that touched it. A matrix-unit call needs its own init "
+        "as the last one on the unpacker and the matrix unit; a vector-unit call with constants or macros needs its "
+        "own init as the last such one; any other vector-unit call needs some *_tile_init before it.",
     ),
     "TW504": Code(
         "DST index outside the acquired section",
-        "One acquire gives 8 tiles (16-bit) or 4 (32-bit), twice that with full sync. The device does not check: a larger index "
-        "corrupts the other half.",
+        "One acquire gives 8 tiles (16-bit) or 4 (32-bit), twice that with full sync. The device does not check: a "
+        "larger index corrupts the other half.",
     ),
     "TW505": Code(
         "circular buffer overrun",
-        "A block must lie inside the buffer: pushes and pops have to land exactly on its end in every lap, and nobody can reserve "
-        "or wait for more tiles than it holds. Make the block size divide the number of tiles.",
+        "A block must lie inside the buffer: pushes and pops have to land exactly on its end in every lap, and nobody"
+        " can reserve or wait for more tiles than it holds. Make the block size divide the number of tiles.",
     ),
     "TW506": Code(
         "tile used without waiting for it",
-        "A consumer may read only tiles that a cb_wait_front since the last pop has covered; a producer may write only tiles that a "
-        "cb_reserve_back covers.",
+        "A consumer may read only tiles that a cb_wait_front since the last pop has covered; a producer may write "
+        "only tiles that a cb_reserve_back covers.",
     ),
     "TW507": Code("push without reserve", "cb_push_back publishes tiles that a cb_reserve_back must have reserved first."),
     "TW508": Code("pop without wait", "cb_pop_front frees tiles that a cb_wait_front must have waited for first."),
     "TW509": Code(
         "DST used outside its section",
-        "Math owns a half of DST from tile_regs_acquire to tile_regs_commit, the packer from tile_regs_wait to tile_regs_release. "
-        "The two pairs alternate on each processor.",
+        "Math owns a half of DST from tile_regs_acquire to tile_regs_commit, the packer from tile_regs_wait to "
+        "tile_regs_release. The two pairs alternate on each processor.",
     ),
     "TW510": Code(
         "transfer not finished",
-        "A NoC read has landed only after noc_async_read_barrier; the source of a NoC write may be freed only after the data has "
-        "left (noc_async_write_barrier or noc_async_writes_flushed). Put the barrier before the push or pop.",
+        "A NoC read has landed only after noc_async_read_barrier; the source of a NoC write may be freed only after "
+        "the data has left (noc_async_write_barrier or noc_async_writes_flushed). Put the barrier before the push or "
+        "pop.",
     ),
     "TW511": Code(
         "engine configured for another data format",
-        "The formats of the two source registers and of the packer are set at start-up and by reconfig_data_format and "
-        "pack_reconfig_data_format; *_init calls do not change them. Reconfigure before using a buffer of another format.",
+        "The formats of the two source registers and of the packer are set at start-up and by reconfig_data_format "
+        "and pack_reconfig_data_format; *_init calls do not change them. Reconfigure before using a buffer of another"
+        " format.",
     ),
     "TW512": Code(
         "tile that nobody wrote",
@@ -298,28 +311,28 @@ CODES: dict[str, Code] = {
     ),
     "TW517": Code(
         "left over at the end of the kernel",
-        "A kernel should end with empty buffers, finished transfers and released DST. What is left over does no harm in the "
-        "simulator but is a sign of unequal counts, and an unfinished write may be lost on the device.",
+        "A kernel should end with empty buffers, finished transfers and released DST. What is left over does no harm "
+        "in the simulator but is a sign of unequal counts, and an unfinished write may be lost on the device.",
     ),
     "TW518": Code(
         "source registers hold other tiles than the operation expects",
-        "The unpacker delivered operands for another operation than the one the matrix unit executes: the two processors disagree "
-        "on the order of calls.",
+        "The unpacker delivered operands for another operation than the one the matrix unit executes: the two "
+        "processors disagree on the order of calls.",
     ),
     "TW601": Code(
         "a package is not installed",
-        "The script or the option needs a package that this Python does not have. Tilewright itself needs neither torch nor ttnn; "
-        "`tilewright doctor` lists what is here and what each missing piece would give.",
+        "The script or the option needs a package that this Python does not have. Tilewright itself needs neither "
+        "torch nor ttnn; `tilewright doctor` lists what is here and what each missing piece would give.",
     ),
     "TW602": Code(
         "no device to run on",
-        "`--device` and calls with ttnn tensors go through the installed ttnn to a Tenstorrent card. Without one, leave the option "
-        "out: the simulator is the default.",
+        "`--device` and calls with ttnn tensors go through the installed ttnn to a Tenstorrent card. Without one, "
+        "leave the option out: the simulator is the default.",
     ),
     "TW603": Code(
         "the text is not valid MLIR",
-        "`tilewright opt` and `tilewright compile FILE.mlir` read the ttl and ttkernel dialects with builtin, func, arith, scf, "
-        "affine and tensor. The message names the line and what was expected there.",
+        "`tilewright opt` and `tilewright compile FILE.mlir` read the ttl and ttkernel dialects with builtin, func, "
+        "arith, scf, affine and tensor. The message names the line and what was expected there.",
     ),
     "TW604": Code(
         "unknown pass",

@@ -180,4 +180,4 @@ def dst_facts(program: Program) -> dict[str, Any]:
     config = program.config
     capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
     last = max(each.dst_index(each.slots - 1, each.tiles_per_acquire - 1) for each in allocations)
-    return {"max_dst": last + 1, "dst_capacity": program.options.dst_capacity or capacity}
+    return {"max_dst": last + 1, "dst_capacity": min(program.options.dst_capacity or capacity, capacity)}

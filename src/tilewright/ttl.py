@@ -71,6 +71,5 @@ __all__ = [
     "make_circular_buffer_like",
     "math",
     "signpost",
-    *MODULE_NAMES,
-    *UNSUPPORTED,
 ]
+__all__ += [*MODULE_NAMES, *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

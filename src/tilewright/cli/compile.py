@@ -99,6 +99,6 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
         if not programs or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
             raise
         # Host code that checks results cannot succeed: nothing was computed.
-        note = f"{type(error).__name__}: {failures.first_line(str(error))}"
-        print(f"note: the script stopped after {len(programs)} compiled kernel(s) with {note}", file=sys.stderr)
+        what = f"{type(error).__name__}: {failures.first_line(str(error))}"
+        print(f"note: the script ended with {what}; its kernels were compiled, not executed", file=sys.stderr)
     return programs

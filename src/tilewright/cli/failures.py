@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import sys
 import traceback
 from pathlib import Path
@@ -76,8 +77,9 @@ def is_ours(trace: TracebackType | None) -> bool:
 def innermost_user_line(trace: TracebackType | None) -> Span | None:
     for frame in reversed(frames(trace)):
         if is_user_file(frame.filename) and frame.lineno is not None:
-            text = frame.line or ""
-            return Span(frame.filename, frame.lineno, 1, len(text) + 1 if text else None)
+            text = linecache.getline(frame.filename, frame.lineno).rstrip()
+            column = len(text) - len(text.lstrip()) + 1
+            return Span(frame.filename, frame.lineno, column, len(text) + 1)
     return None
 
 

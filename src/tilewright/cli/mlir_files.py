@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
     from tilewright.program import Program, TensorSpec
 
 
+STDIN = "<stdin>"
+
+
 def read_text(source: str) -> str:
     """The file, or stdin for ``-``."""
     if source == "-":
-        return sys.stdin.read()
+        text = sys.stdin.read()
+        linecache.cache[STDIN] = (len(text), None, text.splitlines(keepends=True), STDIN)  # for the excerpts of errors
+        return text
     return Path(source).read_text(encoding="utf-8")
 
 
@@ -49,8 +55,11 @@ def located(error: Any, text: str, name: str, first_line: int) -> Exception:
 def verify(module: ModuleOp) -> None:
     from xdsl.utils.exceptions import VerifyException
 
+    from tilewright.dialects.dominance import check_dominance
+
     try:
         module.verify()
+        check_dominance(module)
     except VerifyException as error:
         raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}") from None
 

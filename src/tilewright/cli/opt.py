@@ -10,6 +10,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"tilewright opt: no such file: {arguments.source}", file=sys.stderr)
         return 2
     try:
-        print(optimized(arguments))
+        text = optimized(arguments)
     except BaseException as error:
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    print(text)
     return 0
 
 
@@ -63,10 +65,10 @@ def optimized(arguments: argparse.Namespace) -> str:
 
     names = pass_names(arguments.passes)
     text = mlir_files.read_text(arguments.source)
-    shown = "<stdin>" if arguments.source == "-" else arguments.source
+    shown = mlir_files.STDIN if arguments.source == "-" else arguments.source
     results: list[str] = []
     line = 1
-    for part in text.split(SPLIT_MARK) if arguments.split_input_file else [text]:
+    for part in re.split(f"(?m)^{SPLIT_MARK}$", text) if arguments.split_input_file else [text]:
         results.append(processed(mlir_files.parse(part, shown, first_line=line), names, arguments))
         line += part.count("\n")
     return f"\n{SPLIT_MARK}\n".join(results)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.program import Program
+from tilewright.report import dst_assignment
 
 ROLES = ("compute", "reader", "writer")
 
@@ -23,8 +24,7 @@ def described(program: Program) -> dict[str, Any]:
         "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
         "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
         "compute_config": plain(asdict(program.config)),
-        "dst": plain(program.trace.facts.get("dst", {})),
-        "facts": plain({name: value for name, value in program.trace.facts.items() if name != "dst"}),
+        "dst": plain(dst_assignment.regions(program.trace)),
         "decisions": [
             {"pass": made.stage, "title": made.title, "detail": made.detail, "place": made.place}
             for made in program.trace.decisions

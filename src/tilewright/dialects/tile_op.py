@@ -77,9 +77,8 @@ class UnitForm:
     ``args`` says how the C++ call is filled: ``d0 d1 d2`` DST slot of a tile operand, ``o`` result slot, ``b0 b1``
     buffer of an operand, ``t0 t1`` tile index in that buffer, and parameters as ``name:f32`` (fp32 bits),
     ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
-    (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false), ``{source}`` and ``{target}``
-    (DATA_FORMATS of the operand's and the result's dtype) and ``{name}`` or ``{name:f32}`` for parameters;
-    ``template_text`` fills them in.
+    (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false) and parameters as ``{name}``, ``{name:f32}``
+    (fp32 bits) or ``{name:format}`` (DATA_FORMATS of a dtype); ``template_text`` fills them in.
     """
 
     unit: Unit
@@ -201,6 +200,8 @@ def template_text(entry: str, values: Mapping[str, Any]) -> str:
 
     def text(match: re.Match[str]) -> str:
         value = values[match[1]]
+        if match[2] == "format":
+            return DATA_FORMATS[value]
         if match[2]:
             return f"0x{encode(value, match[2]):08X}"
         return str(value).lower() if isinstance(value, bool) else str(value)

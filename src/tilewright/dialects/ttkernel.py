@@ -55,6 +55,40 @@ STRUCTURAL_CALLS = (
     Call("reconfig_data_format_srca", "um", 1, 0, "format of source register A follows this buffer"),
     Call("reconfig_data_format_srcb", "um", 1, 0, "format of source register B follows this buffer"),
     Call("pack_reconfig_data_format", "p", 1, 0, "format of the packer follows this buffer"),
+    Call("mm_init", "ump", 3, 0, "start-up for matmul: two inputs and the output"),
+    Call("mm_init_short", "um", 2, 0, "prepare matmul_tiles; attribute transpose"),
+    Call("mm_block_init_short", "um", 2, 0, "prepare matmul_block; attributes transpose, ct, rt, kt"),
+    Call("matmul_tiles", "um", 5, 0, "left and right buffer, their tiles, DST index; adds to DST"),
+    Call("matmul_block", "um", 5, 0, "the same for rt x ct output tiles; attributes transpose, ct, rt, kt"),
+    Call("reduce_init", "ump", 3, 0, "prepare reduce_tile: data, scaler and output buffer; masks the packer"),
+    Call("reduce_tile", "um", 5, 0, "data and scaler buffer, their tiles, DST index; adds to DST"),
+    Call("reduce_uninit", "p", 0, 0, "the packer writes whole tiles again"),
+    Call("unary_bcast_init", "um", 2, 0, "prepare unary_bcast: input and output buffer"),
+    Call("unary_bcast", "um", 3, 0, "buffer, tile, DST index"),
+    Call("transpose_wh_init_short", "um", 1, 0, "prepare transpose_wh_tile"),
+    Call("transpose_wh_tile", "um", 3, 0, "buffer, tile, DST index"),
+    *(
+        Call(f"{op}_bcast_{dim}_init_short", "um", 2, 0, f"prepare {op}_tiles_bcast_{dim}")
+        for op in ("add", "sub", "mul")
+        for dim in ("rows", "cols", "scalar")
+    ),
+    *(
+        Call(f"{op}_tiles_bcast_{dim}", "um", 5, 0, "two buffers, their tiles, DST index; the second is repeated")
+        for op in ("add", "sub", "mul")
+        for dim in ("rows", "cols", "scalar")
+    ),
+    *(
+        Call(f"sfpu_{op}_bcast_{dim}_init", "m", 0, 0, f"prepare sfpu_{op}_bcast_{dim}")
+        for op in ("add", "sub", "mul")
+        for dim in ("row", "col")
+    ),
+    *(
+        Call(f"sfpu_{op}_bcast_{dim}", "m", 2, 0, "DST index of the data, changed in place; DST index of the vector")
+        for op in ("add", "sub", "mul")
+        for dim in ("row", "col")
+    ),
+    Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
+    Call("fill_scaler", "d", 1, 0, "push a tile that holds attribute value in the first row of every face"),
     Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),
     Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
     Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),

@@ -84,7 +84,11 @@ class BcastOp(_BlockOp):
         _expect_dims(self, self.dims, len(source))
         expect(self, len(source) == len(result), "keeps the number of dimensions")
         for axis, (small, large) in enumerate(zip(source, result, strict=True)):
-            expect(self, small == large or (axis in self.dims and small == 1), f"cannot repeat {source} to {result} along {self.dims}")
+            expect(
+                self,
+                small == large or (axis in self.dims and small == 1),
+                f"cannot repeat {source} to {result} along {self.dims}",
+            )
 
 
 class TransposeOp(_BlockOp):
@@ -112,7 +116,9 @@ class FillBlockOp(_BlockOp):
 
 def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int) -> None:
     given = op.attributes.get("dims")
-    expect(op, isinstance(given, ArrayAttr) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers")
+    expect(
+        op, isinstance(given, ArrayAttr) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers"
+    )
     expect(op, bool(dims) and len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
 
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
 from tilewright.dialects.assembly import FlatOp
-from tilewright.dialects.ir_types import AccessorType, SliceType, TransferType
+from tilewright.dialects.ir_types import AccessorType, CBType, SliceType, TransferType
 from tilewright.dialects.verify import expect, expect_operands
 
 
@@ -82,4 +82,14 @@ class WaitOp(FlatOp):
             expect(self, isinstance(operand.type, TransferType), "waits for transfers")
 
 
-MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp)
+class FillScalerOp(FlatOp):
+    """``ttl.fill_scaler %cb {value = 1.0 : f32}``: push one tile that holds the value in the first row of every face."""
+
+    name = "ttl.fill_scaler"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, isinstance(self.operands[0].type, CBType), "takes a circular buffer")
+
+
+MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp)

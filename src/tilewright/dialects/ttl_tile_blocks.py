@@ -46,6 +46,15 @@ class TileMatmulOp(IrregularTileOp):
         return "transpose_b" in self.attributes
 
 
+class AccumulateMatmulOp(TileMatmulOp):
+    """``%r = ttl.tile_matmul_accumulate %acc, %a, %b {k, columns}``: acc + the product, added onto the slot of acc."""
+
+    name = "ttl.tile_matmul_accumulate"
+
+    def verify_(self) -> None:
+        expect_operands(self, 3)
+
+
 class TileReduceOp(IrregularTileOp):
     """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
 
@@ -93,6 +102,7 @@ class TileBinaryBcastOp(IrregularTileOp):
 
 TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileMatmulOp,
+    AccumulateMatmulOp,
     TileReduceOp,
     TileBcastOp,
     TileTransposeOp,

@@ -30,7 +30,8 @@ class BoundTables:
     def own_cost(self, variant: Variant) -> int:
         """Cost of a variant with the load it uses up when it destroys a leaf."""
         if variant.destroys & self.model.buffered:
-            return variant.math + self.model.load_math[variant.destroys.bit_length() - 1]
+            load = self.model.load_math[variant.destroys.bit_length() - 1]
+            return variant.math + min(load, self.model.copy_math)
         return variant.math
 
     def _leaves(self) -> list[tuple[int, int, int, int]]:

@@ -106,7 +106,9 @@ class Model:
             if variant.destroys & self.buffered:
                 destroyers.setdefault(variant.destroys.bit_length() - 1, set()).add(variant.op)
         for leaf, ops in destroyers.items():
-            count = min(len(ops), self.problem.capacity) - 1
+            destroying = mask_of(self.problem.result_of(op) for op in ops)
+            also_kept = self.outputs >> leaf & 1 or self.dst_users[leaf] & ~destroying
+            count = min(len(ops) + bool(also_kept), self.problem.capacity) - 1
             first = self.problem.value_count + len(self.leaf_of_instance)
             self.instances[leaf] = tuple(1 << first + i for i in range(count))
             self.leaf_of_instance.update((first + i, leaf) for i in range(count))

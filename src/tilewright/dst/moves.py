@@ -69,10 +69,22 @@ class MoveGenerator:
         self.never_done = model.zeroed_results if options.recompute else 0
         self.prices = [w.math * self.scale for w in model.variants]
         self.instances = {1 << leaf: sum(further) for leaf, further in model.instances.items()} if options.inits else {}
+        self.copied_leaves = self._leaves_worth_a_copy()
         self.extra = model.all_instances if options.inits else 0
         self.uses = [
             [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
         ]
+
+    def _leaves_worth_a_copy(self) -> int:
+        """Leaves whose second instance may be cheaper by a copy in DST than by a load and its init."""
+        model = self.model
+        inits = model.init_prices if self.options.inits else [0]
+        worth = 0
+        for leaf in bits(model.buffered):
+            saved = (inits[model.load_init[leaf]] if self.options.inits else 0) + max(inits)
+            if (model.copy_math - model.load_math[leaf]) * self.options.tiles < saved:
+                worth |= 1 << leaf
+        return worth
 
     def ready(self, executed: int, before: int, variant: Variant) -> list[Variant]:
         """Variants that can run after ``variant`` brought ``before`` to ``executed``."""
@@ -126,10 +138,12 @@ class MoveGenerator:
             if not self._unwritten_matter(executed):
                 dirty = 0
             self._add(state, variant, executed, kept, dirty, False, (0, 0, 0), result)
-            return
-        self._with_room(state, variant, executed, missing, dying, copy, result)
+        else:
+            self._with_room(state, variant, executed, missing, dying, copy, result)
         if copy and options.recompute:
             self._with_room(state, variant, executed, missing, dying, False, result)
+        if variant.destroys & self.copied_leaves & ~dying:
+            self._with_room(state, variant, executed, missing, dying, True, result)
 
     def _destroyed(self, variant: Variant, held: int) -> int:
         """The instance an in-place op overwrites: the highest one of a leaf."""
@@ -241,7 +255,7 @@ class MoveGenerator:
             for leaf, further in model.instances.items():
                 left = (model.dst_users[leaf] & ~executed).bit_count()
                 loaded = (held & self.instances[1 << leaf]).bit_count()
-                if held >> leaf & 1 and loaded < min(len(further), left - 1):
+                if held >> leaf & 1 and loaded < min(len(further), left - 1 + (pending >> leaf & 1)):
                     self._load(state, leaf, further[loaded], result)
 
     def _load(self, state: State, leaf: int, bit: int, result: list[Successor]) -> None:

@@ -6,7 +6,7 @@ import heapq
 from dataclasses import dataclass
 
 from tilewright.dst.bounds import COST_SHIFT, Bounds, BoundTables
-from tilewright.dst.model import Model, Variant
+from tilewright.dst.model import Model, bits
 from tilewright.dst.moves import COPY_TIE, Move, MoveGenerator, Options, State, Successor
 
 Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node, cost, paid for inits, remaining, state
@@ -45,10 +45,16 @@ class Search:
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
         self.expanded = 0
         self.eager = not (options.inits or avoidable)
-        absorbing = [w for w in model.variants if w.executes.bit_count() > 1]
-        self.absorbable = 0
-        for variant in absorbing:
-            self.absorbable |= variant.executes
+        self.runs_at_once = self._never_beaten() if self.eager else []
+
+    def _never_beaten(self) -> list[bool]:
+        """Per variant: no other way to run its op costs less, whatever is in DST, and nobody may absorb it."""
+        absorbable = 0
+        for variant in self.model.variants:
+            if variant.executes.bit_count() > 1:
+                absorbable |= variant.executes
+        least = {op: min((w.math for w in variants), default=0) for op, variants in self.model.of_op.items()}
+        return [not w.executes & absorbable and w.math == least[w.op] for w in self.model.variants]
 
     def run(self) -> Found | None:
         """The cheapest sequence of moves, or None if no sequence fits (below the upper bound)."""
@@ -168,19 +174,18 @@ class Search:
         """A cheapest form that takes no slot and costs nothing else can run at once without loss."""
         executed, held, dirty, _, buffered, _ = state
         for variant in self.generator.ready_of[executed]:
-            if not self._is_cheapest(variant) or variant.in_dst & ~held or variant.in_buffer & ~buffered:
+            if not self.runs_at_once[variant.index] or variant.in_dst & ~held or variant.in_buffer & ~buffered:
                 continue
             found: list[Successor] = []
             self.generator.execute(state, variant, executed | variant.executes, found)
             if len(found) != 1:
                 continue
             _, _, after, move = found[0]
-            takes_slot = after[1].bit_count() > held.bit_count() or after[2] > dirty
+            # The slot of a leaf could be had back, the slot of a result not.
+            takes_slot = (after[1] & ~buffered).bit_count() > (held & ~buffered).bit_count() or after[2] > dirty
+            lost = bits(held & buffered & ~after[1])
+            if any(self.model.dst_users[leaf] & ~after[0] for leaf in lost):
+                continue  # a leaf that is used again would have to be loaded again
             if not (takes_slot or move.copies or move.dropped or move.dropped_for_result):
                 return found[0]
         return None
-
-    def _is_cheapest(self, variant: Variant) -> bool:
-        if variant.executes & self.absorbable:
-            return False
-        return self.generator.prices[variant.index] == self.bounds.saved[variant.index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 
@@ -197,10 +198,18 @@ def _immediate(attribute: object, encoding: str) -> str:
     if encoding == "f32":
         return _bits(number)
     if encoding == "recip":
-        return _bits(1.0 / number)
+        return _bits(1.0 / number if number else math.inf)
     if encoding == "float":
-        return f"{number!r}f"
+        return _float_literal(float(number))
     return str(int(number))
+
+
+def _float_literal(number: float) -> str:
+    if math.isnan(number):
+        return '__builtin_nanf("")'
+    if math.isinf(number):
+        return "__builtin_inff()" if number > 0 else "-__builtin_inff()"
+    return f"{number!r}f"
 
 
 def _bits(number: float) -> str:

@@ -20,6 +20,7 @@ STRUCTURAL = {
 }
 
 FROM_TABLE = {name: form.header for row in tile_ops.ROWS for form in row.forms for name in (form.call, form.init) if name}
+NEEDED_FIRST = {form.call: form.includes_first for row in tile_ops.ROWS for form in row.forms if form.includes_first}
 
 
 def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
@@ -30,6 +31,7 @@ def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
         header = STRUCTURAL.get(name) or FROM_TABLE.get(name)
         if header is not None:
             found.add(_path(header, folder, release))
+        found.update(_path(first, folder, release) for first in NEEDED_FIRST.get(name, ()))  # sorts before what needs it
         if name == "init_sfpu":
             found.add(f"{folder}eltwise_unary/eltwise_unary.h" if release < (0, 78) else f"{folder}compute_kernel_hw_startup.h")
         if name == "binary_op_init_common":

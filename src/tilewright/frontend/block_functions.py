@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
+from xdsl.ir import Attribute
 
 from tilewright.dialects.tile_op import TileOp
 from tilewright.dialects.tile_ops import BY_PYTHON
+from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.frontend.blocks import apply_row, binary, check_same, emit, is_number, readable, require_compute, row_named
 from tilewright.frontend.describe import described
@@ -39,7 +41,9 @@ def call_row(thread: Thread, row: TileOp, args: list[Any], named: dict[str, Any]
             raise thread.error("TW004", f"{row.name} takes blocks, not {described(tile)}", node, help=row.summary)
     names = [param.name for param in row.params]
     if len(rest) > len(names):
-        raise thread.error("TW004", f"{row.name} takes {row.arity + len(names)} arguments, found {len(args)}", node, help=row.summary)
+        raise thread.error(
+            "TW004", f"{row.name} takes {row.arity + len(names)} arguments, found {len(args)}", node, help=row.summary
+        )
     params = dict(zip(names, rest, strict=False))
     for key, value in named.items():
         if key not in names or key in params:
@@ -54,7 +58,9 @@ def call_row(thread: Thread, row: TileOp, args: list[Any], named: dict[str, Any]
 
 def _with_scalar(thread: Thread, row: TileOp, tiles: list[Any], node: ast.Call) -> Block:
     if not any(isinstance(tile, Block) for tile in tiles):
-        raise thread.error("TW004", f"{row.name} takes blocks, not {described(tiles[0])}", node, help="use Python arithmetic on numbers")
+        raise thread.error(
+            "TW004", f"{row.name} takes blocks, not {described(tiles[0])}", node, help="use Python arithmetic on numbers"
+        )
     if row.name in SCALAR_OPERATORS:
         return binary(thread, SCALAR_OPERATORS[row.name], tiles[0], tiles[1], node)
     block, scalar = (tiles[0], tiles[1]) if isinstance(tiles[0], Block) else (tiles[1], tiles[0])
@@ -78,7 +84,9 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
     return emit(thread, MatmulOp, [first, second], (first.shape[0], second.shape[1]), first.dtype, {})
 
 
-def _take(args: list[Any], named: dict[str, Any], thread: Thread, node: ast.Call, allowed: tuple[str, ...]) -> tuple[list[Block], dict[str, Any]]:
+def _take(
+    args: list[Any], named: dict[str, Any], thread: Thread, node: ast.Call, allowed: tuple[str, ...]
+) -> tuple[list[Block], dict[str, Any]]:
     """Splits a call into its blocks and its named settings."""
     for key in named:
         if key not in allowed:
@@ -94,7 +102,9 @@ def _dims(thread: Thread, value: Any, rank: int, node: ast.AST) -> tuple[int, ..
         return tuple(range(rank))
     given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not given or not all(isinstance(dim, int) and -rank <= dim < rank for dim in given):
-        raise thread.error("TW004", f"dims is {value!r}", node, help=f"dimensions from {-rank} to {rank - 1}, for example dims=[0]")
+        raise thread.error(
+            "TW004", f"dims is {value!r}", node, help=f"dimensions from {-rank} to {rank - 1}, for example dims=[0]"
+        )
     return tuple(sorted({dim % rank for dim in given}))
 
 
@@ -118,7 +128,7 @@ def _reduce(kind: str) -> Callable[..., Block]:
         for block in operands[1:]:
             if block.dtype != source.dtype:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
-        attributes = {"kind": StringAttr(kind), "dims": _dims_attribute(dims)}
+        attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": _dims_attribute(dims)}
         return emit(thread, ReduceOp, operands, shape, source.dtype, attributes)
 
     return reduce
@@ -136,11 +146,14 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     if shape is None and len(blocks) > 1:
         shape = blocks[1].shape
     if shape is None:
-        raise thread.error("TW004", "broadcast needs the shape of its result", node, help="shape=other.shape, or a block like the result")
+        raise thread.error(
+            "TW004", "broadcast needs the shape of its result", node, help="shape=other.shape, or a block like the result"
+        )
     target = tuple(shape)
     dims = _dims(thread, settings.get("dims"), len(source.shape), node)
     fits = len(target) == len(source.shape) and all(
-        small == large or (axis in dims and small == 1) for axis, (small, large) in enumerate(zip(source.shape, target, strict=True))
+        small == large or (axis in dims and small == 1)
+        for axis, (small, large) in enumerate(zip(source.shape, target, strict=True))
     )
     if not fits:
         raise thread.error(
@@ -167,7 +180,8 @@ def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else "bf16")
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.error("TW004", "fill needs a number and a shape", node, help="ttl.block.fill(0.0, shape=out.shape)")
-    value = {"value": FloatAttr(float(numbers[0]), f32)}
+    number: Any = numbers[0]
+    value: dict[str, Attribute] = {"value": FloatAttr(float(number), f32)}
     return emit(thread, FillBlockOp, [], tuple(shape), dtype, value)
 
 
@@ -188,8 +202,6 @@ def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
     row = row_named(thread, "typecast", node, "typecast")
     attributes = {param.name: StringAttr(dtype) for param in row.params if param.kind == "str" and param.name in ("dtype", "to")}
     attributes |= {param.name: StringAttr(source.dtype) for param in row.params if param.name in ("source", "from_dtype")}
-    from tilewright.dialects.ttl import TENSOR_OPS
-
     return emit(thread, TENSOR_OPS[row.name], [source], source.shape, dtype, dict(attributes))
 
 

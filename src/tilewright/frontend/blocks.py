@@ -113,7 +113,12 @@ def _size(block: Block) -> str:
 
 def checked_param(thread: Thread, row: TileOp, param: Param, params: dict[str, Any], node: ast.AST) -> Attribute:
     value = params[param.name]
-    fits = {"float": is_number(value), "int": isinstance(value, int), "bool": isinstance(value, bool), "str": isinstance(value, str)}
+    fits = {
+        "float": is_number(value),
+        "int": isinstance(value, int),
+        "bool": isinstance(value, bool),
+        "str": isinstance(value, str),
+    }
     if not fits[param.kind]:
         raise thread.error(
             "TW004",
@@ -178,7 +183,9 @@ def power(thread: Thread, base: Any, exponent: Any, node: ast.AST) -> Block:
     if not isinstance(base, Block):
         if base == 2 and "exp2" in BY_NAME:
             return apply_row(thread, BY_NAME["exp2"], [exponent], {}, node)
-        raise thread.error("TW003", "number ** block is supported for the base 2 only", node, help="use ttl.math.exp(x * log(base))")
+        raise thread.error(
+            "TW003", "number ** block is supported for the base 2 only", node, help="use ttl.math.exp(x * log(base))"
+        )
     if isinstance(exponent, Block):
         return apply_row(thread, row_named(thread, "pow", node, "block ** block"), [base, exponent], {}, node)
     if not is_number(exponent):
@@ -206,7 +213,11 @@ def _by_squaring(thread: Thread, base: Block, exponent: int, node: ast.AST) -> B
         remaining >>= 1
         if remaining:
             square = BY_NAME.get("square")
-            factor = apply_row(thread, square, [factor], {}, node) if square else apply_row(thread, BY_NAME["mul"], [factor, factor], {}, node)
+            factor = (
+                apply_row(thread, square, [factor], {}, node)
+                if square
+                else apply_row(thread, BY_NAME["mul"], [factor, factor], {}, node)
+            )
     assert result is not None
     return result
 

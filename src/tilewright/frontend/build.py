@@ -143,17 +143,20 @@ def _check_threads(kernel: Kernel, build: Build) -> None:
     threads = build.running_threads()
     if not threads:
         raise fail(
-            "TW010", f"kernel '{kernel.name}' has no threads", kernel.span, help="mark functions in it with @ttl.compute() and @ttl.datamovement()"
+            "TW010",
+            f"kernel '{kernel.name}' has no threads",
+            kernel.span,
+            help="mark functions in it with @ttl.compute() and @ttl.datamovement()",
         )
-    for kind, most, words in (("compute", 1, "compute thread"), ("noc", 2, "data-movement threads")):
+    for kind, most, words in (("compute", 1, "compute threads"), ("noc", 2, "data-movement threads")):
         found = [thread for thread in threads if thread.kind == kind]
         if len(found) > most:
             raise fail(
                 "TW010",
-                f"kernel '{kernel.name}' has {len(found)} threads of kind {'compute' if kind == 'compute' else 'data movement'}; a core has {most}",
+                f"kernel '{kernel.name}' has {len(found)} {words}; a core has {most}",
                 found[most].span,
                 notes=(Note("an earlier one is here", found[0].span),),
-                help=f"at most {most} {words}",
+                help="join them into one",
             )
 
 

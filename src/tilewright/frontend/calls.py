@@ -24,7 +24,25 @@ from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSup
 from tilewright.lang.tensors import KernelTensor
 
 UNROLL_LIMIT = 4096
-HANDLED_BUILTINS = (len, tuple, list, sum, zip, enumerate, reversed, float, str, round, divmod, sorted, all, any, isinstance, repr, set)
+HANDLED_BUILTINS = (
+    len,
+    tuple,
+    list,
+    sum,
+    zip,
+    enumerate,
+    reversed,
+    float,
+    str,
+    round,
+    divmod,
+    sorted,
+    all,
+    any,
+    isinstance,
+    repr,
+    set,
+)
 
 
 @dataclass(eq=False)
@@ -63,7 +81,9 @@ def call(thread: Thread, node: ast.Call) -> Any:
         return _inline_local(thread, callee, args, named, node)
     if isinstance(callee, (ThreadFunction, Kernel)):
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
-        raise thread.error("TW001", f"{what} '{callee.name}' is called inside a thread", node, help="call a plain helper function")
+        raise thread.error(
+            "TW001", f"{what} '{callee.name}' is called inside a thread", node, help="call a plain helper function"
+        )
     if isinstance(callee, types.FunctionType) and callee.__module__.startswith("tilewright."):
         raise thread.error(
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
@@ -207,7 +227,9 @@ def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
 
 
 def _print(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    raise thread.error("TW008", "print inside a thread is not supported yet", node, help="remove it; the simulator can trace the kernel")
+    raise thread.error(
+        "TW008", "print inside a thread is not supported yet", node, help="remove it; the simulator can trace the kernel"
+    )
 
 
 def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -237,10 +259,13 @@ def _host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, An
     if kernel_values and callee not in HANDLED_BUILTINS:
         name = getattr(callee, "__name__", "this")
         raise thread.error(
-            "TW003", f"'{name}' does not take {described(kernel_values[0])}", node, help="in a thread, use the functions of ttl.math"
+            "TW003",
+            f"'{name}' does not take {described(kernel_values[0])}",
+            node,
+            help="in a thread, use the functions of ttl.math",
         )
     try:
-        result = callee(*args, **named)
+        result: Any = callee(*args, **named)
         return list(result) if callee in (zip, enumerate, reversed) else result
     except KernelError:
         raise
@@ -296,7 +321,12 @@ def _inline(thread: Thread, function: types.FunctionType, args: list[Any], named
         raise thread.error("TW004", f"{function.__name__}: {error}", node) from None
     bound.apply_defaults()
     frame = Frame(
-        function.__name__, function.__code__.co_filename, dict(bound.arguments), outer_names(function), thread.depth, function.__code__
+        function.__name__,
+        function.__code__.co_filename,
+        dict(bound.arguments),
+        outer_names(function),
+        thread.depth,
+        function.__code__,
     )
     return _run_inlined(thread, frame, definition, node)
 
@@ -349,7 +379,7 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         for part, item in zip(target.elts, items, strict=True):
             bind_target(thread, part, item, node)
         return
-    words = {ast.Subscript: "an element", ast.Attribute: "an attribute", ast.Starred: "a starred name"}
+    words: dict[type[ast.expr], str] = {ast.Subscript: "an element", ast.Attribute: "an attribute", ast.Starred: "a starred name"}
     help_text = "store into a block with block.store(x)" if isinstance(target, ast.Subscript) else "assign to a plain name"
     raise thread.error("TW001", f"assignment to {words.get(type(target), 'this')}", target, help=help_text)
 

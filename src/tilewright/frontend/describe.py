@@ -24,6 +24,10 @@ def described(value: Any) -> str:
     if isinstance(value, BoundMethod):
         return f"the method {value.name}"
     if is_dynamic(value):
-        return "a condition that is known per core only" if is_truth(value) else "an integer that is known per core or iteration only"
+        return (
+            "a condition that is known per core only"
+            if is_truth(value)
+            else "an integer that is known per core or iteration only"
+        )
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"

@@ -17,7 +17,7 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, did_you_mean
 from tilewright.lang.tensors import KernelTensor
 
-BINARY = {
+BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
 }  # fmt: skip
@@ -26,7 +26,7 @@ PYTHON_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
     "|": operator.or_, "^": operator.xor,
 }  # fmt: skip
-COMPARE = {
+COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 PYTHON_ONLY_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -51,12 +51,20 @@ RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod)
 def evaluate(thread: Thread, node: ast.expr) -> Any:
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise thread.error("TW001", f"{construct(node)} in a kernel", node, help="compute it before the thread, in the kernel's body")
+        raise thread.error(
+            "TW001", f"{construct(node)} in a kernel", node, help="compute it before the thread, in the kernel's body"
+        )
     return handler(thread, node)
 
 
 def construct(node: ast.AST) -> str:
-    words = {"DictComp": "dictionary comprehension", "Await": "await", "Yield": "yield", "YieldFrom": "yield", "Dict": "dictionary"}
+    words = {
+        "DictComp": "dictionary comprehension",
+        "Await": "await",
+        "Yield": "yield",
+        "YieldFrom": "yield",
+        "Dict": "dictionary",
+    }
     name = type(node).__name__
     return words.get(name, f"'{name}'")
 
@@ -66,7 +74,9 @@ def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: A
     try:
         return function(*args)
     except Exception as error:
-        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time") from None
+        raise thread.error(
+            "TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time"
+        ) from None
 
 
 def _constant(thread: Thread, node: ast.Constant) -> Any:
@@ -97,7 +107,10 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
         return getattr(owner, node.attr)
     if isinstance(owner, RUNTIME_VALUES) or is_dynamic(owner):
         raise thread.error(
-            "TW003", f"{described(owner)} has no '{node.attr}'", node, help="blocks have store, push, pop and shape; copies have wait"
+            "TW003",
+            f"{described(owner)} has no '{node.attr}'",
+            node,
+            help="blocks have store, push, pop and shape; copies have wait",
         )
     try:
         return getattr(owner, node.attr)
@@ -106,7 +119,9 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")
     name = f"ttl.{owner!r}".replace("ttl.ttl.", "ttl.") if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
     hint = did_you_mean(node.attr).removeprefix("; ") if language else ""
-    raise thread.error("TW003", f"{name} has no '{node.attr}'", node, help=hint or "see docs/ops.md for what exists" if language else "")
+    raise thread.error(
+        "TW003", f"{name} has no '{node.attr}'", node, help=hint or "see docs/ops.md for what exists" if language else ""
+    )
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
@@ -181,7 +196,10 @@ def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
     """``bool(value)``: a Python bool, or a condition of this core."""
     if isinstance(value, (*RUNTIME_VALUES, KernelTensor)):
         raise thread.error(
-            "TW004", f"{described(value)} is used as a condition", node, help="conditions are about integers; ttl.math.where chooses by element"
+            "TW004",
+            f"{described(value)} is used as a condition",
+            node,
+            help="conditions are about integers; ttl.math.where chooses by element",
         )
     if is_dynamic(value):
         return value if is_truth(value) else make("!=", value, 0)
@@ -269,12 +287,14 @@ def _subscript(thread: Thread, node: ast.Subscript) -> Any:
     owner = evaluate(thread, node.value)
     if isinstance(owner, KernelTensor):
         return slices.tensor_slice(thread, owner, node)
-    if isinstance(owner, RUNTIME_VALUES) or isinstance(owner, CircularBuffer) or is_dynamic(owner):
+    if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
         raise thread.error(
             "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
         )
     if isinstance(node.slice, ast.Slice):
-        parts = [None if part is None else evaluate(thread, part) for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+        parts = [
+            None if part is None else evaluate(thread, part) for part in (node.slice.lower, node.slice.upper, node.slice.step)
+        ]
         index: Any = slice(*parts)
         dynamic = any(is_dynamic(part) for part in parts)
     else:
@@ -296,7 +316,9 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
             help="loop over the items themselves: for item in items",
         )
     if len(items) > 64:
-        raise thread.error("TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value")
+        raise thread.error(
+            "TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value"
+        )
     result: Any = items[-1]
     for position in range(len(items) - 2, -1, -1):
         result = make("select", make("==", index, position), items[position], result)

@@ -75,7 +75,10 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
     """``block.store(value)``, ``block += value``."""
     if thread.kind != "compute":
         raise thread.error(
-            "TW013", f"store in data-movement thread '{thread.function.name}'", node, help="only the compute thread stores; use ttl.copy"
+            "TW013",
+            f"store in data-movement thread '{thread.function.name}'",
+            node,
+            help="only the compute thread stores; use ttl.copy",
         )
     held = block.held
     if held is None:
@@ -90,7 +93,9 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         )
     if not isinstance(value, Block):
         word = "a number" if is_number(value) else described(value)
-        raise thread.error("TW004", f"store takes a block expression, not {word}", node, help="ttl.block.fill makes a block of one number")
+        raise thread.error(
+            "TW004", f"store takes a block expression, not {word}", node, help="ttl.block.fill makes a block of one number"
+        )
     thread.at(node)
     source = readable(thread, value, node)
     check_same(thread, source, block, node)
@@ -113,14 +118,20 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
     for arg in args:
         if isinstance(arg, KernelTensor):
             example = ", ".join(f"0:{size}" for size in arg.tile_shape)
-            raise thread.error("TW104", f"copy of the whole tensor '{arg.name}'", node, help=f"give the tiles: {arg.name}[{example}]")
+            raise thread.error(
+                "TW104", f"copy of the whole tensor '{arg.name}'", node, help=f"give the tiles: {arg.name}[{example}]"
+            )
         if isinstance(arg, CircularBuffer):
-            raise thread.error("TW004", f"copy of buffer '{arg.name}' itself", node, help="copy a block: from reserve() or wait()")
+            raise thread.error(
+                "TW004", f"copy of buffer '{arg.name}' itself", node, help="copy a block: from reserve() or wait()"
+            )
     slices = [arg for arg in args if isinstance(arg, TensorSlice)]
     blocks = [arg for arg in args if isinstance(arg, Block) and arg.held is not None]
     if len(slices) != 1 or len(blocks) != 1:
         found = " to ".join(described(arg) for arg in args)
-        raise thread.error("TW004", f"copy from {found}", node, help="one side is a slice of a tensor, the other a block of a buffer")
+        raise thread.error(
+            "TW004", f"copy from {found}", node, help="one side is a slice of a tensor, the other a block of a buffer"
+        )
     _check_sizes(thread, slices[0], blocks[0], node)
     span = thread.at(node)
     op = thread.emitter.add(CopyOp, [arg.ssa for arg in args], [TransferType()])
@@ -144,7 +155,10 @@ def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST)
         )
     if part.dtype != block.dtype:
         raise thread.error(
-            "TW102", f"tensor '{part.name}' holds {part.dtype}, the block {block.dtype}", node, help="make the buffer like this tensor"
+            "TW102",
+            f"tensor '{part.name}' holds {part.dtype}, the block {block.dtype}",
+            node,
+            help="make the buffer like this tensor",
         )
 
 

@@ -77,9 +77,7 @@ def _integer(thread: Thread, value: Any, node: ast.AST) -> Value:
     return value
 
 
-def _check_constant(
-    thread: Thread, start: Value, extent: int, size: int, axis: int, tensor: KernelTensor, node: ast.AST
-) -> None:
+def _check_constant(thread: Thread, start: Value, extent: int, size: int, axis: int, tensor: KernelTensor, node: ast.AST) -> None:
     """Starts that vary are checked by ttl-validate, which knows the loops and guards around them."""
     if is_dynamic(start):
         return

@@ -17,6 +17,7 @@ FunctionNode = ast.FunctionDef | ast.Lambda
 class ParsedFile:
     lines: tuple[str, ...]
     tree: ast.Module
+    functions: dict[tuple[str, int], list[ast.AST]]  # by name and first line
 
 
 _parsed: dict[str, ParsedFile] = {}
@@ -35,7 +36,13 @@ def parsed_file(file: str) -> ParsedFile | None:
         tree = ast.parse("".join(lines), file)
     except SyntaxError:
         return None
-    _parsed[file] = ParsedFile(lines, tree)
+    functions: dict[tuple[str, int], list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault((node.name, _first_line(node)), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            functions.setdefault(("<lambda>", node.lineno), []).append(node)
+    _parsed[file] = ParsedFile(lines, tree, functions)
     return _parsed[file]
 
 
@@ -44,14 +51,9 @@ def function_node(function: Callable[..., Any]) -> FunctionNode:
     code = function.__code__
     name = function.__name__
     parsed = parsed_file(code.co_filename)
-    found: list[FunctionNode] = []
-    for node in ast.walk(parsed.tree) if parsed is not None else ():
-        if isinstance(node, ast.AsyncFunctionDef) and node.name == name:
-            raise fail("TW001", f"'{name}' is async", span(code.co_filename, node), help="kernel code is ordinary functions")
-        if isinstance(node, ast.FunctionDef) and node.name == name and _first_line(node) == code.co_firstlineno:
-            found.append(node)
-        if isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno == code.co_firstlineno:
-            found.append(node)
+    found = parsed.functions.get((name, code.co_firstlineno), []) if parsed is not None else []
+    if found and isinstance(found[0], ast.AsyncFunctionDef):
+        raise fail("TW001", f"'{name}' is async", span(code.co_filename, found[0]), help="kernel code is ordinary functions")
     if len(found) != 1:
         raise fail(
             "TW006",
@@ -59,10 +61,11 @@ def function_node(function: Callable[..., Any]) -> FunctionNode:
             Span(code.co_filename, code.co_firstlineno),
             help="define the kernel in a file; text run with exec() needs an entry in linecache",
         )
+    assert isinstance(found[0], (ast.FunctionDef, ast.Lambda))
     return found[0]
 
 
-def _first_line(node: ast.FunctionDef) -> int:
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import calls, expressions, movement
+from tilewright.frontend import expressions, movement
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.calls import DynamicRange, LocalFunction, bind_target
 from tilewright.frontend.describe import described
@@ -15,7 +15,7 @@ from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, i
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
 
-HELP = {
+HELP: dict[type[ast.stmt], str] = {
     ast.While: "use `for … in range(…)`: the number of iterations must be known on every core",
     ast.Try: "kernels cannot raise; test with an if on integers",
     ast.Raise: "kernels cannot raise; check before the kernel is called",
@@ -68,7 +68,10 @@ def _augmented(thread: Thread, node: ast.AugAssign) -> None:
     if isinstance(current, Block) and current.held is not None:
         if not isinstance(node.op, ast.Add):
             raise thread.error(
-                "TW204", f"{BINARY[type(node.op)]}= on a block of a buffer", node, help="block += x accumulates; otherwise use store()"
+                "TW204",
+                f"{BINARY[type(node.op)]}= on a block of a buffer",
+                node,
+                help="block += x accumulates; otherwise use store()",
             )
         movement.store(thread, current, value, True, node)
         return
@@ -83,7 +86,10 @@ def _with(thread: Thread, node: ast.With) -> None:
             held.append((value, item.context_expr))
         elif value is not None:
             raise thread.error(
-                "TW001", f"'with' on {described(value)}", item.context_expr, help="with buffer.wait() as a, buffer.reserve() as b:"
+                "TW001",
+                f"'with' on {described(value)}",
+                item.context_expr,
+                help="with buffer.wait() as a, buffer.reserve() as b:",
             )
         if item.optional_vars is not None:
             bind_target(thread, item.optional_vars, value, item.context_expr)
@@ -129,7 +135,8 @@ def _merged(condition: Value, before: dict[str, Any], left: dict[str, Any], righ
             merged[name] = make("or", make("and", condition, first), make("and", make("not", condition), second))
         else:
             merged[name] = Unusable(
-                "depends on which branch of an if ran, which is known per core only", "use it inside the branch, or give it a value before"
+                "depends on which branch of an if ran, which is known per core only",
+                "use it inside the branch, or give it a value before",
             )
     return merged
 
@@ -188,7 +195,8 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     thread.emitter.close_loop(results)
     for changed in assigned | {name}:
         frame.names[changed] = Unusable(
-            "was assigned in a loop that has ended", "use it inside the loop, or give it a value before the loop and update it there"
+            "was assigned in a loop that has ended",
+            "use it inside the loop, or give it a value before the loop and update it there",
         )
     for index, carried_name in enumerate(carried):
         loop.results[index].name_hint = carried_name
@@ -208,7 +216,11 @@ def _check_carried(thread: Thread, carried: list[str], node: ast.For) -> None:
         value = thread.frame.names[name]
         if isinstance(value, Unusable) or is_int_like(value):
             continue
-        help_text = "accumulate into a reserved block: block += x" if isinstance(value, Block) else "only integers can change from one iteration to the next"
+        help_text = (
+            "accumulate into a reserved block: block += x"
+            if isinstance(value, Block)
+            else "only integers can change from one iteration to the next"
+        )
         raise thread.error("TW012", f"'{name}' ({described(value)}) changes from one iteration to the next", node, help=help_text)
     carried[:] = [name for name in carried if not isinstance(thread.frame.names[name], Unusable)]
 
@@ -217,7 +229,10 @@ def _return(thread: Thread, node: ast.Return) -> None:
     frame = thread.frame
     if thread.depth != frame.depth:
         raise thread.error(
-            "TW001", "return inside a loop or an if that is decided per core", node, help="let every path reach the end; return after it"
+            "TW001",
+            "return inside a loop or an if that is decided per core",
+            node,
+            help="let every path reach the end; return after it",
         )
     if len(thread.frames) == 1 and node.value is not None:
         value = evaluate(thread, node.value)

@@ -106,7 +106,10 @@ def check_aligned(spec: TensorSpec, span: Span | None) -> None:
     rows, cols = hardware.TILE_ROWS, hardware.TILE_COLS
     if len(spec.shape) < 2:
         raise fail(
-            "TW105", f"tensor '{spec.name}' has shape {spec.shape}; tiles need two dimensions", span, help="reshape it to (1, n) padded to tiles"
+            "TW105",
+            f"tensor '{spec.name}' has shape {spec.shape}; tiles need two dimensions",
+            span,
+            help="reshape it to (1, n) padded to tiles",
         )
     if spec.shape[-2] % rows or spec.shape[-1] % cols or 0 in spec.shape:
         padded = (*spec.shape[:-2], -(-spec.shape[-2] // rows) * rows or rows, -(-spec.shape[-1] // cols) * cols or cols)
@@ -230,5 +233,7 @@ def _host_array(value: Any) -> NDArray[Any]:
         return plain.float().numpy() if plain.is_floating_point() else plain.numpy()
     inner = getattr(value, "array", None)
     if inner is None:
-        raise fail("TW106", f"{type(value).__name__} has no values on the host", help="pass NumPy or torch tensors to the simulator")
+        raise fail(
+            "TW106", f"{type(value).__name__} has no values on the host", help="pass NumPy or torch tensors to the simulator"
+        )
     return inner

@@ -21,7 +21,7 @@ from tilewright.native.program import (
     KernelSource,
     NativeProgram,
     TensorSpec,
-    spelling_of,
+    release_of,
 )
 from tilewright.native.program_file import write_program
 from tilewright.native.tables import tables_for
@@ -57,7 +57,7 @@ class NativeResult:
 
 def compile_kernels(program: NativeProgram) -> dict[str, Path]:
     """Thread -> shared object. Kernels are compiled in parallel, and only if their content is new."""
-    spelling = spelling_of(program.metal)
+    release = release_of(program.metal)
     units: dict[str, tuple[str, str]] = {}
     for kernel in program.kernels:
         if kernel.role != "compute":
@@ -68,7 +68,7 @@ def compile_kernels(program: NativeProgram) -> dict[str, Path]:
             units[thread] = (kernel.label(), unit_text(program, kernel, thread if apart else "compute"))
     distinct = {text: name for name, text in units.values()}
     with ThreadPoolExecutor(max(1, len(distinct))) as pool:
-        built = dict(zip(distinct, pool.map(lambda text: compile_kernel(distinct[text], text, spelling), distinct), strict=True))
+        built = dict(zip(distinct, pool.map(lambda text: compile_kernel(distinct[text], text, release), distinct), strict=True))
     return {thread: built[text] for thread, (_, text) in units.items()}
 
 

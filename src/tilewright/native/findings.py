@@ -34,6 +34,8 @@ MEANINGS = {
     "page-size": "a page size that disagrees with the tensor or the tile",
     "two-owners": "a buffer with two producers or two consumers",
     "unknown-buffer": "a buffer the program does not configure",
+    "adjacent-slots": "operands that must lie in neighbouring DST slots do not",
+    "broken-on-hardware": "a combination that gives garbage on the chip",
     "missing-reduce-uninit": "a pack under the edge mask of a reduction",
     "negative-threshold": "a negative ReLU threshold",
     "missing-barrier": "L1 used or given back while a NoC transfer is under way",

@@ -1,6 +1,6 @@
 """The include tree a kernel of one release sees: every public header path, as a thin file over ``include/tw``.
 
-The files are generated, so that 130 paths times three spellings stay one table.
+The files are generated, so that 130 paths times every spelling stay one table.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from tilewright.native.vector_families import FAMILIES, OLD_FAMILIES, SPECIAL, m
 
 INCLUDE = Path(__file__).parent / "include"
 
-# Spellings: 62 has compute_kernel_api/, the others api/compute/.
-SPELLINGS = (62, 69, 78)
+FIRST_NEW_PATHS = 69  # from 0.69 on: api/compute/ instead of compute_kernel_api/
+FIRST_TRANSPOSE = 74  # from 0.74 on: transpose.h instead of transpose_wh.h
 
 BASE = "tw/compute/base.h"
 VECTOR = "tw/compute/vector_special.h"
@@ -67,39 +67,39 @@ def _forward(target: str) -> str:
     return f'#pragma once\n#include "{target}"\n'
 
 
-def _vector_header(name: str, spelling: int) -> str:
+def _vector_header(name: str, release: int) -> str:
     families = FAMILIES[name]
-    if spelling == 62:
+    if release < FIRST_NEW_PATHS:
         families += "; " + OLD_FAMILIES.get(name, "")
     lines = "\n".join(macro_lines(families))
     return f'#pragma once\n#include "{VECTOR}"\nnamespace ckernel {{\n{lines}\n}}\n'
 
 
-def header_files(spelling: int) -> dict[str, str]:
+def header_files(release: int) -> dict[str, str]:
     """Path -> text of every header a kernel may include."""
-    root = "compute_kernel_api/" if spelling == 62 else "api/compute/"
-    moved = OLD_COMPUTE_HEADERS if spelling < 74 else NEW_COMPUTE_HEADERS
+    root = "compute_kernel_api/" if release < FIRST_NEW_PATHS else "api/compute/"
+    moved = OLD_COMPUTE_HEADERS if release < FIRST_TRANSPOSE else NEW_COMPUTE_HEADERS
     files = {root + name: _forward(target) for name, target in {**COMPUTE_HEADERS, **moved}.items()}
     files |= {root + name: _forward(VECTOR) for name in SPECIAL}
-    files |= {root + name: _vector_header(name, spelling) for name in FAMILIES}
-    files |= {path: _forward(target) for path, target in (OLD_PATHS if spelling == 62 else NEW_PATHS).items()}
-    if spelling == 62:
+    files |= {root + name: _vector_header(name, release) for name in FAMILIES}
+    files |= {path: _forward(target) for path, target in (OLD_PATHS if release < FIRST_NEW_PATHS else NEW_PATHS).items()}
+    if release < FIRST_NEW_PATHS:
         files["compute_kernel_api.h"] = _forward(root + "compute_kernel_api.h")
     return files
 
 
-def tree_digest(spelling: int) -> str:
+def tree_digest(release: int) -> str:
     """Changes whenever a header a kernel can see changes."""
     digest = hashlib.sha256()
     for path in sorted(INCLUDE.rglob("*.h")):
         digest.update(path.relative_to(INCLUDE).as_posix().encode() + b"\0" + path.read_bytes())
-    for name, text in sorted(header_files(spelling).items()):
+    for name, text in sorted(header_files(release).items()):
         digest.update(f"{name}\0{text}".encode())
     return digest.hexdigest()[:16]
 
 
-def write_tree(spelling: int, folder: Path) -> None:
-    for name, text in header_files(spelling).items():
+def write_tree(release: int, folder: Path) -> None:
+    for name, text in header_files(release).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilewright.native.program import KernelSource, NativeProgram, spelling_of
+from tilewright.native.program import KernelSource, NativeProgram, release_of
 
 COMPUTE_THREADS = ("unpack", "math", "pack")
 
@@ -18,7 +18,7 @@ _PER_THREAD = re.compile(
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _KNOWN_ROOTS = ("api/", "compute_kernel_api", "dataflow_api.h", "accessor/", "debug/")
 _COUPLING = re.compile(r"semaphore|multicast|\bget_noc_addr\s*\(\s*\w+\s*,\s*\w+\s*,|\bmy_x\b", re.IGNORECASE)
-_ACCUMULATES = re.compile(r"(?://|/\*).*\baccumulat", re.IGNORECASE)
+_ACCUMULATES = re.compile(r"(?://|/\*).*(?<![-\w])accumulat(?:e|es|ed|ing)\b", re.IGNORECASE)
 
 # What the firmware defines for each processor.
 _THREAD_MACROS = {
@@ -68,7 +68,7 @@ def unit_text(program: NativeProgram, kernel: KernelSource, thread: str) -> str:
     entry = "tw_kernel_space::tw_main()" if re.search(r"\bMAIN\b", without_comments(text)) else "kernel_main()"
     label = kernel.label().replace("\\", "/")
     return (
-        f"#define TW_METAL {spelling_of(program.metal)}\n"
+        f"#define TW_METAL {release_of(program.metal)}\n"
         f"#define TW_COMPILE_TIME_ARGS {words}0u\n"
         f"#define TW_ACCESSOR_WORDS {program.accessor_words}\n"
         f"#define DST_ACCUM_MODE {'true' if config.fp32_dest_acc_en else 'false'}\n"

@@ -100,6 +100,7 @@ class NativeProgram:
     config: ComputeConfig = field(default_factory=ComputeConfig)
     metal: str = "0.78"
     noc_origin: Core = (0, 0)  # NoC coordinates of logical core (0, 0)
+    alone: bool = False  # only a compute kernel: its inputs are fed with random tiles, its outputs drained
     coupled: bool | None = None  # None: all cores run at once if a kernel names semaphores, multicasts or other cores
     accessor_words: int = 2  # compile-time words per interleaved tensor
     l1_bytes: int = WORMHOLE_B0.l1_bytes
@@ -108,9 +109,9 @@ class NativeProgram:
         return list(self.cores) or [(x, y) for y in range(self.grid[1]) for x in range(self.grid[0])]
 
 
-def spelling_of(metal: str) -> int:
-    """The header spelling of a release: 0.62 and 0.69 have their own, 0.78 is for everything newer."""
-    minor = int(metal.split(".")[1])
-    if minor < 69:
-        return 62
-    return 69 if minor < 78 else 78
+def release_of(metal: str) -> int:
+    """The second number of a ttnn release, which decides what its headers have: 0.62.2 -> 62."""
+    parts = metal.split(".")
+    if len(parts) < 2 or parts[0] != "0" or not parts[1].isdigit():
+        raise NativeError(f"'{metal}' is not a ttnn release: give one like 0.62, 0.69 or 0.78")
+    return max(62, int(parts[1]))

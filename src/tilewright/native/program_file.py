@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.native.errors import NativeError
 from tilewright.native.kernel_unit import COMPUTE_THREADS, accumulating_lines, is_coupled
-from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, NativeProgram, spelling_of
+from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, NativeProgram, release_of
 
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
@@ -66,12 +66,13 @@ def write_program(
     offsets = write_data(program, folder / "data")
     write_tables(tables, folder / "tables")
     lines = [
-        f"metal {spelling_of(program.metal)}",
+        f"metal {release_of(program.metal)}",
         f"grid {program.grid[0]} {program.grid[1]}",
         f"noc_origin {program.noc_origin[0]} {program.noc_origin[1]}",
         f"l1 {program.l1_bytes + L1_SYSTEM_BYTES}",
         f"compute {config.fp32_dest_acc_en:d} {config.dst_full_sync_en:d} {FIDELITY_PHASES[config.math_fidelity]}"
         f" {config.bfp8_pack_precise:d}",
+        f"alone {program.alone:d}",
         f"coupled {is_coupled(program):d}",
         f"data {folder / 'data'}",
         f"tables {folder / 'tables'}",

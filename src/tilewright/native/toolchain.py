@@ -67,12 +67,12 @@ def _publish(temporary: Path, final: Path) -> None:
 
 
 @cache
-def include_folder(spelling: int) -> Path:
-    """The generated include tree of one spelling."""
-    folder = cache_folder() / f"include-{spelling}-{tree_digest(spelling)}"
+def include_folder(release: int) -> Path:
+    """The generated include tree of one release."""
+    folder = cache_folder() / f"include-{tree_digest(release)}"
     if not folder.exists():
         temporary = Path(tempfile.mkdtemp(dir=cache_folder()))
-        write_tree(spelling, temporary)
+        write_tree(release, temporary)
         _publish(temporary, folder)
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
@@ -109,10 +109,10 @@ def runner_path() -> Path:
     return runner
 
 
-def compile_kernel(name: str, text: str, spelling: int) -> Path:
+def compile_kernel(name: str, text: str, release: int) -> Path:
     """One translation unit -> one shared object in the cache."""
     compiler = find_compiler()
-    headers = include_folder(spelling)
+    headers = include_folder(release)
     library = cache_folder() / f"kernel-{_digest(compiler.version, headers.name, *KERNEL_FLAGS, text)}.so"
     if library.exists():
         return library

@@ -6,8 +6,6 @@ function's whole name. ``UT gelu 0 1`` has an algorithm chosen by template argum
 
 from __future__ import annotations
 
-UNARY_SCALARS = ("U0", "U1", "U2", "U3", "UV")
-
 # Headers whose functions are written by hand in tw/compute/vector_special.h.
 SPECIAL = (
     "eltwise_unary/exp.h", "eltwise_unary/fill.h", "eltwise_unary/fmod.h", "eltwise_unary/remainder.h", "eltwise_unary/rounding.h",
@@ -120,10 +118,8 @@ FAMILIES: dict[str, str] = {
     "xlogy.h": "B xlogy_binary",
 }
 
-# Only in the oldest spelling: the first operand's slot takes the result.
-OLD_FAMILIES: dict[str, str] = {"compute_kernel_api.h": "B2 max"}
-
-INIT_ARGUMENTS = {"UT"}
+# Only in the oldest release.
+OLD_FAMILIES: dict[str, str] = {"compute_kernel_api.h": "I max_tile_init; OLD_MAX max"}
 
 
 def _names(text: str) -> tuple[str, str, bool]:
@@ -144,6 +140,9 @@ def macro_lines(families: str) -> list[str]:
             continue
         if kind == "I":
             lines.append(f"TW_INIT({subject})")
+            continue
+        if kind == "OLD_MAX":
+            lines.append("TW_OLD_MAX")
             continue
         function, init, own_init = _names(subject)
         if kind.startswith("P"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects import tile_ops
+from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.tile_op import Unit
 from tilewright.dialects.ttkernel import KernelCallOp
@@ -16,7 +17,9 @@ from tilewright.passes.kernel_buffers import call
 ANY = "any"  # some init of that engine ran; which one does not matter
 
 INITS = frozenset({form.init for row in tile_ops.ROWS for form in row.forms if form.init})
-STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init"})
+BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", "transpose_wh_init_short")
+STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init", *BLOCK_INITS})
+WHOLE_TILES = "whole"  # the packer writes every datum
 
 
 @dataclass(frozen=True)
@@ -24,23 +27,33 @@ class Requirement:
     state: str  # fpu, sfpu, srca, srcb, pack
     key: str
     make: Callable[[], Operation]  # the call that establishes it
+    also: tuple[tuple[str, str], ...] = ()  # other states that call sets
 
 
 def is_init(op: KernelCallOp) -> bool:
-    return op.CALL.name in INITS or op.CALL.name in STRUCTURAL_INITS
+    name = op.CALL.name
+    is_bcast = name.endswith("_init_short") or (name.startswith("sfpu_") and name.endswith("_init"))
+    return name in INITS or name in STRUCTURAL_INITS or is_bcast
 
 
 def requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement, ...]:
     """Needs of one call; ``init`` is the init that stood before it."""
     name = op.CALL.name
     if name in ("pack_tile", "pack_tile_block"):
-        return (_format("pack", op.operands[1], "pack_reconfig_data_format"),)
+        edge = text_value(op, "edge", WHOLE_TILES)
+        if edge == WHOLE_TILES:
+            masked = Requirement("edge", edge, lambda: call("reduce_uninit"))
+        else:
+            masked = Requirement("edge", edge, _impossible)  # its reduction has run in this section
+        return (_format("pack", op.operands[1], "pack_reconfig_data_format"), masked)
     if name == "copy_tile":
         buffer = op.operands[0]
         return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
     if name == "copy_dest_values":
         return (_engine("sfpu", init, [], stateless=True),)
-    if op.FORM is None or op.FORM.call != name:
+    if op.FORM is None:
+        return _block_requirements(op, init)
+    if op.FORM.call != name:
         return ()
     unit = op.FORM.unit
     if unit is Unit.SFPU:
@@ -48,10 +61,7 @@ def requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement,
     buffers = [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
     formats: tuple[Requirement, ...]
     if unit is Unit.FPU:
-        formats = (
-            _format("srca", buffers[0], "reconfig_data_format_srca"),
-            _format("srcb", buffers[1], "reconfig_data_format_srcb"),
-        )
+        formats = _formats(buffers[0], buffers[1])
     elif "DEST_TO_SRCA" in str(op.attributes.get("template")):
         formats = (_format("srcb", buffers[0], "reconfig_data_format_srcb"),)  # the reused tile takes SrcA
     else:
@@ -59,15 +69,53 @@ def requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement,
     return (*formats, _engine("fpu", init, buffers))
 
 
+def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement, ...]:
+    """Calls outside the op table."""
+    name = op.CALL.name
+    if name.startswith("sfpu_"):
+        return (_engine("sfpu", init, []),)
+    if name in ("matmul_tiles", "matmul_block"):
+        left, right = op.operands[:2]  # the left matrix takes SrcB
+        return (*_formats(right, left), _engine("fpu", init, [left, right], _shape_key(op)))
+    if name == "reduce_tile":
+        data, scaler = op.operands[:2]
+        swapped = "SUM" in str(op.attributes["template"]) and "REDUCE_ROW" in str(op.attributes["template"])
+        engine = _engine("fpu", init, [data, scaler])
+        edge = str(op.attributes["template"])
+        masked = Requirement("edge", edge, engine.make, also=(("fpu", engine.key),))
+        both = Requirement("fpu", engine.key, engine.make, also=(("edge", edge),))
+        return (*(_formats(scaler, data) if swapped else _formats(data, scaler)), both, masked)
+    if name in ("unary_bcast", "transpose_wh_tile"):
+        buffer = op.operands[0]
+        register = "srcb" if name == "unary_bcast" else "srca"
+        return (_format(register, buffer, f"reconfig_data_format_{register}"), _engine("fpu", init, [buffer]))
+    if "_tiles_bcast_" in name:
+        return (*_formats(*op.operands[:2]), _engine("fpu", init, list(op.operands[:2])))
+    return ()
+
+
+def _shape_key(op: KernelCallOp) -> str:
+    return ",".join(str(op.attributes.get(key, "")) for key in ("transpose", "ct", "rt", "kt"))
+
+
+def _formats(first: SSAValue, second: SSAValue) -> tuple[Requirement, Requirement]:
+    return (
+        _format("srca", first, "reconfig_data_format_srca"),
+        _format("srcb", second, "reconfig_data_format_srcb"),
+    )
+
+
 def _format(state: str, buffer: SSAValue, reconfig: str) -> Requirement:
     return Requirement(state, _dtype(buffer), lambda: call(reconfig, [buffer]))
 
 
-def _engine(state: str, init: Operation | None, buffers: list[SSAValue], *, stateless: bool = False) -> Requirement:
+def _engine(
+    state: str, init: Operation | None, buffers: list[SSAValue], detail: str = "", *, stateless: bool = False
+) -> Requirement:
     if init is None:
         return Requirement(state, ANY, _impossible)
     template, params = init.attributes.get("template"), init.attributes.get("params")
-    key = f"{init.name}{template or ''}{params or ''}{[_dtype(buffer) for buffer in buffers]}"
+    key = f"{init.name}{template or ''}{params or ''}{[_dtype(buffer) for buffer in buffers]}{detail}"
 
     def make() -> Operation:
         return init.clone({operand: operand for operand in init.operands})

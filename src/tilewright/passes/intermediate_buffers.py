@@ -1,19 +1,19 @@
-"""Buffers the compiler makes to carry tiles from one part of a split region to the next."""
+"""Binds the parts of a split region to blocks; values travel between parts through buffers the compiler makes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_list, int_value, text_attr
-from tilewright.dialects.ir_types import CBType, TileType, cb_type
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.attributes import i32_attr, int_list, int_value
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.allocation import Part, Plan
+from tilewright.passes import compiler_buffers
 from tilewright.passes.dst_problem import RegionProblem
 
 
@@ -28,7 +28,7 @@ class PartOperands:
 
 
 class Intermediates:
-    """Binds every part of a plan to blocks. A plan with one part needs no buffers and uses the region's own blocks."""
+    """A plan with one part needs no buffers and uses the region's own blocks."""
 
     def __init__(self, plan: Plan, region: RegionProblem, compute: ComputeOp, function: FuncOp) -> None:
         self.region = region
@@ -58,60 +58,31 @@ class Intermediates:
 
     def _read(self, number: int, part: Part, bound: PartOperands) -> None:
         buffer, location = self.buffers[number], self.compute.location
-        kind = _kind(buffer)
-        wait = CBWaitOp.create(operands=[buffer], result_types=[kind.block_type], location=location)
-        bound.before += [wait, self._attach(wait.results[0], buffer)]
+        bound.before += compiler_buffers.waited(buffer, location)
         bound.inputs.append((bound.before[-1].results[0], number))
         if self.last_reader[number] is part:
             bound.after.append(CBPopOp.create(operands=[buffer], location=location))
 
     def _write(self, number: int, bound: PartOperands) -> None:
         buffer, location = self.buffers[number], self.compute.location
-        kind = _kind(buffer)
-        reserve = CBReserveOp.create(operands=[buffer], result_types=[kind.block_type], location=location)
-        empty = EmptyOp.create(result_types=[kind.block_type], location=location)
-        bound.before += [reserve, empty, self._attach(empty.results[0], buffer)]
+        bound.before += compiler_buffers.reserved(buffer, location)
         bound.outputs.append(bound.before[-1].results[0])
         bound.after.append(CBPushOp.create(operands=[buffer], location=location))
-
-    def _attach(self, block: SSAValue, buffer: SSAValue) -> Operation:
-        return AttachCBOp.create(operands=[block, buffer], result_types=[block.type], location=self.compute.location)
-
-
-def _kind(buffer: SSAValue) -> CBType:
-    assert isinstance(buffer.type, CBType)
-    return buffer.type
 
 
 def _create(spills: tuple[int, ...], region: RegionProblem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
     """One buffer per spilled value, one block of the region's shape deep; it never leaves the core."""
-    module = function.parent_op()
-    assert isinstance(module, ModuleOp)
-    first_free = max((op.cb_index for op in module.walk() if isinstance(op, BindCBOp)), default=-1) + 1
-    entry = function.body.blocks[0]
     wide = int_value(function, "ttl.fp32_dest_acc_en", 0) != 0
     buffers: dict[int, SSAValue] = {}
-    lossless: list[int] = []
-    for index, number in enumerate(spills, start=first_free):
+    first = compiler_buffers.next_index(function)
+    for index, number in enumerate(spills, start=first):
         tile = region.value(number).type
         assert isinstance(tile, TileType)
         # A 32-bit DST value survives only in a 32-bit buffer that is read back unchanged.
         dtype = "f32" if wide and tile.dtype in ("bf16", "bfp8_b") else tile.dtype
-        if wide:
-            lossless.append(index)
-        attributes = {
-            "cb_index": i32_attr(index),
-            "buffer_factor": i32_attr(1),
-            "name": text_attr(f"spill_{index}"),
-            "origin": text_attr("compiler"),
-        }
-        kind = cb_type(compute.output_shape, dtype, 1)
-        bind = BindCBOp.create(result_types=[kind], attributes=attributes, location=compute.location)
-        first = entry.first_op
-        assert first is not None
-        entry.insert_op_before(bind, first)
-        buffers[number] = bind.results[0]
-    if lossless:
-        everything = sorted({*int_list(function, "ttl.unpack_to_dest"), *lossless})
-        function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in everything])
+        name = f"spill_{index}"
+        buffers[number] = compiler_buffers.bind(function, index, compute.output_shape, dtype, name, compute.location)
+    if wide:
+        lossless = {*int_list(function, "ttl.unpack_to_dest"), *range(first, first + len(spills))}
+        function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in sorted(lossless)])
     return buffers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Operation, SSAValue
@@ -14,9 +14,10 @@ from tilewright.dialects.attributes import i32_attr, int_value, number_attr, tex
 from tilewright.dialects.tile_op import Unit, UnitForm
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
-from tilewright.dialects.verify import parameters_of
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.init_keys import filled_template
+from tilewright.passes.init_keys import template_values
+from tilewright.passes.kernel_blocks import convert_block_op
 from tilewright.passes.kernel_buffers import call
 from tilewright.passes.tile_views import TileView, row_major, view_of
 from tilewright.program import ComputeConfig
@@ -37,6 +38,10 @@ class MathConverter:
             self._row(op, op, tuple(op.operands), _form_of(op))
         elif isinstance(op, MulAccumulateOp):
             self._multiply_accumulate(op)
+        elif isinstance(op, IrregularTileOp):
+            calls = convert_block_op(op, self)
+            calls[-1].attributes.update(_named(op))
+            self._insert(*calls, before=op)
         elif isinstance(op, StoreOp):
             self._pack(op)
         else:
@@ -146,11 +151,14 @@ class MathConverter:
         )
 
     def _row(self, op: TileOpBase, at: Operation, operands: tuple[SSAValue, ...], form: UnitForm) -> None:
-        values = parameters_of(op, op.SPEC)
-        init = self._filled(form.init, form.init_args, form.init_template, op, operands, values)
-        main = self._filled(form.call, form.args, form.template, op, operands, values)
+        values = template_values(op, dst32=self.config.fp32_dest_acc_en)
+        calls: list[Operation] = []
+        if form.init:
+            template = form.init_call_template(values)
+            calls.append(self._filled(form.init, form.init_args, template, op, operands, values))
+        main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
         main.attributes.update(_named(op))
-        self._insert(*([init] if init is not None else []), main, before=at)
+        self._insert(*calls, main, before=at)
 
     def _filled(
         self,
@@ -160,9 +168,7 @@ class MathConverter:
         op: TileOpBase,
         operands: tuple[SSAValue, ...],
         values: dict[str, Any],
-    ) -> Any:
-        if not name:
-            return None
+    ) -> Operation:
         actual: list[SSAValue] = []
         immediate: list[Any] = []
         for argument in arguments:
@@ -175,12 +181,14 @@ class MathConverter:
             else:
                 buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
                 actual.append(buffer if argument[0] == "b" else tile)
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name)}
         if immediate:
             attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
-        words = filled_template(template, values, dst32=self.config.fp32_dest_acc_en)
-        if words:
-            attributes["template"] = ArrayAttr([text_attr(word) for word in words])
+        if template:
+            attributes["template"] = ArrayAttr([text_attr(word) for word in template])
+        if op.SPEC.params:
+            given = {param.name: number_attr(values[param.name]) for param in op.SPEC.params}
+            attributes["values"] = DictionaryAttr(given)
         return call(name, actual, attributes=attributes, like=op)
 
     def _pack(self, op: StoreOp) -> None:

@@ -10,7 +10,7 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_buffers import call
 
@@ -31,6 +31,10 @@ class MovementConverter:
             self._copy(op)
         elif isinstance(op, WaitOp):
             self._wait(op)
+        elif isinstance(op, FillScalerOp):
+            block = op.parent
+            assert block is not None
+            block.insert_op_before(call("fill_scaler", [self.buffers[op.operands[0]]], attributes=dict(op.attributes), like=op), op)
         else:
             return isinstance(op, TensorSliceOp)
         return True

@@ -24,12 +24,12 @@ RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.sy
 RUN_IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
-@lru_cache(maxsize=256)
-def linear_map(shape: tuple[int, ...]) -> AffineMapAttr:
-    """Row-major number of a tile in a block of this shape."""
-    return operand_map(AffineMapAttr(AffineMap.identity(len(shape))), shape)
+@lru_cache(maxsize=16)
+def identity_map(rank: int) -> AffineMapAttr:
+    return AffineMapAttr(AffineMap.identity(rank))
 
 
+@lru_cache(maxsize=1024)
 def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
     """Row-major number, in a block of this shape, of the tile a map names."""
     terms: list[AffineExpr] = []

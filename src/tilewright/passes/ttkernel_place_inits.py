@@ -19,7 +19,7 @@ from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.init_requirements import ANY, Requirement, is_init, requirements
+from tilewright.passes.init_requirements import ANY, WHOLE_TILES, Requirement, is_init, requirements
 from tilewright.passes.kernel_buffers import call
 
 NAME = "ttkernel-place-inits"
@@ -85,17 +85,20 @@ class _Placement:
             if is_init(op) and op not in startups:
                 op.detach()
         self._place(self.entry, state)
+        if state.get("edge") != WHOLE_TILES and self.entry.last_op is not None:
+            self.entry.insert_op_before(call("reduce_uninit"), self.entry.last_op)
 
     def _start(self, startups: list[KernelCallOp], math: list[KernelCallOp]) -> dict[str, str]:
         """One start-up for the whole kernel, for the buffers that are used first."""
         for op in startups:
             op.detach()
         output = next(op.operands[1] for op in math if op.CALL.name == "pack_tile")
-        pair = next((op for op in math if op.CALL.name.endswith("_tiles") and len(_buffers(op)) == 2), None)
+        pair = next((op for op in math if op.CALL.name != "pack_tile" and len(_buffers(op)) == 2), None)
         single = next((op for op in math if op.CALL.name != "pack_tile" and _buffers(op)), None)
+        reverse = pair is not None and pair.CALL.name.startswith("matmul")
         if pair is not None:
             first, second = _buffers(pair)
-            start = call("binary_op_init_common", [first, second, output], like=pair)
+            start = call("mm_init" if reverse else "binary_op_init_common", [first, second, output], like=pair)
         else:
             first = second = _buffers(single)[0] if single is not None else output
             start = call("init_sfpu", [first, output], like=math[0])
@@ -103,7 +106,8 @@ class _Placement:
         while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
             anchor = anchor.next_op
         self.entry.insert_op_after(start, anchor)
-        return {"srca": _dtype(first), "srcb": _dtype(second), "pack": _dtype(output)}
+        srca, srcb = (second, first) if reverse else (first, second)
+        return {"srca": _dtype(srca), "srcb": _dtype(srcb), "pack": _dtype(output), "edge": WHOLE_TILES}
 
     def _position(self, op: Operation) -> int:
         return self.entry.get_operation_index(op)
@@ -148,6 +152,7 @@ class _Placement:
         assert block is not None
         block.insert_op_before(need.make(), before)
         state[need.state] = need.key
+        state.update(need.also)
 
     def _loop(self, loop: ForOp, state: dict[str, str]) -> None:
         body = loop.body.blocks[0]

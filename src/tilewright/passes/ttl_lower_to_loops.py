@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects.affine import ApplyOp
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_value, text_value
+from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_value, text_attr, text_value
 from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
@@ -27,8 +28,10 @@ from tilewright.dialects.ttl_compute import (
     LinearizedIndexOp,
     MulAccumulateOp,
 )
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileMatmulOp, TileReduceOp
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
+from tilewright.passes.kernel_names import reduce_template
 
 NAME = "ttl-lower-to-loops"
 
@@ -56,6 +59,12 @@ class _Lowering:
         block = compute.parent
         assert block is not None
         self.block = block
+        reduction = next((op for op in compute.block.ops if isinstance(op, TileReduceOp)), None)
+        # While a reduction is set up the packer writes only what it fills.
+        self.edge = None
+        if reduction is not None:
+            words = reduce_template(reduction.kind, reduction.dim)
+            self.edge = text_attr(str(ArrayAttr([text_attr(word) for word in words])))
 
     def run(self) -> None:
         stores = [use.operation for result in self.compute.results for use in result.uses]
@@ -66,7 +75,10 @@ class _Lowering:
         steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op)]
         if self.op_major and self.tiles > 1:
             for op in steps:
-                self.nest(self.one_op(op), self.compute)
+                if isinstance(op, TileMatmulOp):
+                    self.block_matmul(op)
+                else:
+                    self.nest(self.one_op(op), self.compute)
         else:
             self.nest(self.all_ops(steps), self.compute)
         for store in stores:
@@ -200,6 +212,9 @@ class _Lowering:
                 operands.append(self.constant(self.place(self.slot(op.results[1]))[0]))
             else:
                 operands.append(resolve(value))
+        if isinstance(op, (TileMatmulOp, TileReduceOp)):
+            self.summed(op, operands, block, indices, values)
+            return
         attributes = dict(op.attributes)
         attributes.update(self.place_attributes(self.slot(op.results[-1])))
         if isinstance(op, CopyTileOp):
@@ -213,9 +228,121 @@ class _Lowering:
 
     def extract(self, argument: BlockArgument, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
         source = self.compute.operands[argument.index]
-        op = ExtractOp.create(operands=[source, *indices], result_types=[argument.type], location=self.compute.location)
+        results = self.compute.maps[argument.index].data.results
+        zero = self.constant(0)
+        position = [indices[r.position] if isinstance(r, AffineDimExpr) else zero for r in results]
+        op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
         block.add_op(op)
         return op.results[0]
+
+    # Sums over tiles ------------------------------------------------------------------------------------------------
+
+    def summed(
+        self,
+        op: Operation,
+        operands: list[SSAValue],
+        block: Block,
+        indices: tuple[SSAValue, ...],
+        values: dict[SSAValue, SSAValue],
+    ) -> None:
+        """One output tile: a loop over the tiles that add up in its slot."""
+        moving = [(operand, argument) for operand, argument in zip(operands, op.operands, strict=True)]
+        if isinstance(op, TileMatmulOp):
+            counts: tuple[int, ...] = (op.k,)
+        else:
+            assert isinstance(op, TileReduceOp)
+            counts = op.counts
+        inner, loops = self.loops(block, counts, ("k",) if len(counts) == 1 else ("row", "col"))
+        stepped: list[SSAValue] = []
+        for number, (operand, argument) in enumerate(moving):
+            steps = self._steps(op, number, loops)
+            stepped.append(operand if steps is None else self.stepped_extract(argument, steps, inner, indices))
+        attributes = {**op.attributes, **self.place_attributes(self.slot(op.results[0]))}
+        new = type(op).create(operands=stepped, result_types=[op.results[0].type], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        inner.add_op(new)
+        self.close(inner, block)
+        if inner is not block:
+            handle = DstTileOp.create(
+                result_types=[op.results[0].type], attributes=self.place_attributes(self.slot(op.results[0]))
+            )
+            block.add_op(handle)
+            values[op.results[0]] = handle.results[0]
+        else:
+            values[op.results[0]] = new.results[0]
+
+    def _steps(self, op: Operation, number: int, loops: list[SSAValue]) -> tuple[SSAValue, SSAValue] | None:
+        """What the loops add to the (row, column) of an operand; None if it stays where it is."""
+        zero = self.constant(0)
+        if isinstance(op, TileMatmulOp):
+            first = len(op.operands) - 2
+            if number < first:
+                return None
+            return (zero, loops[0]) if number == first else (loops[0], zero)
+        return (loops[0], loops[1]) if number == 0 else None
+
+    def stepped_extract(
+        self, argument: SSAValue, steps: tuple[SSAValue, SSAValue], block: Block, indices: tuple[SSAValue, ...]
+    ) -> SSAValue:
+        assert isinstance(argument, BlockArgument)
+        source = self.compute.operands[argument.index]
+        position: list[SSAValue] = []
+        for result, step in zip(self.compute.maps[argument.index].data.results, steps, strict=True):
+            position.append(indices[result.position] if isinstance(result, AffineDimExpr) else step)
+        op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
+        block.add_op(op)
+        return op.results[0]
+
+    def loops(self, block: Block, counts: tuple[int, ...], names: tuple[str, ...]) -> tuple[Block, list[SSAValue]]:
+        """Nested loops in ``block``; the innermost block and one index per count (zero where there is nothing to loop)."""
+        indices: list[SSAValue] = []
+        for count, name in zip(counts, names, strict=True):
+            if count == 1:
+                indices.append(self.constant(0))
+                continue
+            inner = Block(arg_types=[INDEX])
+            inner.args[0].name_hint = name
+            loop = ForOp(self.constant(0), self.constant(count), self.constant(1), [], Region(inner))
+            loop.location = self.compute.location
+            block.add_op(loop)
+            indices.append(inner.args[0])
+            block = inner
+        return block, indices
+
+    @staticmethod
+    def close(inner: Block, outer: Block) -> None:
+        while inner is not outer:
+            inner.add_op(ScfYieldOp())
+            loop = inner.parent_op()
+            assert loop is not None and loop.parent is not None
+            inner = loop.parent
+
+    def block_matmul(self, op: TileMatmulOp) -> None:
+        """All tiles of the sub-block at once: one call per step of k."""
+        scratch = Block()
+        inner, loops = self.loops(scratch, (op.k,), ("k",))
+        zero = self.constant(0)
+        operands: list[SSAValue] = []
+        for number, argument in enumerate(op.operands):
+            steps = self._steps(op, number, loops)
+            if steps is None:
+                attributes = self.place_attributes(self.slot(argument))
+                handle = DstTileOp.create(result_types=[argument.type], attributes=attributes)
+                inner.add_op(handle)
+                operands.append(handle.results[0])
+            else:
+                operands.append(self.stepped_extract(argument, steps, inner, (zero, zero)))
+        rows, cols = self.shape if len(self.shape) == 2 else (1, self.shape[0])
+        attributes = {**op.attributes, **self.place_attributes(self.slot(op.results[0]))}
+        attributes |= {"rt": i32_attr(rows), "ct": i32_attr(cols), "kt": i32_attr(op.k)}
+        attributes.pop("dst_stride", None)
+        new = type(op).create(operands=operands, result_types=[op.results[0].type], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        inner.add_op(new)
+        self.close(inner, scratch)
+        for made in list(scratch.ops):
+            made.detach()
+            self.block.insert_op_before(made, self.compute)
 
     # Packing ----------------------------------------------------------------------------------------------------------
 
@@ -226,7 +353,8 @@ class _Lowering:
 
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))
-            put = StoreOp.create(operands=[tile.results[0], target], attributes=dict(store.attributes), location=store.location)
+            attributes = {**store.attributes, **({"edge": self.edge} if self.edge is not None else {})}
+            put = StoreOp.create(operands=[tile.results[0], target], attributes=attributes, location=store.location)
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
             insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
@@ -238,4 +366,4 @@ class _Lowering:
 
 
 def _is_index(op: Operation) -> bool:
-    return not isinstance(op, (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp))
+    return not isinstance(op, (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp))

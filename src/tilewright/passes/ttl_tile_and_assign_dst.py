@@ -8,15 +8,16 @@ is several regions with buffers between. The algorithm is in ``dst/``; its answe
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
-from tilewright.dialects.ttl import TILE_OPS, YieldOp, thread_kind
+from tilewright.dialects.ttl import TileOpBase, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     CopyDestValuesOp,
@@ -29,7 +30,9 @@ from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.problem import Place
 from tilewright.passes import sub_blocks
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_problem import MULTIPLY_ACCUMULATE, RegionProblem, region_problem
+from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
+from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST, FormUse
+from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.ttl_set_compute_config import config_of
 
@@ -44,11 +47,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
-    config = config_of(function)
-    tiles = 1
-    for extent in compute.output_shape:
-        tiles *= extent
-    region = region_problem(compute.block, len(compute.inputs), tiles, config, context)
+    region = region_problem(compute, config_of(function), context)
     plan = _plan(region, compute, context)
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region, compute, function)
@@ -57,14 +56,17 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     for part in plan.parts:
         bound = intermediates.operands(part)
         allocation = part.allocation
-        attributes = {
+        attributes: dict[str, Attribute] = {
             "ttl.dst_footprint": i32_attr(allocation.footprint),
             "ttl.unroll_factor": i32_attr(allocation.tiles_per_acquire),
             "ttl.dst_layout": text_attr(allocation.layout.value),
         }
         inputs = [value for value, _ in bound.inputs]
-        maps = [compute.maps[0]] * (len(inputs) + len(bound.outputs))
-        iterators = ["parallel"] * len(compute.output_shape)
+        rank = len(compute.output_shape)
+        identity = AffineMapAttr(AffineMap.identity(rank))
+        maps = [compute.maps[number] if region.problem.is_leaf(number) else identity for _, number in bound.inputs]
+        maps += [identity] * len(bound.outputs)
+        iterators = ["parallel"] * rank
         body = Region(_body(part, region, compute, bound))
         new = ComputeOp(inputs, bound.outputs, maps, iterators, body, attributes)
         new.location = compute.location
@@ -80,7 +82,7 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
     options = context.options
     for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
         if not problem_op.forms:
-            raise fail("TW401", f"no unit can run '{op.SPEC.name}' on these operands", span_of(op))
+            raise fail("TW401", f"no unit can run '{problem_op.name}' on these operands", span_of(op))
     return allocate(region.problem, allocator=options.allocator, schedule="source" if options.schedule == "auto" else options.schedule)  # pyright: ignore
 
 
@@ -103,14 +105,17 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
 def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOperands) -> Block:
     blocks = [*(value for value, _ in bound.inputs), *bound.outputs]
     block = Block(arg_types=[value.type.element_type for value in blocks])  # pyright: ignore
-    arguments = {number: block.args[position] for position, (_, number) in enumerate(bound.inputs)}
+    arguments: dict[int, BlockArgument] = {number: block.args[position] for position, (_, number) in enumerate(bound.inputs)}
     held: dict[int, SSAValue] = {}
-    linear = sub_blocks.linear_map(compute.output_shape)
     for step in part.allocation.steps:
         if isinstance(step, Load):
+            argument = arguments[step.leaf]
+            position = argument.index
+            shape = blocks[position].type.get_shape()  # pyright: ignore
+            map_ = compute.maps[step.leaf] if region.problem.is_leaf(step.leaf) else sub_blocks.identity_map(len(shape))
+            linear = sub_blocks.operand_map(map_, shape)
             index = LinearizedIndexOp.create(result_types=[INDEX], attributes={"map": linear})
             slot = constant(step.slot)
-            argument = arguments[step.leaf]
             load = CopyTileOp.create(
                 operands=[argument, index.results[0], slot.results[0]],
                 result_types=[DstType(), argument.type],
@@ -136,7 +141,9 @@ def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOper
     return block
 
 
-def _execute(step: Execute, region: RegionProblem, arguments: dict[int, SSAValue], held: dict[int, SSAValue]) -> Operation:
+def _execute(
+    step: Execute, region: RegionProblem, arguments: dict[int, BlockArgument], held: dict[int, SSAValue]
+) -> Operation:
     source = region.ops[step.op]
     form = region.problem.ops[step.op].forms[step.form]
     use = region.uses[step.op, step.form]
@@ -147,8 +154,23 @@ def _execute(step: Execute, region: RegionProblem, arguments: dict[int, SSAValue
         else:
             assert slot is not None
             operands.append(held[slot])
-    attributes = {**source.attributes, "dst_idx": i32_attr(step.target), "ttl.unit": text_attr(use.unit)}
-    kind = MulAccumulateOp if use.unit == MULTIPLY_ACCUMULATE else TILE_OPS[source.SPEC.name]
-    op = kind.create(operands=operands, result_types=[source.results[0].type], attributes=attributes, location=source.location)
-    op.results[0].name_hint = source.results[0].name_hint
+    result = source.results[0]
+    kind, attributes = _written(source, use)
+    attributes |= {"dst_idx": i32_attr(step.target), "ttl.unit": text_attr(use.unit)}
+    op = kind.create(operands=operands, result_types=[result.type], attributes=attributes, location=source.location)
+    op.results[0].name_hint = result.name_hint
     return op
+
+
+def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str, Attribute]]:
+    """Class and attributes of the op that a chosen form stands for."""
+    absorbed = use.absorbed
+    if use.unit == ACCUMULATE:
+        # The sum's operands are (addend, factor, factor): what is absorbed says how the factors combine.
+        if isinstance(absorbed, TileMatmulOp):
+            return AccumulateMatmulOp, dict(absorbed.attributes)
+        return MulAccumulateOp, {}
+    if use.unit in (FPU_BCAST, SFPU_BCAST):
+        assert isinstance(absorbed, TileBcastOp) and isinstance(source, TileOpBase)
+        return TileBinaryBcastOp, {"kind": text_attr(source.SPEC.name), "dim": text_attr(absorbed.dim)}
+    return type(source), dict(source.attributes)

@@ -105,7 +105,7 @@ def through_another(row: TileOp) -> str:
 
 def cpp(row: TileOp, form: UnitForm) -> str:
     """Init and call as the newest release of the 0.78 generation spells them, with parameters by name."""
-    values = {"fmt": "DataFormat", "fp32": "fp32", "source": "from", "target": "to"}
+    values = {"fmt": "DataFormat", "fp32": "fp32"}
     samples = {param.name: param.sample for param in row.params}
     form = form.at("0.78")
     template = form.call_template({**samples, **values})

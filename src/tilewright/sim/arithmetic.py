@@ -17,6 +17,9 @@ Format = tuple[str, bool]  # dtype of a buffer, and whether it is unpacked strai
 class Arithmetic(Protocol):
     """Tiles are arrays with a leading core axis. Nothing here changes its arguments; ``old`` is ``None`` for a zero slot."""
 
+    @property
+    def defers_products(self) -> bool: ...  # whether large products are much cheaper than small ones
+
     def pages(self, spec: TensorSpec, array: Array) -> Array: ...
 
     def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None: ...

@@ -23,9 +23,11 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.el
 
 
 class ExactArithmetic:
+    defers_products = True
+
     def __init__(self, config: ComputeConfig) -> None:
         self.dst32 = config.fp32_dest_acc_en
-        self.fidelity = cast(Fidelity, config.math_fidelity)
+        self.fidelity: Fidelity = cast(Fidelity, config.math_fidelity)
         self.approx = config.math_approx_mode
         self._tables: dict[tuple[Any, ...], Array] = {}
         self._zeros: dict[tuple[int, ...], Array] = {}

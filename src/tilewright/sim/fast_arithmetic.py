@@ -31,6 +31,8 @@ def round_bf16(values: Array) -> Array:
 
 
 class FastArithmetic:
+    defers_products = False
+
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         if spec.dtype in INTEGERS:
             return split_tiles(array.astype(INTEGERS[spec.dtype]))
@@ -105,7 +107,9 @@ class FastArithmetic:
             raise fault("TW514", site, "the op table has no NumPy meaning of this call", help="run without --fast")
         with np.errstate(all="ignore"):
             if not operands:
-                return np.broadcast_to(np.asarray(row.reference(np.zeros(shape, np.float32), **named_params(site)), np.float32), shape)
+                return np.broadcast_to(
+                    np.asarray(row.reference(np.zeros(shape, np.float32), **named_params(site)), np.float32), shape
+                )
             return np.asarray(row.reference(*operands, **named_params(site)), dtype=np.result_type(operands[0]))
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:

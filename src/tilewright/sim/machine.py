@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from tilewright import hardware
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer
+from tilewright.sim.deferred_products import DeferredProducts
 from tilewright.sim.faults import fault
 from tilewright.sim.registers import Dst, SourceQueue
 from tilewright.sim.registry import Site
@@ -52,7 +54,7 @@ class PackSetup:
 class Transfers:
     """Outstanding NoC traffic of one data-movement processor."""
 
-    reads: list[tuple[Tensor, Any, Buffer, int]] = field(default_factory=list)
+    reads: list[tuple[Buffer, int, Callable[[], Any]]] = field(default_factory=list)  # slot and where its tile comes from
     writes: list[tuple[Buffer, int]] = field(default_factory=list)
     last: Site | None = None
 
@@ -78,7 +80,8 @@ class Machine:
         self._by_address = list(self.buffers.values())
         config = program.config
         capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
-        self.dst = Dst(capacity=capacity, halves=1 if config.dst_full_sync_en else 2)
+        products = DeferredProducts(arithmetic, self.core_count)
+        self.dst = Dst(products, capacity=capacity, halves=1 if config.dst_full_sync_en else 2)
         self.sources = SourceQueue()
         self.matrix = {"u": MatrixSetup(), "m": MatrixSetup()}
         self.vector = VectorSetup()
@@ -108,9 +111,9 @@ class Machine:
         pages = page if isinstance(page, np.ndarray) else np.full(self.core_count, page)
         if (pages < 0).any() or (pages >= tensor.count).any():
             worst = int(np.flatnonzero((pages < 0) | (pages >= tensor.count))[0])
+            name, core = tensor.spec.name, self.cores[worst]
             raise fault(
-                "TW513", site,
-                f"page {int(pages[worst])} of tensor '{tensor.spec.name}' on core {self.cores[worst]}: it has {tensor.count} pages",
+                "TW513", site, f"page {int(pages[worst])} of tensor '{name}' on core {core}: it has {tensor.count} pages",
                 help="check the slice bounds on the cores at the edge of the grid",
             )  # fmt: skip
         return pages

@@ -6,8 +6,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.sim.deferred_products import Block, DeferredProducts
 from tilewright.sim.faults import fault
 from tilewright.sim.registry import Site, Wait
+from tilewright.sim.tensors import Array
 
 SOURCE_BANKS = 2
 
@@ -55,8 +57,9 @@ class SourceQueue:
 class Dst:
     """The destination registers. A slot is ``None`` while nothing was written since the half was zeroed."""
 
-    def __init__(self, *, capacity: int, halves: int) -> None:
+    def __init__(self, products: DeferredProducts, *, capacity: int, halves: int) -> None:
         self.capacity = capacity
+        self._products = products
         self._halves: list[list[Any]] = [[None] * capacity for _ in range(halves)]
         self._math = self._pack = 0  # half each side works on
         self.committed = 0  # halves the packer has or may take
@@ -82,6 +85,8 @@ class Dst:
     def commit(self, site: Site) -> None:
         if not self.math_holds:
             raise fault("TW509", site, "math does not hold DST", help="call tile_regs_acquire first")
+        if self._products:
+            self._products.settle(self.slots)
         self.math_holds = False
         self.committed += 1
         self._math = (self._math + 1) % len(self._halves)
@@ -103,12 +108,19 @@ class Dst:
         self.committed -= 1
         self._pack = (self._pack + 1) % len(self._halves)
 
+    def _need_math(self, site: Site, first: int, last: int) -> None:
+        if not self.math_holds:
+            raise fault(
+                "TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit"
+            )
+        if not 0 <= first <= last < self.capacity:
+            raise self._outside(site, first if first < 0 else last)
+
     def old(self, site: Site, index: int) -> Any:
         """What math finds in a slot, ``None`` for zero."""
-        if not self.math_holds:
-            raise fault("TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit")
-        if not 0 <= index < self.capacity:
-            raise self._outside(site, index)
+        self._need_math(site, index, index)
+        if self._products:
+            self._products.settle(self.slots)
         return self.slots[index]
 
     def get(self, site: Site, index: int) -> Any:
@@ -119,18 +131,26 @@ class Dst:
         return value
 
     def put(self, site: Site, index: int, value: Any) -> None:
-        if not self.math_holds:
-            raise fault("TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit")
-        if not 0 <= index < self.capacity:
-            raise self._outside(site, index)
+        self._need_math(site, index, index)
+        if self._products:
+            self._products.settle(self.slots)
         self.slots[index] = value
         if index >= self.used:
             self.used = index + 1
 
+    def multiply(self, site: Site, block: Block, left: Array, right: Array) -> None:
+        """Add a matrix product to a block of slots."""
+        last = block[0] + block[1] * block[2] - 1
+        self._need_math(site, block[0], last)
+        self._products.add(self.slots, block, left, right)
+        self.used = max(self.used, last + 1)
+
     def get_packed(self, site: Site, index: int) -> Any:
         """A slot the packer reads."""
         if not self.pack_holds:
-            raise fault("TW509", site, "the packer does not hold DST", help="place the call between tile_regs_wait and tile_regs_release")
+            raise fault(
+                "TW509", site, "the packer does not hold DST", help="place the call between tile_regs_wait and tile_regs_release"
+            )
         if not 0 <= index < self.capacity:
             raise self._outside(site, index)
         value = self.packing[index]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.dialects.tile_op import TileOp, UnitForm
 from tilewright.diagnostics import Span
+from tilewright.dialects.tile_op import TileOp, UnitForm
 
 ROLES = {"u": "unpack", "m": "math", "p": "pack", "d": "data movement"}
 

@@ -9,20 +9,18 @@ from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.diagnostics import Diagnostic, KernelError, fail
+from tilewright.diagnostics import Diagnostic, fail
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.calls import catalogue
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.fast_arithmetic import FastArithmetic
-from tilewright.sim.faults import cores_text
 from tilewright.sim.grouping import Core, group_cores
+from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
 from tilewright.sim.scheduler import Processor, processors_of, run_to_end
 from tilewright.sim.tensors import Array, Tensor, check_argument
 from tilewright.sim.translate import Translation, translate
-
-assert catalogue.MODULES, "importing the catalogue registers the calls"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +61,7 @@ _TRANSLATIONS: WeakKeyDictionary[ModuleOp, Translation] = WeakKeyDictionary()
 
 def translation_of(program: Program) -> Translation:
     if program.module not in _TRANSLATIONS:
+        catalogue.register_calls()
         _TRANSLATIONS[program.module] = translate(program)
     return _TRANSLATIONS[program.module]
 
@@ -83,15 +82,15 @@ def simulate(
     arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config)
     tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, arrays, strict=True)]
     numbers = dict(scalars or {})
-    machines = [
-        Machine(program, cores, tensors, arithmetic, numbers) for cores in group_cores(program, translation, numbers)
-    ]
+    machines = [Machine(program, cores, tensors, arithmetic, numbers) for cores in group_cores(program, translation, numbers)]
     counts = run_machines(machines, translation)
     for spec, tensor, array in zip(program.tensors, tensors, arrays, strict=True):
         if tensor.written:
             arithmetic.write_back(spec, tensor.pages, array)
     groups = tuple(
-        GroupResult(cores=tuple(machine.cores), calls=_by_name(translation, own), acquires=machine.dst.acquires, max_dst=machine.dst.used)
+        GroupResult(
+            cores=tuple(machine.cores), calls=_by_name(translation, own), acquires=machine.dst.acquires, max_dst=machine.dst.used
+        )
         for machine, own in zip(machines, counts, strict=True)
     )
     warnings = tuple(warning for machine in machines for warning in leftovers(machine))
@@ -123,31 +122,3 @@ def _by_name(translation: Translation, counts: list[int]) -> dict[str, int]:
         if first_role.setdefault(key, site.role) == site.role:
             names[site.name] += counts[site.number]
     return {name: count for name, count in names.items() if count}
-
-
-def leftovers(machine: Machine) -> list[Diagnostic]:
-    where = cores_text(machine.cores)
-    found: list[Diagnostic] = []
-    for buffer in machine.buffers.values():
-        if buffer.available:
-            found.append(
-                Diagnostic(
-                    code="TW517", severity="warning", message=f"{buffer.label} on {where} ends with {buffer.available} tiles that nobody popped",
-                    span=buffer.producer.span if buffer.producer else None,
-                )
-            )  # fmt: skip
-    for thread, transfers in machine.transfers.items():
-        if transfers.reads or transfers.writes:
-            count = len(transfers.reads) + len(transfers.writes)
-            found.append(
-                Diagnostic(
-                    code="TW517", severity="warning", message=f"{thread} on {where} ends with {count} unfinished transfers",
-                    span=transfers.last.span if transfers.last else None, help="end the kernel with a barrier",
-                )
-            )  # fmt: skip
-    if machine.dst.math_holds or machine.dst.committed:
-        found.append(Diagnostic(code="TW517", severity="warning", message=f"DST on {where} is still held at the end"))
-    return found
-
-
-__all__ = ["GroupResult", "KernelError", "SimResult", "simulate"]

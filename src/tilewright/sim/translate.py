@@ -171,7 +171,11 @@ class _RoleEmitter:
             return []
         function = registry.find(op.CALL.name, self.role)
         if function is None:
-            raise fail("TW514", f"the simulator does not know the call {op.CALL.name} on the {registry.ROLES[self.role]} processor", span_of(op))
+            raise fail(
+                "TW514",
+                f"the simulator does not know the call {op.CALL.name} on the {registry.ROLES[self.role]} processor",
+                span_of(op),
+            )
         self.live.update(op.operands)
         number = self.thread.site(op, self.role)
         self.thread.scope[f"c{number}"] = function
@@ -200,9 +204,7 @@ class _RoleEmitter:
 
     def skeleton_lines(self, op: KernelCallOp, indent: str) -> list[str]:
         free = registry.CORE_DEPENDENT_OPERANDS.get(op.CALL.name, frozenset())
-        checked = [
-            operand for index, operand in enumerate(op.operands) if operand in self.thread.varies and index not in free
-        ]
+        checked = [operand for index, operand in enumerate(op.operands) if operand in self.thread.varies and index not in free]
         self.live.update(checked)
         return [f"{indent}need({self.text(operand)})" for operand in checked]
 
@@ -306,9 +308,7 @@ def _spread(op: Operation, varies: set[SSAValue]) -> None:
                 _join(varies, terminator_operands(region.blocks[0]), op.results)
         return
     if isinstance(op, KernelCallOp):
-        if op.CALL.name in registry.CORE_DEPENDENT_VALUES:
-            varies.update(op.results)
-        elif any(operand in varies for operand in op.operands):
+        if op.CALL.name in registry.CORE_DEPENDENT_VALUES or any(operand in varies for operand in op.operands):
             varies.update(op.results)
         return
     if any(operand in varies for operand in op.operands):

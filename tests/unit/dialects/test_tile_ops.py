@@ -68,7 +68,7 @@ def newest_name(form: UnitForm, name: str) -> str:
 
 def sample_values(row: TileOp) -> dict[str, object]:
     values = {param.name: param.sample for param in row.params}
-    return {"fmt": "DataFormat::Float32", "fp32": "true", "source": "Float32", "target": "Float16_b", **values}
+    return {"fmt": "DataFormat::Float32", "fp32": "true", **values}
 
 
 def sample_params(op: TileOp | Composite) -> dict[str, object]:
@@ -346,6 +346,7 @@ def test_encodings() -> None:
     assert encode(0.1, "float") == 0.1
     assert template_text("{scale:f32}", {"scale": 0.5}) == "0x3F000000"
     assert template_text("{on}", {"on": True}) == "true"
+    assert template_text("DataFormat::{dtype:format}", {"dtype": "bfp8_b"}) == "DataFormat::Bfp8_b"
     assert Param(name="x", default=2.0).sample == 2.0
 
 
@@ -377,6 +378,12 @@ def test_typecasts_are_either_a_call_or_free() -> None:
 def test_own_functions_agree_with_scipy(own, theirs, low: float, high: float) -> None:
     x = np.linspace(low, high, 1001)
     np.testing.assert_allclose(own(x), theirs(x), rtol=1e-10, atol=1e-14)
+
+
+def test_logarithms_to_a_base() -> None:
+    x = np.linspace(0.1, 8.0, 50)
+    np.testing.assert_allclose(tile_ops.BY_NAME["log2"].reference(x), np.log2(x), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(tile_ops.BY_NAME["log10"].reference(x), np.log10(x), rtol=1e-14, atol=1e-15)
 
 
 def test_special_values_of_own_functions() -> None:

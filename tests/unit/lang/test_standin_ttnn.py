@@ -115,7 +115,7 @@ def test_creation():
     assert ttnn.zeros_like(tiled(np.ones((32, 64)), dtype=ttnn.float32)).dtype is ttnn.float32
     assert ttnn.arange(0, 8, dtype=ttnn.int32).array.tolist() == list(range(8))
     drawn = ttnn.rand((32, 32), low=2, high=3, dtype=ttnn.float32)
-    assert 2 <= drawn.array.min() and drawn.array.max() < 3
+    assert drawn.array.min() >= 2 and drawn.array.max() < 3
 
 
 def test_block_format_is_rounded_as_the_packed_one():

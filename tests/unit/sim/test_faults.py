@@ -43,6 +43,10 @@ def writer():
 """
 
 
+IDLE = "def writer():\n    pass\n"
+STRAIGHT_TO_DST = {"fp32_dest_acc_en": True, "unpack_to_dest": (0,)}
+
+
 def line_of(text, call):
     """Line of the first line that contains ``call``."""
     return next(number for number, line in enumerate(text.split("\n"), 1) if call in line)
@@ -98,7 +102,7 @@ def test_deadlock_says_who_waits_where_for_what(expect_fault):
 
 
 def test_deadlock_on_a_full_buffer(expect_fault):
-    found = expect_fault("TW501", "cb_reserve_back(o, 1)", writer="def writer():\n    pass\n", compute=COMPUTE.replace("(2)", "(3)"),
+    found = expect_fault("TW501", "cb_reserve_back(o, 1)", writer=IDLE, compute=COMPUTE.replace("(2)", "(3)"),
                          reader=READER.replace("(2)", "(3)"), pages=3)  # fmt: skip
     assert "pack (core (0, 0)) waits for room for 1 tiles in buffer 'o' (c_2): 0 of 2 free" in found.render()
 
@@ -113,7 +117,9 @@ def test_read_of_an_unwritten_slot_by_the_packer(expect_fault):
 
 
 def test_read_of_an_unwritten_slot_by_the_vector_unit(expect_fault):
-    compute = COMPUTE.replace("        tile_regs_commit()", "        exp_tile_init()\n        exp_tile(2)\n        tile_regs_commit()")
+    compute = COMPUTE.replace(
+        "        tile_regs_commit()", "        exp_tile_init()\n        exp_tile(2)\n        tile_regs_commit()"
+    )
     expect_fault("TW502", "exp_tile(2)", "DST[2]", compute=compute)
 
 
@@ -166,7 +172,9 @@ def test_stateless_op_runs_after_any_init_and_leaves_it_in_force(run):
 
 
 def test_index_beyond_dst(expect_fault):
-    expect_fault("TW504", "copy_tile(a, 0, 8)", "8 tiles per acquire", compute=COMPUTE.replace("copy_tile(a, 0, 0)", "copy_tile(a, 0, 8)"))
+    expect_fault(
+        "TW504", "copy_tile(a, 0, 8)", "8 tiles per acquire", compute=COMPUTE.replace("copy_tile(a, 0, 0)", "copy_tile(a, 0, 8)")
+    )
 
 
 @pytest.mark.parametrize(("wide", "full", "capacity"), [(False, False, 8), (True, False, 4), (False, True, 16), (True, True, 8)])
@@ -179,7 +187,9 @@ def test_dst_capacity_follows_width_and_sync(run, expect_fault, wide, full, capa
 
 
 def test_reserve_of_more_than_the_buffer_holds(expect_fault):
-    expect_fault("TW505", "cb_reserve_back(a, 3)", "holds only 2", reader=READER.replace("cb_reserve_back(a, 1)", "cb_reserve_back(a, 3)"))
+    expect_fault(
+        "TW505", "cb_reserve_back(a, 3)", "holds only 2", reader=READER.replace("cb_reserve_back(a, 1)", "cb_reserve_back(a, 3)")
+    )
 
 
 SHORT_LAP = """
@@ -200,11 +210,18 @@ def test_push_that_passes_the_end(expect_fault):
 
 
 def test_tile_that_was_not_waited_for(expect_fault):
-    expect_fault("TW506", "copy_tile(a, 1, 0)", "1 tiles were waited for", compute=COMPUTE.replace("copy_tile(a, 0, 0)", "copy_tile(a, 1, 0)"))
+    expect_fault(
+        "TW506",
+        "copy_tile(a, 1, 0)",
+        "1 tiles were waited for",
+        compute=COMPUTE.replace("copy_tile(a, 0, 0)", "copy_tile(a, 1, 0)"),
+    )
 
 
 def test_use_after_pop(expect_fault):
-    compute = COMPUTE.replace("        cb_pop_front(a, 1)\n", "").replace("        tile_regs_acquire()", "        cb_pop_front(a, 1)\n        tile_regs_acquire()")
+    compute = COMPUTE.replace("        cb_pop_front(a, 1)\n", "").replace(
+        "        tile_regs_acquire()", "        cb_pop_front(a, 1)\n        tile_regs_acquire()"
+    )
     expect_fault("TW506", "copy_tile(a, 0, 0)", "0 tiles were waited for since the last pop", compute=compute)
 
 
@@ -214,7 +231,9 @@ def test_pack_of_a_tile_that_is_not_reserved(expect_fault):
 
 
 def test_second_in_order_pack_without_room(expect_fault):
-    compute = COMPUTE.replace("        pack_tile(0, o, 0)", "        pack_tile(0, o, 0)\n        pack_tile(0, o, 0, template=('again',))")
+    compute = COMPUTE.replace(
+        "        pack_tile(0, o, 0)", "        pack_tile(0, o, 0)\n        pack_tile(0, o, 0, template=('again',))"
+    )
     expect_fault("TW506", "'again'", "writes tile 1", compute=compute)
 
 
@@ -229,12 +248,16 @@ def test_pop_without_wait(expect_fault):
 
 
 def test_math_before_acquire(expect_fault):
-    compute = COMPUTE.replace("        tile_regs_acquire()\n        copy_tile(a, 0, 0)\n", "        copy_tile(a, 0, 0)\n        tile_regs_acquire()\n")
+    compute = COMPUTE.replace(
+        "        tile_regs_acquire()\n        copy_tile(a, 0, 0)\n", "        copy_tile(a, 0, 0)\n        tile_regs_acquire()\n"
+    )
     expect_fault("TW509", "copy_tile(a, 0, 0)", "math does not hold DST", compute=compute)
 
 
 def test_pack_after_release(expect_fault):
-    compute = COMPUTE.replace("        pack_tile(0, o, 0)\n        tile_regs_release()\n", "        tile_regs_release()\n        pack_tile(0, o, 0)\n")
+    compute = COMPUTE.replace(
+        "        pack_tile(0, o, 0)\n        tile_regs_release()\n", "        tile_regs_release()\n        pack_tile(0, o, 0)\n"
+    )
     expect_fault("TW509", "pack_tile(0, o, 0)", "the packer does not hold DST", compute=compute)
 
 
@@ -243,7 +266,10 @@ def test_acquire_twice(expect_fault):
 
 
 def test_push_before_the_read_barrier(expect_fault):
-    reader = READER.replace("        noc_async_read_barrier()\n        cb_push_back(a, 1)\n", "        cb_push_back(a, 1)\n        noc_async_read_barrier()\n")
+    reader = READER.replace(
+        "        noc_async_read_barrier()\n        cb_push_back(a, 1)\n",
+        "        cb_push_back(a, 1)\n        noc_async_read_barrier()\n",
+    )
     expect_fault("TW510", "cb_push_back(a, 1)", "have not landed", reader=reader)
 
 
@@ -268,8 +294,9 @@ def test_matrix_unit_cannot_take_a_buffer_that_goes_straight_to_dst(expect_fault
     compute = COMPUTE.replace("init_sfpu(a, o)", "binary_op_init_common(a, a, o)\n    add_tiles_init(a, a)")
     compute = compute.replace("copy_tile(a, 0, 0)", "add_tiles(a, a, 0, 0, 0)")
     buffers = (("a", "f32", 2), ("b", "f32", 2), ("o", "bf16", 2))
-    expect_fault("TW511", "add_tiles(", "straight to DST", compute=compute, buffers=buffers, tensors=(("A", "f32"), ("O", "bf16")),
-                 fp32_dest_acc_en=True, unpack_to_dest=(0,))  # fmt: skip
+    tensors = (("A", "f32"), ("O", "bf16"))
+    parts = {"compute": compute, "buffers": buffers, "tensors": tensors, **STRAIGHT_TO_DST}
+    expect_fault("TW511", "add_tiles(", "straight to DST", **parts)
 
 
 def test_tile_that_nobody_wrote(expect_fault):
@@ -279,7 +306,9 @@ def test_tile_that_nobody_wrote(expect_fault):
 
 def test_page_outside_the_tensor_names_the_core(expect_fault):
     reader = READER.replace("page(i,", "page(i + my_core(0),")
-    expect_fault("TW513", "noc_async_read_page(", "page 2 of tensor 'A' on core (2, 0): it has 2 pages", reader=reader, grid=(3, 1))
+    expect_fault(
+        "TW513", "noc_async_read_page(", "page 2 of tensor 'A' on core (2, 0): it has 2 pages", reader=reader, grid=(3, 1)
+    )
 
 
 def test_address_between_tiles(expect_fault):
@@ -295,7 +324,9 @@ def test_two_consumers(expect_fault):
     writer = WRITER.replace("cb_wait_front(o, 1)", "cb_wait_front(o, 1)\n        cb_wait_front(b, 1)")
     compute = COMPUTE.replace("cb_pop_front(a, 1)", "cb_pop_front(a, 1)\n        cb_wait_front(b, 0 + 1)")
     reader = READER.replace("a,", "b,").replace("(a)", "(b)").replace("reader", "other")
-    expect_fault("TW515", "cb_wait_front(b, 1)", "already has a consumer: unpack", reader=READER + reader, compute=compute, writer=writer)
+    expect_fault(
+        "TW515", "cb_wait_front(b, 1)", "already has a consumer: unpack", reader=READER + reader, compute=compute, writer=writer
+    )
 
 
 def test_wrong_arguments(run):
@@ -328,7 +359,8 @@ def test_leftovers_are_warnings(run):
 
 
 def test_unfinished_write_is_a_warning(run):
-    writer = "def writer():\n    for i in range(2):\n        cb_wait_front(o, 2)\n        noc_async_write_page(i, O, get_read_ptr(o))\n"
+    writer = WRITER.replace("(o, 1)\n        noc", "(o, 2)\n        noc")
+    writer = writer.replace("        noc_async_write_barrier()\n        cb_pop_front(o, 1)\n", "")
     _, program, arrays = run(writer=writer)
     messages = [warning.message for warning in simulate(program, arrays).warnings]
     assert any("writer on core (0, 0) ends with 2 unfinished transfers" in message for message in messages)

@@ -109,6 +109,8 @@ FREE_TYPECASTS = frozenset(
     if source != target and (source, target) != ("f32", "bf16")
 )
 
+CONVERSION = ("(uint32_t)DataFormat::{source:format}", "(uint32_t)DataFormat::{dtype:format}")
+
 # fmt: off
 ROWS = (
     *(tiles(*kind) for kind in KINDS),
@@ -135,11 +137,10 @@ ROWS = (
         notes="16-bit DST keeps the upper half of the fp32 value: 0.1 is filled as 0.0996.",
     ),
     unary("typecast", "x in another dtype.", identity, header=UNARY + "typecast.h",
-          template=("(uint32_t)DataFormat::{source}", "(uint32_t)DataFormat::{target}"),
-          init_template=("(uint32_t)DataFormat::{source}", "(uint32_t)DataFormat::{target}"),
+          template=CONVERSION, init_template=CONVERSION,
           python=("math.typecast", "block.typecast"), rounds="nearest-even", result_dtype="{dtype}", bound_ulp=0.5,
           dtypes=(*FLOAT_DTYPES, *INTEGER_DTYPES),
-          params=(Param(name="dtype", kind="str", example="f32", summary="the dtype wanted"),),
-          notes="source and target are the DataFormats of the operand and of the result."),
+          params=(Param(name="dtype", kind="str", example="bf16", summary="the dtype wanted"),
+                  Param(name="source", kind="str", default="", example="f32", hidden=True, summary="the operand's dtype"))),
 )
 # fmt: on

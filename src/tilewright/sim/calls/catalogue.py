@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from tilewright.sim.calls import broadcast, cross_core, data_movement, matrix, packing, products, reduction, setup, synchronisation, vector
+from tilewright.sim.calls import (
+    broadcast,
+    cross_core,
+    data_movement,
+    matrix,
+    packing,
+    products,
+    reduction,
+    setup,
+    synchronisation,
+    vector,
+)
 
 MODULES = (
     broadcast, cross_core, data_movement, matrix, packing, products, reduction, setup, synchronisation, vector,
 )  # fmt: skip
+
+
+def register_calls() -> None:
+    """Functions of a module register when it is imported; the op table's vector calls follow here, after all others."""
+    vector.register_rows()

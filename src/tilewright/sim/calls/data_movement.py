@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import getitem
 from typing import Any
 
 from tilewright.diagnostics import fail
@@ -49,7 +51,7 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
     check_same_dtype(site, tensor, buffer)
     buffer.back_slot(site, slot - buffer.write)
     transfers = machine.transfers_of(site)
-    transfers.reads.append((tensor, machine.page_numbers(site, tensor, page), buffer, slot))
+    transfers.reads.append((buffer, slot, partial(getitem, tensor.pages, machine.page_numbers(site, tensor, page))))
     transfers.last = site
     buffer.slots[slot] = LANDING
 
@@ -57,8 +59,8 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
 @call("noc_async_read_barrier", on="d")
 def read_barrier(machine: Machine, site: Site) -> None:
     transfers = machine.transfers_of(site)
-    for tensor, pages, buffer, slot in transfers.reads:
-        buffer.slots[slot] = tensor.pages[pages]
+    for buffer, slot, fetch in transfers.reads:
+        buffer.slots[slot] = fetch()
     transfers.reads.clear()
 
 

@@ -72,9 +72,7 @@ def unpack_pair(
     return unpack_operands(machine, site, first, second, first_tile, second_tile)
 
 
-def unpack_operands(
-    machine: Machine, site: Site, in_a: Buffer, in_b: Buffer, tile_a: int, tile_b: int
-) -> None:
+def unpack_operands(machine: Machine, site: Site, in_a: Buffer, in_b: Buffer, tile_a: int, tile_b: int) -> None:
     """Fill SrcA and SrcB from two buffers."""
     for register, buffer in (("a", in_a), ("b", in_b)):
         need_float_source(site, buffer)

@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import hardware
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import need_float_source
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, Wait, call
-from tilewright.sim.tensors import Array
-
-ROWS, COLS = hardware.TILE_ROWS, hardware.TILE_COLS
 
 
 def block_shape(site: Site) -> tuple[int, int, int]:
@@ -62,9 +58,7 @@ def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles
 
 
 @call("matmul_tiles", on="u")
-def unpack_matmul(
-    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
-) -> Wait | None:
+def unpack_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
     if wait := machine.sources.full(site):
         return wait
     need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
@@ -72,16 +66,12 @@ def unpack_matmul(
 
 
 @call("matmul_tiles", on="m")
-def math_matmul(
-    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
-) -> Wait | None:
+def math_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
     if wait := machine.sources.empty(site):
         return wait
     need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
     tiles = machine.sources.take(site)
-    old = machine.dst.old(site, index)
-    before = machine.arithmetic.zeros(tiles.b.shape) if old is None else old
-    machine.dst.put(site, index, machine.arithmetic.matmul(tiles.b, tiles.a, before))
+    machine.dst.multiply(site, (index, 1, 1), tiles.b, tiles.a)
     return None
 
 
@@ -98,33 +88,12 @@ def unpack_matmul_block(
 
 
 @call("matmul_block", on="m")
-def math_matmul_block(
-    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
-) -> Wait | None:
+def math_matmul_block(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
     """One k step: output tile (r, c) is DST[index + r * across + c]."""
     if wait := machine.sources.empty(site):
         return wait
     down, across, inner = block_shape(site)
     need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
     tiles = machine.sources.take(site)
-    before = gather(machine, site, index, down, across)
-    after = machine.arithmetic.matmul(tiles.b, tiles.a, before)
-    for row in range(down):
-        for col in range(across):
-            tile = after[..., row * ROWS : (row + 1) * ROWS, col * COLS : (col + 1) * COLS]
-            machine.dst.put(site, index + row * across + col, np.ascontiguousarray(tile))
+    machine.dst.multiply(site, (index, down, across), tiles.b, tiles.a)
     return None
-
-
-def gather(machine: Machine, site: Site, index: int, down: int, across: int) -> Array:
-    """The output block as one matrix."""
-    shape = (machine.core_count, down * ROWS, across * COLS)
-    olds = [machine.dst.old(site, index + offset) for offset in range(down * across)]
-    if all(old is None for old in olds):
-        return machine.arithmetic.zeros(shape)
-    before = machine.arithmetic.zeros(shape).copy()
-    for offset, old in enumerate(olds):
-        if old is not None:
-            row, col = divmod(offset, across)
-            before[..., row * ROWS : (row + 1) * ROWS, col * COLS : (col + 1) * COLS] = old
-    return before

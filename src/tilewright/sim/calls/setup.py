@@ -46,7 +46,10 @@ def need_source(machine: Machine, site: Site, register: str, buffer: Buffer) -> 
     name = f"Src{register.upper()}"
     if found is None:
         raise fault(
-            "TW503", site, f"{name} was never configured", help="call init_sfpu or binary_op_init_common at the start of the kernel"
+            "TW503",
+            site,
+            f"{name} was never configured",
+            help="call init_sfpu or binary_op_init_common at the start of the kernel",
         )
     raise fault(
         "TW511", site, f"{buffer.label} holds {format_text(buffer.format)}, but {name} is configured for {format_text(found)}",

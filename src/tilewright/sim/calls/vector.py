@@ -86,6 +86,3 @@ def register_rows() -> None:
                 call(form.call, on="m")(vector_call)
             if form.init and find(form.init, "m") is None:
                 call(form.init, on="m")(vector_init)
-
-
-register_rows()

@@ -16,13 +16,47 @@ ONE = np.uint32(0x3F800000)
 ZERO = np.uint32(0)
 _CHUNK = 16384  # lanes per pass: two dozen int64 temporaries stay in the second-level cache
 _ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)
+_EXPONENT_SHIFT = np.uint32(23)
+_BIAS = np.uint32(127)
 _FRACTION = 0x7FFFFF
 _HIDDEN = 0x800000
 
 
 def mad(x: U32, y: U32, z: U32) -> U32:
     """SFPMAD, bit for bit."""
-    return _by_chunks(_mad_lanes, x, y, z)
+    return _by_chunks(_mad_fast, x, y, z)
+
+
+def _mad_fast(x: U32, y: U32, z: U32) -> U32:
+    """Most lanes from one float64 multiply and add; the lanes where that could differ go through the integer model.
+
+    If only one of product and addend loses bits to a sticky bit and the sum keeps its top bit (or the one below), no
+    rounding boundary lies between the hardware's sum and the exact one, so rounding the exact sum is right. Not so when the addend is shifted
+    by more than two of its three guard bits, in cancellation or when the sum grows two bits, at range ends, and when the float64 sum is a tie.
+    """
+    x_flushed, y_flushed, z_flushed = _flushed(x), _flushed(y), _flushed(z)
+    x_exponent = (x_flushed & INFINITY) >> _EXPONENT_SHIFT
+    y_exponent = (y_flushed & INFINITY) >> _EXPONENT_SHIFT
+    z_exponent = (z_flushed & INFINITY) >> _EXPONENT_SHIFT
+    raised = x_exponent + y_exponent  # product exponent plus 127
+    with np.errstate(all="ignore"):
+        product = from_bits(x_flushed).astype(np.float64) * from_bits(y_flushed)
+        addend = from_bits(z_flushed).astype(np.float64)
+        total = product + addend
+        result = to_bits(np.where(np.abs(total) < _ROUNDS_UP_TO_NORMAL, 0.0, total))
+        largest = np.maximum(raised, z_exponent + _BIAS)
+        unsafe = (raised > z_exponent + np.uint32(129)) & (addend != 0.0)
+        floor = ((largest - np.uint32(1)).astype(np.int64) + (1023 - 254)) << 52
+        size = np.abs(total)
+        unsafe |= (size < floor.view(np.float64)) | (size >= 8.0 * floor.view(np.float64))
+    unsafe &= product != 0.0
+    unsafe |= (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    unsafe |= ((raised <= _BIAS) & (product != 0.0)) | (raised >= np.uint32(382))
+    unsafe |= (x_exponent == 255) | (y_exponent == 255) | (z_exponent == 255)
+    result = np.where((result & MAGNITUDE) == 0, ZERO, result)
+    if unsafe.any():
+        result[unsafe] = _mad_lanes(x[unsafe], y[unsafe], z[unsafe])
+    return result
 
 
 def mul(x: U32, y: U32) -> U32:

@@ -17,6 +17,9 @@ struct Loc {
 // Default argument of every API function: the caller's line.
 #define TW_AT ::tw::Loc tw_at = ::tw::Loc::current()
 
+// A finding only the API header can see.
+void complain(const char* code, const char* message, Loc at);
+
 // ---- buffers -------------------------------------------------------------------------------------------------------
 void cb_wait(u32 cb, u32 pages, Loc at);
 void cb_pop(u32 cb, u32 pages, Loc at);

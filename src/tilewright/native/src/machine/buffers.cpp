@@ -53,7 +53,9 @@ void cb_wait(u32 cb, u32 pages, Loc at) {
     claim(buffer.consumer, buffer, "consumer", at);
     pages = within_capacity(buffer, pages, "cb_wait_front", at);
     wait_until([&] { return buffer.available() >= pages; }, "cb_wait_front", at,
-               [&] { return counts(buffer, pages, buffer.available(), "pages"); });
+               [&] { return counts(buffer, pages, buffer.available(), "pages"); }, &buffer, pages, false);
+    ++buffer.waits;
+    buffer.waited_at = at;
     if (pages > buffer.waited) buffer.waited = pages;
 }
 
@@ -72,6 +74,7 @@ void cb_pop(u32 cb, u32 pages, Loc at) {
     }
     check_writes_sent(self(), buffer.base + buffer.read * buffer.page_bytes, pages * buffer.page_bytes, at);
     advance(buffer.read, buffer, pages, "cb_pop_front", at);
+    ++buffer.pops;
     buffer.acked += pages;
     buffer.waited -= pages < buffer.waited ? pages : buffer.waited;
 }
@@ -83,7 +86,7 @@ void cb_reserve(u32 cb, u32 pages, Loc at) {
     claim(buffer.producer, buffer, "producer", at);
     pages = within_capacity(buffer, pages, "cb_reserve_back", at);
     wait_until([&] { return buffer.space() >= pages; }, "cb_reserve_back", at,
-               [&] { return counts(buffer, pages, buffer.space(), "free pages"); });
+               [&] { return counts(buffer, pages, buffer.space(), "free pages"); }, &buffer, pages, true);
     if (pages > buffer.reserved) buffer.reserved = pages;
 }
 
@@ -92,6 +95,7 @@ void cb_push(u32 cb, u32 pages, Loc at) {
     if (!produces()) return;
     Buffer& buffer = self_core().buffer(cb, at);
     claim(buffer.producer, buffer, "producer", at);
+    if (buffer.fed) report("two-owners", at, "buffer %u was waited for as an input before, now the kernel pushes to it", cb);
     if (pages > buffer.reserved) {
         if (pages > buffer.space()) {
             report("push-beyond", at, "cb_push_back of %u pages on buffer %u, which has room for %u", pages, cb, buffer.space());

@@ -65,6 +65,10 @@ void report(const char* code, Loc at, const char* format, ...) {
     report_for(code, &self_core(), self_role(), at, text);
 }
 
+void complain(const char* code, const char* message, Loc at) {
+    if (self_role() == Role::Math) report(code, at, "%s", message);
+}
+
 void write_findings(std::FILE* file) {
     for (const Finding& finding : findings) {
         std::fprintf(file, "finding\t%s\t%s\t%d\t%s\t%u\t%u\t%llu\t", finding.code.c_str(), finding.file.c_str(), finding.line,

@@ -31,6 +31,9 @@ struct Buffer {
     u32 packed = 0;                   // in-order packs since the last push
     u64 filled = 0;                   // pages of the reservation some pack or transfer wrote (first 64)
     Thread *producer = nullptr, *consumer = nullptr;
+    u32 waits = 0, pops = 0;  // calls that succeeded
+    Loc waited_at{0, ""};
+    bool fed = false, drained = false;  // by the stand-in for reader and writer
 
     u32 available() const { return received - acked; }
     u32 space() const { return pages - available(); }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "feeder.h"
 #include "findings.h"
 #include "noc.h"
 #include "program.h"
@@ -65,8 +66,10 @@ void check_left_over(const Core& core, const std::vector<Thread*>& threads) {
         if (!buffer.present || buffer.available() == 0) continue;
         const Thread* owner = buffer.consumer ? buffer.consumer : buffer.producer;
         char text[200];
-        std::snprintf(text, sizeof text, "buffer %u ends with %u pages pushed and never popped", buffer.id, buffer.available());
-        report_for("pages-left", &core, owner ? owner->role : Role::Reader, owner ? owner->last : Loc{0, ""}, text);
+        std::snprintf(text, sizeof text, "buffer %u ends with %u pages never popped (%u waits, %u pops)", buffer.id,
+                      buffer.available(), buffer.waits, buffer.pops);
+        const Loc at = buffer.waits ? buffer.waited_at : owner ? owner->last : Loc{0, ""};
+        report_for("pages-left", &core, owner ? owner->role : Role::Reader, at, text);
     }
 }
 
@@ -87,7 +90,10 @@ void run_cores(const Program& program, std::size_t first, std::size_t count) {
             by_core.back()[role] = thread;
         }
     }
-    run_threads(threads);
+    run_threads(threads, program.alone ? feed_and_drain : nullptr);
+    if (program.alone) {
+        for (Core* core : machine.cores) drain_all(*core);
+    }
     for (std::size_t i = 0; i < count && !stopped(); ++i) check_left_over(*machine.cores[i], by_core[i]);
     for (Core* core : machine.cores) delete core;
     for (Thread* thread : threads) delete thread;

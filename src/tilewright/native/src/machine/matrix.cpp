@@ -21,6 +21,7 @@ void read_operand(const char* name, u32 cb, u32 tile, const SourceSetup& setup, 
     Core& core = self_core();
     Buffer& buffer = core.buffer(cb, at);
     check_source_format(name, buffer, setup, side, at);
+    check_page_size(name, buffer, at);
     if (buffer.to_dst && !direct)
         report("unpack-to-dest-operand", at, "%s takes buffer %u, which is in UnpackToDestFp32 mode, through Src", name, cb);
     if (tile >= buffer.waited) {
@@ -160,7 +161,10 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
             copy_into(moved, target, core.wide);
             break;
         }
-        case Kind::UnaryBcast: spread_into(tiles, target, mode.bcast, core.wide); break;
+        case Kind::UnaryBcast:
+            if (mode.bcast == 2 && core.wide && !tiles.to_dst)
+                report("broken-on-hardware", at, "unary_bcast<ROW> of a buffer that goes through Src gives garbage in 32-bit DST");
+            spread_into(tiles, target, mode.bcast, core.wide); break;
         case Kind::Matmul:
             for (u32 r = 0; r < mode.rows; ++r)
                 for (u32 c = 0; c < mode.columns; ++c)

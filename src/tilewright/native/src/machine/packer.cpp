@@ -63,6 +63,7 @@ void pack(u32 dst, u32 cb, u32 page, bool any_order, Loc at) {
         report("format-mismatch", at, "pack_tile to buffer %u (%s) with the packer set up for %s: pack_reconfig_data_format is missing", cb,
                format_name(buffer.format), format_name(core.pack_format));
     }
+    check_page_size("pack_tile", buffer, at);
     if (offset >= buffer.reserved) {
         report("missing-reserve", at, "pack_tile writes page %u of buffer %u after reserving %u", offset, cb, buffer.reserved);
     }

@@ -96,6 +96,7 @@ Program read_program(const std::string& path) {
         else if (key == "l1") words >> machine.l1_bytes;
         else if (key == "compute") words >> machine.wide >> machine.full_sync >> machine.phases >> machine.precise;
         else if (key == "coupled") words >> program.coupled;
+        else if (key == "alone") words >> program.alone;
         else if (key == "data") { words >> text; data = map_file(text, data_bytes); }
         else if (key == "tables") { words >> text; tables = map_file(text, table_bytes); }
         else if (key == "tensor") {

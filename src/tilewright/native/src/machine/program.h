@@ -24,6 +24,7 @@ struct Program {
     std::vector<BufferPlan> buffers;
     std::vector<std::pair<u32, u32>> semaphores;
     std::vector<CorePlan> cores;
+    bool alone = false;    // a compute kernel without reader and writer
     bool coupled = false;  // cores talk to each other, so all run at once
 };
 

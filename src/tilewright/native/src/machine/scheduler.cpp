@@ -37,7 +37,7 @@ void enter() {
 void describe(std::string& text, const Thread& thread) {
     char line[400];
     std::snprintf(line, sizeof line, "core (%u,%u) %s at %s:%d: %s %s", thread.core->x, thread.core->y, role_name(thread.role),
-                  thread.wait.at.file, thread.wait.at.line, thread.wait.call, thread.wait.detail.c_str());
+                  thread.wait.at.file, thread.wait.at.line, thread.wait.call, thread.wait.describe(thread.wait.describe_state).c_str());
     if (!text.empty()) text += '\n';
     text += line;
 }
@@ -75,12 +75,13 @@ std::string where_everyone_is() {
     return text;
 }
 
-void block(bool (*ready)(void*), void* state, const char* call, const std::string& detail, Loc at) {
+void block(bool (*ready)(void*), void* state, const char* call, Loc at) {
     Thread& thread = *running;
     thread.blocked = true;
     thread.ready = ready;
     thread.ready_state = state;
-    thread.wait = {call, detail, at};
+    thread.wait.call = call;
+    thread.wait.at = at;
     swapcontext(&thread.context, &scheduler_context);
     thread.blocked = false;
 }
@@ -90,7 +91,7 @@ void yield_now() {
     swapcontext(&running->context, &scheduler_context);
 }
 
-void run_threads(std::vector<Thread*>& threads) {
+void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<Thread*>&)) {
     everyone = &threads;
     for (Thread* thread : threads) {
         thread->stack = new_stack();
@@ -110,6 +111,7 @@ void run_threads(std::vector<Thread*>& threads) {
             ++stats.switches;
             swapcontext(&scheduler_context, &thread->context);
         }
+        if (!progress && help && !halted) progress = help(threads);
     }
     const Thread* stuck = nullptr;
     for (const Thread* thread : threads) {

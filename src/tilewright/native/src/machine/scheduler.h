@@ -11,8 +11,12 @@ namespace tw {
 
 struct Wait {
     const char* call = "";  // API function
-    std::string detail;     // what it waits for
+    std::string (*describe)(void*) = nullptr;  // what it waits for, as it stands now
+    void* describe_state = nullptr;
     Loc at{0, ""};
+    Buffer* buffer = nullptr;  // of cb_wait_front and cb_reserve_back
+    u32 pages = 0;
+    bool space = false;
 };
 
 struct Thread {
@@ -32,17 +36,24 @@ struct Thread {
     std::vector<PendingWrite> writes;
 };
 
-void run_threads(std::vector<Thread*>& threads);
-void block(bool (*ready)(void*), void* state, const char* call, const std::string& detail, Loc at);
+// `help` is asked when nobody can go on; it returns whether it changed something.
+void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<Thread*>&));
+void block(bool (*ready)(void*), void* state, const char* call, Loc at);
 void yield_now();
 bool stopped();
 std::string where_everyone_is();
 
-// Blocks the running thread until `ready()` holds; `describe()` is called only if it must wait.
+// Blocks the running thread until `ready()` holds; `describe()` is called only for a report.
 template <typename Ready, typename Describe>
-void wait_until(Ready ready, const char* call, Loc at, Describe describe) {
+void wait_until(Ready ready, const char* call, Loc at, Describe describe, Buffer* buffer = nullptr, u32 pages = 0, bool space = false) {
     if (ready()) return;
-    block([](void* state) { return (*static_cast<Ready*>(state))(); }, &ready, call, describe(), at);
+    Wait& wait = self().wait;
+    wait.buffer = buffer;
+    wait.pages = pages;
+    wait.space = space;
+    wait.describe = [](void* state) { return (*static_cast<Describe*>(state))(); };
+    wait.describe_state = &describe;
+    block([](void* state) { return (*static_cast<Ready*>(state))(); }, &ready, call, at);
 }
 
 }  // namespace tw

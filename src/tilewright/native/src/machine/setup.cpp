@@ -90,6 +90,12 @@ void check_source_format(const char* name, const Buffer& buffer, const SourceSet
            setup.to_dst ? ", unpack to dest" : "");
 }
 
+void check_page_size(const char* name, const Buffer& buffer, Loc at) {
+    if (buffer.page_bytes == format_tile_bytes(buffer.format)) return;
+    report("page-size", at, "%s uses buffer %u as %s tiles of %u bytes, its pages have %u", name, buffer.id, format_name(buffer.format),
+           format_tile_bytes(buffer.format), buffer.page_bytes);
+}
+
 void hw_startup(u32 a, u32 b, u32 out, bool reverse, bool must_be_first, Loc at) {
     self().last = at;
     Core& core = self_core();

@@ -50,13 +50,17 @@ inline i32 shift_half_up(i32 value, int count) {
     return static_cast<i32>((static_cast<i64>(value) + (i64{1} << (count - 1))) >> count);
 }
 
-// fp32 -> bf16 (kept in the upper half), nearest even; NaN keeps its upper bits.
-inline u32 round_to_bf16_even(u32 bits) {
-    if (is_nan(bits)) return (bits & 0xFFFF0000u) | ((bits & 0xFFFF0000u) == (bits & (kSign | kInfinity)) ? 0x00010000u : 0u);
-    return (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;
+// The kernels' own rounding to bf16 (kept in the upper half), ties to even: integer arithmetic on the pattern, NaN or not.
+inline u32 round_to_bf16_even(u32 bits) { return (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u; }
+
+// The rounding instruction: ties away from zero, tiny to +0, NaN to infinity.
+inline u32 round_to_bf16_away(u32 bits) {
+    if (is_zero_or_denormal(bits)) return 0;
+    if (exponent_of(bits) == 255) return bits & (kSign | kInfinity);
+    return (bits + 0x8000u) & 0xFFFF0000u;
 }
 
-// Order of sign-magnitude bit patterns as signed integers.
-inline i32 ordered(u32 bits) { return bits & kSign ? -static_cast<i32>(bits & ~kSign) : static_cast<i32>(bits); }
+// Total order of sign-magnitude patterns: -NaN lowest, NaN highest, -0 below +0.
+inline i32 ordered(u32 bits) { return bits & kSign ? ~static_cast<i32>(bits & ~kSign) : static_cast<i32>(bits); }
 
 }  // namespace tw

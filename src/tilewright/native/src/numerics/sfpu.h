@@ -24,13 +24,13 @@ struct VectorCall {
     u32 init_param(u32 i) const { return i < init_param_count ? init_params[i] : 0u; }
 };
 
-enum class Store : u8 { Exact, Truncate, NearestEven, Raw };  // Raw: integers, no flushing
+enum class Store : u8 { Exact, Truncate, NearestEven, NearestAway, Raw };  // Raw: integers, no flushing
 
 struct VectorOp {
     const char* name;   // the API function
     u8 inputs, outputs;  // DST indices it takes; outputs == 0 works in place on the first
     Store store;
-    const char* table;  // name of its 16-bit table, or null
+    const char* table;  // not null: a 16-bit table may replace the formula
     u32 (*unary)(u32, const VectorCall&);
     u32 (*binary)(u32, u32, const VectorCall&);
     u32 (*ternary)(u32, u32, u32, const VectorCall&);

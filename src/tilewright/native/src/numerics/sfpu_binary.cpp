@@ -7,8 +7,6 @@ namespace {
 
 using Call = const VectorCall&;
 
-u32 negated(u32 bits) { return bits ^ kSign; }
-
 // Template argument DstRoundingMode::NearestEven arrives as variant 1.
 u32 rounded_if_asked(u32 bits, Call call) { return call.variant == 1 && !call.wide ? round_to_bf16_even(bits) : bits; }
 
@@ -19,18 +17,11 @@ u32 multiply(u32 a, u32 b, Call call) {
 
 u32 divide(u32 a, u32 b, Call) { return narrowed(real(a) / real(b)); }
 
-u32 compare(u32 a, u32 b, int kind) {
-    if (is_nan(a) || is_nan(b)) return truth(kind == 1);
-    const i32 left = ordered(a), right = ordered(b);
-    switch (kind) {
-        case 0: return truth(left == right);
-        case 1: return truth(left != right);
-        case 2: return truth(left < right);
-        case 3: return truth(left > right);
-        case 4: return truth(left <= right);
-        default: return truth(left >= right);
-    }
-}
+// Float comparisons read denormals as zero.
+float comparable(u32 bits) { return is_zero_or_denormal(bits) ? 0.0f : as_float(bits); }
+
+// ttnn 0.78 leaves the data alone when the format argument says Float32 (0).
+u32 masked(u32 a, u32 b, Call call) { return call.param_count && call.param(0) == 0 ? a : b == 0 ? 0u : a; }
 
 u32 remainder_of(u32 a, u32 b, bool floored) {
     const double divisor = real(b);
@@ -52,26 +43,26 @@ double log_sum(double a, double b, double base) {
 }
 
 #define BINARY(name, store, expression) \
-    {name, 2, 1, Store::store, nullptr, nullptr, [](u32 a, u32 b, Call call) -> u32 { (void)call; return expression; }, nullptr, nullptr}
+    {name, 2, 1, Store::store, nullptr, nullptr, [](u32 a, u32 b, Call call) -> u32 { (void)b; (void)call; return expression; }, nullptr, nullptr}
 #define TERNARY(name, store, expression) \
     {name, 3, 1, Store::store, nullptr, nullptr, nullptr, [](u32 a, u32 b, u32 c, Call call) -> u32 { (void)call; return expression; }, nullptr}
 
 const VectorOp kRows[] = {
     BINARY("add_binary_tile", Truncate, rounded_if_asked(vector_add(a, b), call)),
-    BINARY("sub_binary_tile", Truncate, rounded_if_asked(multiply_add(b, kSign | kOne, a), call)),
-    BINARY("rsub_binary_tile", Truncate, rounded_if_asked(multiply_add(a, kSign | kOne, b), call)),
+    BINARY("sub_binary_tile", Truncate, rounded_if_asked(vector_subtract(a, b), call)),
+    BINARY("rsub_binary_tile", Truncate, rounded_if_asked(vector_subtract(b, a), call)),
     BINARY("mul_binary_tile", NearestEven, multiply(a, b, call)),
     BINARY("div_binary_tile", NearestEven, divide(a, b, call)),
     BINARY("power_binary_tile", NearestEven, narrowed(std::pow(real(a), real(b)))),
     BINARY("binary_max_tile", Exact, ordered(a) >= ordered(b) ? a : b),
-    BINARY("binary_min_tile", Exact, ordered(a) <= ordered(b) ? a : b),
-    BINARY("max_tile", Exact, ordered(a) >= ordered(b) ? a : b),
-    BINARY("eq_binary_tile", Exact, compare(a, b, 0)),
-    BINARY("ne_binary_tile", Exact, compare(a, b, 1)),
-    BINARY("lt_binary_tile", Exact, compare(a, b, 2)),
-    BINARY("gt_binary_tile", Exact, compare(a, b, 3)),
-    BINARY("le_binary_tile", Exact, compare(a, b, 4)),
-    BINARY("ge_binary_tile", Exact, compare(a, b, 5)),
+    BINARY("binary_min_tile", Exact, ordered(a) >= ordered(b) ? b : a),
+    {"max_tile", 2, 0, Store::Exact, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return ordered(a) >= ordered(b) ? a : b; }, nullptr, nullptr},
+    BINARY("eq_binary_tile", Exact, truth(comparable(a) == comparable(b))),
+    BINARY("ne_binary_tile", Exact, truth(comparable(a) != comparable(b))),
+    BINARY("lt_binary_tile", Exact, truth(comparable(a) < comparable(b))),
+    BINARY("gt_binary_tile", Exact, truth(comparable(a) > comparable(b))),
+    BINARY("le_binary_tile", Exact, truth(comparable(a) <= comparable(b))),
+    BINARY("ge_binary_tile", Exact, truth(comparable(a) >= comparable(b))),
     BINARY("fmod_binary_tile", NearestEven, remainder_of(a, b, false)),
     BINARY("remainder_binary_tile", NearestEven, remainder_of(a, b, true)),
     BINARY("atan2_binary_tile", NearestEven, narrowed(std::atan2(real(a), real(b)))),
@@ -81,13 +72,13 @@ const VectorOp kRows[] = {
     BINARY("nextafter_binary_tile", Exact, as_bits(std::nextafterf(as_float(a), as_float(b)))),
     BINARY("isclose_binary_tile", Exact, is_close(a, b, call)),
     BINARY("logsigmoid_tile", NearestEven, narrowed(-std::log1p(std::exp(-real(a))))),
-    {"mask_tile", 2, 0, Store::Exact, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return b & ~kSign ? a : 0u; }, nullptr, nullptr},
+    {"mask_tile", 2, 0, Store::Exact, nullptr, nullptr, masked, nullptr, nullptr},
     {"mask_posinf_tile", 2, 0, Store::Exact, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return b & ~kSign ? a : kInfinity; }, nullptr, nullptr},
-    TERNARY("where_tile", Exact, a & ~kSign ? b : c),
-    TERNARY("mac_tile", Truncate, multiply_add(a, b, c)),
-    TERNARY("addcmul_tile", NearestEven, multiply_add(vector_multiply(call.param(0), b), c, a)),
+    TERNARY("where_tile", Raw, a ? b : c),
+    TERNARY("mac_tile", NearestAway, multiply_add(a, b, c)),
+    TERNARY("addcmul_tile", NearestAway, multiply_add(vector_multiply(b, call.param(0)), c, a)),
     TERNARY("addcdiv_tile", NearestEven, narrowed(real(a) + static_cast<double>(call.scalar(0)) * real(b) / real(c))),
-    TERNARY("lerp_tile", NearestEven, multiply_add(c, multiply_add(a, kSign | kOne, b), a)),
+    TERNARY("lerp_tile", NearestEven, multiply_add(c, vector_subtract(b, a), a)),
     TERNARY("snake_beta_tile", NearestEven, narrowed(real(a) + std::pow(std::sin(real(a) * real(b)), 2.0) * real(c))),
 };
 

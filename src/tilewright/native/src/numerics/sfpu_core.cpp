@@ -1,4 +1,5 @@
 // Multiply-add, stores and the loop every vector op shares.
+#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,83 +10,70 @@
 
 namespace tw {
 
-u32 multiply_add(u32 x, u32 y, u32 z) {
-    x = flush_denormal(x);
-    y = flush_denormal(y);
-    z = flush_denormal(z);
-    const u32 product_sign = (x ^ y) & kSign;
-    if (is_nan(x) || is_nan(y) || is_nan(z)) return not_a_number(x, y, z);
-    const bool product_infinite = is_infinite(x) || is_infinite(y);
-    if (product_infinite) {
-        if (!(x & ~kSign) || !(y & ~kSign)) return not_a_number(x, y, z);
-        if (is_infinite(z) && (z & kSign) != product_sign) return not_a_number(x, y, z);
-        return product_sign | kInfinity;
-    }
-    if (is_infinite(z)) return z;
-    const bool product_zero = !(x & ~kSign) || !(y & ~kSign);
-    int exponent = product_zero ? 0 : static_cast<int>(exponent_of(x)) + static_cast<int>(exponent_of(y)) - 127;
-    if (product_zero || exponent < 0) return z & ~kSign ? z : 0u;
-    u64 product = static_cast<u64>((x & kFraction) | 0x800000u) * ((y & kFraction) | 0x800000u);
-    // 24 + 3 bits, everything below or-ed into the last.
-    u64 significand = (product >> 20) | ((product & 0xFFFFFu) != 0 ? 1u : 0u);
-    i64 sum = static_cast<i64>(significand);
-    bool negative = product_sign != 0;
-    if (z & ~kSign) {
-        i64 addend = static_cast<i64>((z & kFraction) | 0x800000u) << 3;
-        const int z_exponent = static_cast<int>(exponent_of(z));
-        const int gap = exponent - z_exponent;
-        auto shifted = [](i64 value, int count) {
-            if (count >= 28) return i64{0};
-            const i64 kept = value >> count;
-            if (kept == 0) return i64{0};
-            return kept | ((value & ((i64{1} << count) - 1)) != 0 ? 1 : 0);
-        };
-        if (gap >= 0) {
-            addend = shifted(addend, gap);
-        } else {
-            sum = shifted(sum, -gap);
-            exponent = z_exponent;
-        }
-        const i64 signed_product = negative ? -sum : sum, signed_addend = z & kSign ? -addend : addend;
-        sum = signed_product + signed_addend;
-        negative = sum < 0;
-        if (negative) sum = -sum;
-    }
-    if (sum == 0) return 0;
-    // Leading one to bit 26, then round the three extra bits to nearest even.
-    int length = 64 - __builtin_clzll(static_cast<u64>(sum));
-    while (length > 27) {
-        sum = (sum >> 1) | (sum & 1);
-        --length;
-        ++exponent;
-    }
-    while (length < 27) {
-        sum <<= 1;
-        ++length;
-        --exponent;
-    }
-    u64 rounded = static_cast<u64>(sum >> 3);
-    const u32 rest = static_cast<u32>(sum & 7);
-    if (rest > 4 || (rest == 4 && (rounded & 1))) ++rounded;
-    if (rounded >> 24) {
-        rounded >>= 1;
-        ++exponent;
-    }
-    const u32 sign = negative ? kSign : 0u;
-    if (exponent <= 0) return 0;
-    if (exponent >= 255) return sign | kInfinity;
-    return sign | (static_cast<u32>(exponent) << 23) | (static_cast<u32>(rounded) & kFraction);
+namespace {
+
+i64 shift_sticky(i64 value, int count) {
+    if (count <= 0) return value;
+    if (count > 40) count = 40;
+    const i64 kept = value >> count;
+    return kept | (kept != 0 && (kept << count) != value ? 1 : 0);
 }
 
-u32 not_a_number(u32 x, u32 y, u32 z) {
-    const u32 sign = is_nan(z) ? z & kSign : is_nan(x) || is_nan(y) ? (x ^ y) & kSign : 0u;
-    return sign | 0x7FC00000u;
+i64 significand_of(u32 bits) { return exponent_of(bits) ? static_cast<i64>((bits & kFraction) | 0x800000u) : 0; }
+
+// 0 unless the result is a NaN; then its pattern, into which the ordinary path leaks fraction bits.
+u32 nan_pattern(u32 x, u32 y, u32 z, int exponent) {
+    const u32 product_sign = (x ^ y) & kSign;
+    const bool x_zero = is_zero_or_denormal(x), y_zero = is_zero_or_denormal(y);
+    const bool endless = exponent_of(x) == 255 || exponent_of(y) == 255 || exponent >= 255;
+    if (is_nan(x) || is_nan(y) || (is_infinite(x) && y_zero) || (is_infinite(y) && x_zero)) return product_sign | 0x7F800001u;
+    if (is_infinite(z) && endless && (z & kSign) != product_sign) return product_sign | 0x7F800001u;
+    return is_nan(z) ? (z & kSign) | 0x7F800001u : 0u;
+}
+
+}  // namespace
+
+u32 multiply_add(u32 x, u32 y, u32 z) {
+    const u32 product_sign = (x ^ y) & kSign;
+    const int z_exponent = static_cast<int>(exponent_of(z));
+    int exponent = static_cast<int>(exponent_of(x)) + static_cast<int>(exponent_of(y)) - 127;
+    u32 nan = 0;
+    if (exponent_of(x) == 255 || exponent_of(y) == 255 || exponent >= 255 || z_exponent == 255) {
+        nan = nan_pattern(x, y, z, exponent);
+        if (!nan) return is_infinite(z) ? z : product_sign | kInfinity;
+        if (exponent > 255) exponent = 255;
+    }
+    i64 product = significand_of(x) * significand_of(y);
+    product = (product >> 20) | ((product & 0xFFFFF) != 0 ? 1 : 0);  // 24 + 3 bits, the rest or-ed into the last
+    i64 addend = significand_of(z) << 3;
+    if (product == 0 || exponent < 0) {
+        if (!nan) return addend ? z : 0u;
+        product = 0;
+        exponent = 0;
+    }
+    product = shift_sticky(product, z_exponent - exponent);
+    addend = shift_sticky(addend, exponent - z_exponent);
+    int top = exponent > z_exponent ? exponent : z_exponent;
+    i64 sum = (product_sign ? -product : product) + (z & kSign ? -addend : addend);
+    const u32 sign = nan ? nan : sum < 0 ? kSign : 0u;
+    if (sum < 0) sum = -sum;
+    if (sum == 0) return nan;
+    const int excess = 63 - __builtin_clzll(static_cast<u64>(sum)) - 26;
+    top += excess;
+    sum = excess <= 0 ? sum << -excess : (sum >> excess) | (sum & 1);
+    if (top >= 255) return nan ? nan : sign | kInfinity;
+    if (top < 0) return nan;
+    u32 packed = (static_cast<u32>(top) << 23) + (static_cast<u32>(sum >> 3) & kFraction);
+    packed += static_cast<u32>(sum & 7) + (packed & 1u) > 4u ? 1u : 0u;
+    return packed >> 23 ? sign | packed : nan;
 }
 
 u32 stored(u32 bits, Store store, bool wide) {
     if (store == Store::Raw) return wide ? bits : bits & 0xFFFF0000u;
-    if (wide) return flush_denormal(bits);
-    if (store == Store::NearestEven) return round_to_bf16_even(bits);
+    if (is_zero_or_denormal(bits)) return bits & kSign;
+    if (wide) return bits;
+    if (store == Store::NearestEven) bits = round_to_bf16_even(bits);
+    if (store == Store::NearestAway) bits = round_to_bf16_away(bits);
     return bits & 0xFFFF0000u;
 }
 
@@ -103,12 +91,28 @@ const VectorOp* find_vector_op(const char* name) {
 
 namespace {
 
+std::string variant_name(const VectorOp& op, const VectorCall& call) {
+    if (call.variant == 0) return "";
+    if (std::string_view(op.name) != "exp_tile") return ":approx";
+    if (call.init_param(1) == 0) return ":approx_unclamped";
+    return call.init_param(0) == 0x3F000000u ? ":approx_scale_half" : ":approx";
+}
+
+// `<call>[:variant][parameters in hex]`, as native/tables.py names them.
 const std::vector<u16>* table_of(const VectorOp& op, const VectorCall& call) {
-    if (!op.table || call.wide) return nullptr;
-    std::string key = op.table;
-    for (u32 i = 0; i < call.param_count; ++i) key += "/" + std::to_string(call.params[i]);
-    for (u32 i = 0; i < call.init_param_count; ++i) key += "/" + std::to_string(call.init_params[i]);
-    if (call.variant) key += "+" + std::to_string(call.variant);
+    if (!op.table || call.wide || machine.tables.empty()) return nullptr;
+    std::string key = op.name + variant_name(op, call);
+    if (std::string_view(op.name) != "exp_tile") {
+        std::string words;
+        auto add = [&](u32 word) {
+            char text[16];
+            std::snprintf(text, sizeof text, "%s%x", words.empty() ? "" : ",", word);
+            words += text;
+        };
+        for (u32 i = 0; i < call.param_count; ++i) add(call.params[i]);
+        for (u32 i = 0; i < call.init_param_count; ++i) add(call.init_params[i]);
+        if (!words.empty()) key += "[" + words + "]";
+    }
     const auto found = machine.tables.find(key);
     return found == machine.tables.end() ? nullptr : &found->second;
 }

@@ -21,11 +21,12 @@ RowSpan integer_rows();
 
 inline std::vector<RowSpan> vector_rows() { return {unary_rows(), scalar_rows(), binary_rows(), tile_rows(), integer_rows()}; }
 
-u32 not_a_number(u32 x, u32 y, u32 z);
-
 inline double real(u32 bits) { return static_cast<double>(as_float(flush_denormal(bits))); }
 inline u32 narrowed(double value) { return as_bits(static_cast<float>(value)); }
 constexpr u32 kOne = 0x3F800000u;
+// x - y as the kernels compute it, and the comparison they make of its sign.
+inline u32 vector_subtract(u32 x, u32 y) { return vector_add(y ^ kSign, x); }
+inline bool less(u32 x, u32 y) { return (vector_subtract(x, y) & kSign) != 0; }
 inline u32 truth(bool value) { return value ? kOne : 0u; }
 
 }  // namespace tw

@@ -49,32 +49,20 @@ u32 typecast(u32 x, Call call) {
     return x;
 }
 
-u32 compare(u32 x, u32 scalar, int kind) {
-    const i32 a = ordered(flush_denormal(x)), b = ordered(flush_denormal(scalar));
-    switch (kind) {
-        case 0: return truth(a == b);
-        case 1: return truth(a != b);
-        case 2: return truth(a > b);
-        case 3: return truth(a >= b);
-        case 4: return truth(a < b);
-        default: return truth(a <= b);
-    }
-}
-
 u32 larger(u32 a, u32 b) { return ordered(a) >= ordered(b) ? a : b; }
-u32 smaller(u32 a, u32 b) { return ordered(a) <= ordered(b) ? a : b; }
+u32 smaller(u32 a, u32 b) { return ordered(a) >= ordered(b) ? b : a; }
 
 #define REAL(expression) [](u32 bits, Call call) { const double x = real(bits), p = call.scalar(0), q = call.scalar(1); (void)p; (void)q; return narrowed(expression); }
-#define BITS(expression) [](u32 x, Call call) -> u32 { const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }
+#define BITS(expression) [](u32 x, Call call) -> u32 { (void)x; const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }
 #define ROW(name, store, function) {#name "_tile", 1, 0, Store::store, #name, function, nullptr, nullptr, nullptr}
 
 const VectorOp kRows[] = {
     ROW(add_unary, Truncate, BITS(vector_add(x, p))),
-    ROW(sub_unary, Truncate, BITS(vector_add(x, negated(p)))),
+    ROW(sub_unary, Truncate, BITS(vector_subtract(x, p))),
     ROW(mul_unary, Truncate, BITS(vector_multiply(x, p))),
     ROW(div_unary, Truncate, BITS(vector_multiply(x, p))),
-    ROW(rsub_unary, NearestEven, BITS(multiply_add(x, kSign | kOne, p))),
-    ROW(rsub, NearestEven, BITS(multiply_add(x, kSign | kOne, p))),
+    ROW(rsub_unary, NearestEven, BITS(vector_subtract(p, x))),
+    ROW(rsub, NearestEven, BITS(vector_subtract(p, x))),
     ROW(rdiv, Truncate, REAL(p / x)),
     ROW(power, NearestEven, REAL(std::pow(x, p))),
     ROW(power_iterative, Truncate, BITS(power_of(x, p))),
@@ -85,14 +73,14 @@ const VectorOp kRows[] = {
     ROW(selu, NearestEven, REAL(x > 0.0 ? p * x : p * q * std::expm1(x))),
     ROW(prelu, Truncate, BITS(x & kSign ? vector_multiply(x, p) : x)),
     ROW(leaky_relu, Truncate, BITS(x & kSign ? vector_multiply(x, p) : x)),
-    ROW(relu_max, Exact, BITS(x & kSign ? 0u : smaller(x, p))),
+    ROW(relu_max, Exact, BITS(smaller(x, p) & kSign ? 0u : smaller(x, p))),
     ROW(relu_min, Exact, BITS(larger(x, p))),
     ROW(clamp, Exact, BITS(smaller(larger(x, p), q))),
     ROW(hardtanh, Exact, BITS(smaller(larger(x, p), q))),
-    ROW(threshold, Exact, BITS(ordered(x) > ordered(p) ? x : q)),
+    ROW(threshold, Exact, BITS(ordered(x) <= ordered(p) ? q : x)),
     ROW(heaviside, Exact, BITS(x & kSign ? 0u : x == 0 ? p : kOne)),
-    ROW(hardshrink, Exact, BITS(ordered(x) > ordered(p) || ordered(x) < ordered(negated(p)) ? x : 0u)),
-    ROW(softshrink, Truncate, BITS(ordered(x) > ordered(p) ? vector_add(x, negated(p)) : ordered(x) < ordered(negated(p)) ? vector_add(x, p) : 0u)),
+    ROW(hardshrink, Exact, BITS(ordered(x) <= ordered(p) && ordered(x) >= ordered(negated(p)) ? 0u : x)),
+    ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : less(p, x) ? vector_subtract(x, p) : 0u)),
     ROW(softplus, NearestEven, REAL(x * p > as_float(call.param(2)) ? x : std::log1p(std::exp(x * p)) * q)),
     ROW(xielu, NearestEven, REAL(x > 0.0 ? p * x * x + 0.5 * x : q * (std::expm1(std::fmin(x, -1e-6)) - x) + 0.5 * x)),
     ROW(round, Truncate, round_decimals),
@@ -100,12 +88,12 @@ const VectorOp kRows[] = {
     ROW(remainder, Truncate, [](u32 x, Call call) { return modulo(x, as_float(call.init_param(0)), true); }),
     ROW(unary_max, Exact, BITS(larger(x, p))),
     ROW(unary_min, Exact, BITS(smaller(x, p))),
-    ROW(unary_eq, Exact, BITS(compare(x, p, 0))),
-    ROW(unary_ne, Exact, BITS(compare(x, p, 1))),
-    ROW(unary_gt, Exact, BITS(compare(x, p, 2))),
-    ROW(unary_ge, Exact, BITS(compare(x, p, 3))),
-    ROW(unary_lt, Exact, BITS(compare(x, p, 4))),
-    ROW(unary_le, Exact, BITS(compare(x, p, 5))),
+    ROW(unary_eq, Exact, BITS(truth(x == p))),
+    ROW(unary_ne, Exact, BITS(truth(x != p))),
+    ROW(unary_gt, Exact, BITS(truth(ordered(x) > ordered(p)))),
+    ROW(unary_ge, Exact, BITS(truth(ordered(x) >= ordered(p)))),
+    ROW(unary_lt, Exact, BITS(truth(ordered(x) < ordered(p)))),
+    ROW(unary_le, Exact, BITS(truth(ordered(x) <= ordered(p)))),
     {"typecast_tile", 1, 0, Store::Raw, nullptr, typecast, nullptr, nullptr, nullptr},
     {"fill_tile", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},
     {"fill_tile_bitcast", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},

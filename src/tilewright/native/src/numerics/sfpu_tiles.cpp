@@ -10,7 +10,7 @@ using Call = const VectorCall&;
 
 u32 combine(u32 a, u32 b, int kind) {
     if (kind == 0) return vector_add(a, b);
-    if (kind == 1) return multiply_add(b, kSign | kOne, a);
+    if (kind == 1) return vector_subtract(a, b);
     return vector_multiply(a, b);
 }
 
@@ -19,23 +19,23 @@ void broadcast(Call call) {
     for (int r = 0; r < 32; ++r) {
         for (int c = 0; c < 32; ++c) {
             const u32 other = call.in[1][kColumn ? tile_index(r, 0) : tile_index(0, c)];
-            call.out[tile_index(r, c)] = stored(combine(call.in[0][tile_index(r, c)], other, kKind), Store::NearestEven, call.wide);
+            call.out[tile_index(r, c)] = stored(combine(call.in[0][tile_index(r, c)], other, kKind), Store::Truncate, call.wide);
         }
     }
 }
 
-// The template arguments of sfpu_bcast: dimension in the low byte, op in the next.
+// The template arguments of sfpu_bcast: dimension as the variant, op as a parameter.
 void broadcast_by_template(Call call) {
-    const bool column = (call.variant & 0xFF) == 1;
-    const u32 op = call.variant >> 8 & 0xFF;
+    const bool column = call.variant == 1;
+    const u32 op = call.param(0);
     if (op == 2) return column ? broadcast<0, true>(call) : broadcast<0, false>(call);
     if (op == 3) return column ? broadcast<1, true>(call) : broadcast<1, false>(call);
     return column ? broadcast<2, true>(call) : broadcast<2, false>(call);
 }
 
-// Variant: pool in the low byte, dimension in the next.
+// Variant: pool; parameter: dimension.
 void reduce(Call call) {
-    const u32 pool = call.variant & 0xFF, axis = call.variant >> 8 & 0xFF;
+    const u32 pool = call.variant, axis = call.param(0);
     for (int line = 0; line < 32; ++line) {
         u32 value = 0;
         for (int i = 0; i < 32; ++i) {

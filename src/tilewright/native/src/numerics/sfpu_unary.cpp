@@ -56,6 +56,12 @@ u32 rounded(u32 x, int mode) {
     }
 }
 
+u32 hard_sigmoid(u32 x, Call) {
+    u32 line = multiply_add(x, as_bits(1.0f / 6.0f), as_bits(0.5f));
+    if (line & kSign) line = 0;
+    return less(kOne, line) ? kOne : line;
+}
+
 u32 sign_of(u32 x, Call) { return x & kSign ? kSign | kOne : x ? kOne : 0u; }
 
 #define REAL(expression) [](u32 bits, Call) { const double x = real(bits); (void)x; return narrowed(expression); }
@@ -101,10 +107,10 @@ const VectorOp kRows[] = {
     ROW(acosh, NearestEven, REAL(std::acosh(x))),
     ROW(atanh, NearestEven, REAL(std::atanh(x))),
     ROW(softsign, Truncate, REAL(x / (1.0 + std::fabs(x)))),
-    ROW(hardsigmoid, Truncate, REAL(std::fmin(std::fmax(x / 6.0 + 0.5, 0.0), 1.0))),
+    ROW(hardsigmoid, Truncate, hard_sigmoid),
     ROW(hardmish, Truncate, REAL(x * std::fmin(std::fmax(x + 2.8, 0.0), 5.0) * 0.2)),
     ROW(square, Truncate, BITS(vector_multiply(x, x))),
-    ROW(abs, Exact, BITS(is_nan(x) ? x : x & ~kSign)),
+    ROW(abs, Exact, BITS(x <= (kSign | kInfinity) ? x & ~kSign : x)),
     ROW(negative, Exact, BITS(x ^ kSign)),
     ROW(identity, Exact, BITS(x)),
     ROW(relu, Exact, BITS(x & kSign ? 0u : x)),
@@ -122,10 +128,10 @@ const VectorOp kRows[] = {
     ROW(logical_not, Exact, BITS(truth(x == 0))),
     ROW(eqz, Exact, BITS(truth(!(x & ~kSign)))),
     ROW(nez, Exact, BITS(truth(x & ~kSign))),
-    ROW(gtz, Exact, BITS(truth(!is_nan(x) && ordered(x) > 0))),
-    ROW(gez, Exact, BITS(truth(!is_nan(x) && ordered(x) >= 0))),
-    ROW(ltz, Exact, BITS(truth(!is_nan(x) && ordered(x) < 0))),
-    ROW(lez, Exact, BITS(truth(!is_nan(x) && ordered(x) <= 0))),
+    ROW(gtz, Exact, BITS(truth(!is_nan(x) && !(x & kSign) && x))),
+    ROW(gez, Exact, BITS(truth(!is_nan(x) && (!(x & kSign) || x == kSign)))),
+    ROW(ltz, Exact, BITS(truth(!is_nan(x) && x > kSign))),
+    ROW(lez, Exact, BITS(truth(!is_nan(x) && ((x & kSign) || x == 0)))),
 };
 
 }  // namespace

@@ -131,3 +131,9 @@ constexpr u32 word_at(u32 index) {
     inline void call(uint32_t a, uint32_t b, uint32_t c, uint32_t out, uint32_t p, TW_AT) {        \
         tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b, c, out, p);                      \
     }
+// max_tile of the oldest release: works on a slot and the one after it, result in the first.
+#define TW_OLD_MAX                                                                                                             \
+    inline void max_tile(uint32_t a, uint32_t b, int mode = static_cast<int>(VectorMode::RC), TW_AT) {                         \
+        if (b != a + 1) tw::complain("adjacent-slots", "max_tile works on a DST slot and the one after it", tw_at);            \
+        tw::vector_call("max_tile", "max_tile_init", 0, tw::faces_of(static_cast<VectorMode>(mode)), false, tw_at, a, a + 1);  \
+    }

@@ -69,22 +69,22 @@ inline void sfpu_reduce_init(TW_AT) {
 }
 template <PoolType kPool, DataFormat, ReduceDim kDim = ReduceDim::REDUCE_COL, auto...>
 inline void sfpu_reduce(uint32_t dst, uint32_t = 1, uint32_t = 1, TW_AT) {
-    tw::vector_call("sfpu_reduce", "sfpu_reduce_init", static_cast<uint32_t>(kPool) | static_cast<uint32_t>(kDim) << 8, 0xF, false, tw_at, dst);
+    tw::vector_call("sfpu_reduce", "sfpu_reduce_init", static_cast<uint32_t>(kPool), 0xF, false, tw_at, dst, static_cast<uint32_t>(kDim));
 }
-template <BroadcastType>
+template <BroadcastType kDim>
 inline void sfpu_bcast_init(TW_AT) {
-    tw::vector_init("sfpu_bcast_init", 0, false, tw_at);
+    tw::vector_init("sfpu_bcast_init", static_cast<uint32_t>(kDim), false, tw_at);
 }
 template <BroadcastType kDim, EltwiseBinaryType kType, auto...>
 inline void sfpu_bcast(uint32_t data, uint32_t vector, TW_AT) {
-    tw::vector_call("sfpu_bcast", "sfpu_bcast_init", static_cast<uint32_t>(kDim) | static_cast<uint32_t>(kType) << 8, 0xF, false, tw_at, data,
-                    vector);
+    tw::vector_call("sfpu_bcast", "sfpu_bcast_init", static_cast<uint32_t>(kDim), 0xF, false, tw_at, data, vector,
+                    static_cast<uint32_t>(kType));
 }
 
 // ---- masks, closeness, running sums
 TW_INIT(mask_tile_init)
-inline void mask_tile(uint32_t data, uint32_t mask, DataFormat = DataFormat::Float16_b, TW_AT) {
-    tw::vector_call("mask_tile", "mask_tile_init", 0, 0xF, false, tw_at, data, mask);
+inline void mask_tile(uint32_t data, uint32_t mask, DataFormat format = DataFormat::Float16_b, TW_AT) {
+    tw::vector_call("mask_tile", "mask_tile_init", 0, 0xF, false, tw_at, data, mask, static_cast<uint32_t>(format));
 }
 inline void mask_posinf_tile(uint32_t data, uint32_t mask, TW_AT) {
     tw::vector_call("mask_posinf_tile", "mask_tile_init", 0, 0xF, false, tw_at, data, mask);

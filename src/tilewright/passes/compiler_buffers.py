@@ -1,0 +1,58 @@
+"""Circular buffers the compiler adds, and the ops that use them from inside one thread."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import i32_attr, text_attr
+from tilewright.dialects.ir_types import CBType, cb_type
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
+
+
+def next_index(function: FuncOp) -> int:
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    return max((op.cb_index for op in module.walk() if isinstance(op, BindCBOp)), default=-1) + 1
+
+
+def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr) -> SSAValue:
+    """A buffer of one block, bound at the top of the function."""
+    attributes = {
+        "cb_index": i32_attr(index),
+        "buffer_factor": i32_attr(1),
+        "name": text_attr(name),
+        "origin": text_attr("compiler"),
+    }
+    op = BindCBOp.create(result_types=[cb_type(shape, dtype, 1)], attributes=attributes, location=location)
+    entry = function.body.blocks[0]
+    first = entry.first_op
+    assert first is not None
+    entry.insert_op_before(op, first)
+    return op.results[0]
+
+
+def kind_of(buffer: SSAValue) -> CBType:
+    assert isinstance(buffer.type, CBType)
+    return buffer.type
+
+
+def waited(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
+    """Wait for the block; the last op's result is it."""
+    block = kind_of(buffer).block_type
+    wait = CBWaitOp.create(operands=[buffer], result_types=[block], location=location)
+    return [wait, attached(wait.results[0], buffer, location)]
+
+
+def reserved(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
+    """Reserve the block; the last op's result is what a region writes."""
+    block = kind_of(buffer).block_type
+    reserve = CBReserveOp.create(operands=[buffer], result_types=[block], location=location)
+    empty = EmptyOp.create(result_types=[block], location=location)
+    return [reserve, empty, attached(empty.results[0], buffer, location)]
+
+
+def attached(block: SSAValue, buffer: SSAValue, location: LocationAttr) -> Operation:
+    return AttachCBOp.create(operands=[block, buffer], result_types=[block.type], location=location)

@@ -1,0 +1,240 @@
+"""The ways each tile op of a region may run, as forms the allocator can choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright import op_costs
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import Unit, UnitForm, Writes
+from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
+from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
+from tilewright.passes.context import PassContext
+from tilewright.passes.init_keys import init_key
+from tilewright.passes.kernel_names import bcast_call, reduce_template, sfpu_bcast_call
+from tilewright.program import ComputeConfig
+
+ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot
+FPU_BCAST = "fpu_bcast"
+SFPU_BCAST = "sfpu_bcast"
+MATRIX_FORMATS = ("bf16", "bfp8_b")  # what the matrix unit reads without losing bits
+# Mixing 16-bit buffers with a 32-bit DST, the broadcasting copy is unreliable: take it only if nothing else does the job.
+RISKY_BCAST_CYCLES = 2000
+
+
+@dataclass(frozen=True)
+class FormUse:
+    """How one form is written back into the IR."""
+
+    unit: str
+    absorbed: Operation | None = None
+
+
+def is_tile_math(op: Operation) -> bool:
+    return isinstance(op, (TileOpBase, IrregularTileOp))
+
+
+def dtype_of(value: SSAValue) -> str:
+    assert isinstance(value.type, TileType)
+    return value.type.dtype
+
+
+class FormBuilder:
+    """Collects the forms of every op under the configuration in force."""
+
+    def __init__(
+        self,
+        numbers: dict[SSAValue, int],
+        leaf_count: int,
+        outputs: frozenset[int],
+        config: ComputeConfig,
+        context: PassContext,
+    ) -> None:
+        self.numbers = numbers
+        self.leaf_count = leaf_count
+        self.outputs = outputs
+        self.config = config
+        self.options = context.options
+        self.chip = context.chip
+        self.uses: dict[tuple[int, int], FormUse] = {}
+
+    def op(self, index: int, op: Operation) -> Op:
+        forms = self._row_forms(op) if isinstance(op, TileOpBase) else self._irregular_forms(op)
+        for number, (_, use) in enumerate(forms):
+            self.uses[index, number] = use
+        operands = tuple(self.numbers[value] for value in op.operands)
+        return Op(operands=operands, forms=tuple(form for form, _ in forms), name=op.name.removeprefix("ttl.tile_"))
+
+    # Costs ------------------------------------------------------------------------------------------------------------
+
+    def _cost(self, call: str, template: tuple[str, ...] = ()) -> op_costs.CallCost:
+        config = self.config
+        return op_costs.call_cost(
+            call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip.name, template=template
+        )
+
+    def _form(
+        self,
+        key: str,
+        operands: tuple[Operand, ...],
+        result: ResultRule,
+        cost: op_costs.CallCost,
+        init: str,
+        *,
+        reuses: int | None = None,
+        absorbs: tuple[int, ...] = (),
+        repeat: int = 1,
+        extra: int = 0,
+    ) -> Form:
+        return Form(
+            key=key,
+            operands=operands,
+            result=result,
+            reuses=reuses,
+            absorbs=absorbs,
+            math_cycles=round(cost.math_cycles * repeat) + extra,
+            unpack_cycles=round(cost.unpack_cycles * repeat),
+            init=init,
+            init_cycles=round(cost.init_math_cycles),
+        )
+
+    # Rows of the op table -----------------------------------------------------------------------------------------------
+
+    def _row_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
+        found: list[tuple[Form, FormUse]] = []
+        for form in op.SPEC.forms:
+            if not form.exists_in(self.options.metal):
+                continue
+            for order in _orders(form):
+                built = self._row_form(op, form, order)
+                if built is not None:
+                    found.append((built, FormUse(form.unit.value)))
+        if op.SPEC.name in ("add", "sub", "mul"):
+            found += self._bcast_forms(op)
+        if op.SPEC.name == "add":
+            found += self._accumulate_forms(op)
+        return found
+
+    def _row_form(self, op: TileOpBase, form: UnitForm, order: tuple[int, ...]) -> Form | None:
+        places = {
+            Unit.SFPU: (Place.DST,) * len(order),
+            Unit.FPU: (Place.BUFFER, Place.BUFFER),
+            Unit.REUSE_A: (Place.DST, Place.BUFFER),
+            Unit.REUSE_B: (Place.BUFFER, Place.DST),
+        }[form.unit]
+        operands = tuple(
+            Operand(self.numbers[op.operands[position]], place) for position, place in zip(order, places, strict=True)
+        )
+        if form.unit is not Unit.SFPU and not self._matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):
+            return None
+        rule, reuses = ResultRule.FREE, None
+        if form.writes is Writes.ACCUMULATES:
+            rule = ResultRule.ZEROED
+        elif form.writes is Writes.IN_PLACE:
+            rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
+        cost = self._cost(form.call, form.template)
+        return self._form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
+
+    def _matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:
+        if not self.options.fpu_binary_ops:
+            return False
+        if any(operand.place is Place.BUFFER and operand.value >= self.leaf_count for operand in operands):
+            return False
+        if not self.config.fp32_dest_acc_en:
+            return True
+        # The matrix unit reads at most 19 bits of an f32 tile, and a reused 32-bit DST tile is cut to bf16 on the way in.
+        return not reuse and all(dtype_of(value) in MATRIX_FORMATS for value in (*op.operands, *op.results))
+
+    # Broadcasts ---------------------------------------------------------------------------------------------------------
+
+    def _bcast_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
+        """``x op broadcast(v)`` in one call: both from buffers on the matrix unit, or both in DST on the vector unit."""
+        found: list[tuple[Form, FormUse]] = []
+        for position in (1, 0) if op.SPEC.name != "sub" else (1,):
+            bcast = op.operands[position].owner
+            if not isinstance(bcast, TileBcastOp) or not self._absorbable(bcast) or op.operands[0] is op.operands[1]:
+                continue
+            data, vector = self.numbers[op.operands[1 - position]], self.numbers[bcast.operands[0]]
+            absorbs = (self.numbers[bcast.results[0]] - self.leaf_count,)
+            use = FormUse(FPU_BCAST, bcast)
+            buffers = (Operand(data, Place.BUFFER), Operand(vector, Place.BUFFER))
+            if self._matrix_unit_allowed(op, buffers, reuse=False) and self._matrix_unit_allowed(bcast, (), reuse=False):
+                rule = ResultRule.ZEROED if op.SPEC.name == "mul" else ResultRule.FREE
+                call = bcast_call(op.SPEC.name, bcast.dim)
+                found.append((self._form(FPU_BCAST, buffers, rule, self._cost(call), call, absorbs=absorbs), use))
+            if bcast.dim != "scalar":
+                call = sfpu_bcast_call(op.SPEC.name, bcast.dim)
+                slots = (Operand(data, Place.DST), Operand(vector, Place.DST))
+                form = self._form(
+                    SFPU_BCAST, slots, ResultRule.IN_PLACE, self._cost(call), call, reuses=0, absorbs=absorbs
+                )
+                found.append((form, FormUse(SFPU_BCAST, bcast)))
+        return found
+
+    def _absorbable(self, op: Operation) -> bool:
+        number = self.numbers[op.results[0]]
+        return len(list(op.results[0].uses)) == 1 and number not in self.outputs
+
+    # Accumulation -------------------------------------------------------------------------------------------------------
+
+    def _accumulate_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
+        """``x + product``: the multiplier adds onto the slot of x."""
+        for position in (1, 0):
+            product = op.operands[position].owner
+            if op.operands[0] is op.operands[1] or not isinstance(product, Operation) or not is_tile_math(product):
+                continue
+            if not self._absorbable(product):
+                continue
+            factors = tuple(Operand(self.numbers[value], Place.BUFFER) for value in product.operands)
+            if isinstance(product, TileOpBase):
+                form = product.SPEC.form(Unit.FPU) if product.SPEC.name == "mul" else None
+                if form is None or not self._matrix_unit_allowed(product, factors, reuse=False):
+                    continue
+                cost, init, repeat = self._cost(form.call), init_key(form, product), 1
+            elif isinstance(product, TileMatmulOp):
+                cost, init, repeat = self._cost("matmul_block"), "matmul", product.k
+            else:
+                continue
+            operands = (Operand(self.numbers[op.operands[1 - position]], Place.DST), *factors)
+            absorbs = (self.numbers[product.results[0]] - self.leaf_count,)
+            built = self._form(
+                ACCUMULATE, operands, ResultRule.ACCUMULATE, cost, init, reuses=0, absorbs=absorbs, repeat=repeat
+            )
+            return [(built, FormUse(ACCUMULATE, product))]
+        return []
+
+    # Ops outside the table ----------------------------------------------------------------------------------------------
+
+    def _irregular_forms(self, op: Operation) -> list[tuple[Form, FormUse]]:
+        operands = tuple(Operand(self.numbers[value], Place.BUFFER) for value in op.operands)
+        rule, repeat, extra = ResultRule.FREE, 1, 0
+        if isinstance(op, TileMatmulOp):
+            cost, init, rule, repeat = self._cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
+        elif isinstance(op, TileReduceOp):
+            template = reduce_template(op.kind, op.dim)
+            rows, cols = op.counts
+            cost, init = self._cost("reduce_tile", template), f"reduce<{template}>"
+            rule, repeat = ResultRule.ZEROED, rows * cols
+        elif isinstance(op, TileBcastOp):
+            cost, init = self._cost("unary_bcast"), f"unary_bcast:{op.dim}"
+            if self.config.fp32_dest_acc_en and dtype_of(op.operands[0]) in MATRIX_FORMATS:
+                extra = RISKY_BCAST_CYCLES
+        else:
+            assert isinstance(op, TileTransposeOp)
+            cost, init = self._cost("transpose_wh_tile"), "transpose"
+        form = self._form("buffer", operands, rule, cost, init, repeat=repeat, extra=extra)
+        return [(form, FormUse("buffer"))]
+
+
+def _orders(form: UnitForm) -> tuple[tuple[int, ...], ...]:
+    count = sum(argument[0] in "db" and argument[1:].isdigit() for argument in form.args)
+    plain = tuple(range(count))
+    # A dest-reuse form of a commuting op takes either operand from DST; DEST_TO_SRCA is the cheaper side.
+    if form.commutes and form.unit is Unit.REUSE_A:
+        return (plain, plain[::-1])
+    if form.commutes and form.unit is Unit.REUSE_B:
+        return ()
+    return (plain,)

@@ -1,0 +1,155 @@
+"""Partitions a block expression into regions: what shares one pass through DST, and what must go through a buffer.
+
+The units that multiply matrices, reduce, transpose or broadcast read buffers, so what they read and somebody computed must be
+materialised. Everything else stays in DST. Each op gets a *level*: how many materialised values lie below it at most. Ops of one
+level that are joined by values in DST form a region; a value that crosses levels is materialised, so regions never wait for
+each other in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ttl import TensorMathOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+
+BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockOp)
+READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, TransposeOp)
+
+
+def is_math(value: SSAValue) -> bool:
+    return isinstance(value.owner, BLOCK_MATH)
+
+
+@dataclass
+class FusedRegion:
+    """Ops that run together, each after its operands, and the values that leave."""
+
+    shape: tuple[int, ...]
+    level: int
+    ops: list[Operation] = field(default_factory=list)
+    outputs: list[SSAValue] = field(default_factory=list)
+
+
+@dataclass
+class Partition:
+    regions: list[FusedRegion]  # in an order that respects their dependences
+    materialised: list[SSAValue]  # computed values that travel between regions
+    same: dict[SSAValue, SSAValue]  # value -> the equal value that stands for it
+    merged: int  # repeated sub-expressions
+
+    def canonical(self, value: SSAValue) -> SSAValue:
+        return self.same.get(value, value)
+
+
+def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
+    """Math ops the roots are computed from, each after its operands, otherwise in source order."""
+    order: list[Operation] = []
+    seen: set[Operation] = set()
+    for root in roots:
+        stack: list[tuple[Operation, bool]] = [(root.owner, False)] if is_math(root) else []  # pyright: ignore
+        while stack:
+            op, ready = stack.pop()
+            if ready:
+                order.append(op)
+            elif op not in seen:
+                seen.add(op)
+                stack.append((op, True))
+                stack += [(operand.owner, False) for operand in reversed(op.operands) if is_math(operand)]  # pyright: ignore
+    return order
+
+
+def partition(stored: Sequence[SSAValue]) -> Partition:
+    order, same, merged = _shared(math_below(stored))
+    cut, level = _levels(order, same)
+    regions = _regions(order, same, cut, level)
+    _separate_masked(order, same, cut)
+    regions = _regions(order, same, cut, _levels_with(order, same, cut))
+    wanted = {same.get(value, value) for value in stored}
+    owners = {op: region for region in regions for op in region.ops}
+    for op in order:
+        result = op.results[0]
+        if result in cut or result in wanted:
+            owners[op].outputs.append(result)
+    materialised = [op.results[0] for op in order if op.results[0] in cut]
+    return Partition(regions, materialised, same, merged)
+
+
+def _shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAValue], int]:
+    """Equal sub-expressions are one."""
+    same: dict[SSAValue, SSAValue] = {}
+    known: dict[object, SSAValue] = {}
+    kept: list[Operation] = []
+    for op in order:
+        operands = tuple(same.get(operand, operand) for operand in op.operands)
+        attributes = tuple(sorted((key, str(value)) for key, value in op.attributes.items()))
+        key = (op.name, operands, attributes, op.results[0].type)
+        if key in known:
+            same[op.results[0]] = known[key]
+            continue
+        known[key] = op.results[0]
+        kept.append(op)
+    return kept, same, len(order) - len(kept)
+
+
+def _levels(order: list[Operation], same: dict[SSAValue, SSAValue]) -> tuple[set[SSAValue], dict[Operation, int]]:
+    cut: set[SSAValue] = set()
+    for op in order:
+        if isinstance(op, READS_BUFFERS):
+            cut |= {same.get(o, o) for o in op.operands if is_math(o)}
+    return cut, _levels_with(order, same, cut)
+
+
+def _levels_with(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> dict[Operation, int]:
+    """Levels under a set of cut values; a value used above its own level is added to the cuts."""
+    level: dict[Operation, int] = {}
+    for op in order:
+        below = [same.get(o, o) for o in op.operands if is_math(o)]
+        level[op] = max((level[o.owner] + (o in cut) for o in below), default=0)  # pyright: ignore
+        cut |= {o for o in below if level[o.owner] < level[op]}  # pyright: ignore
+    return level
+
+
+def _regions(
+    order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], level: dict[Operation, int]
+) -> list[FusedRegion]:
+    leader: dict[Operation, Operation] = {op: op for op in order}
+
+    def find(op: Operation) -> Operation:
+        while leader[op] is not op:
+            leader[op] = leader[leader[op]]
+            op = leader[op]
+        return op
+
+    for op in order:
+        for operand in op.operands:
+            value = same.get(operand, operand)
+            if is_math(value) and value not in cut:
+                leader[find(value.owner)] = find(op)  # pyright: ignore
+    found: dict[Operation, FusedRegion] = {}
+    for op in order:
+        root = find(op)
+        if root not in found:
+            kind = op.results[0].type
+            assert isinstance(kind, TensorType)
+            found[root] = FusedRegion(kind.get_shape(), level[op])
+        found[root].ops.append(op)
+    return sorted(found.values(), key=lambda region: region.level)
+
+
+def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> None:
+    """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it:
+    where a region mixes both, the reduced value goes through a buffer."""
+    reduced: set[SSAValue] = set()
+    for op in order:
+        below = [same.get(o, o) for o in op.operands]
+        if isinstance(op, ReduceOp) or any(value in reduced and value not in cut for value in below):
+            reduced.add(op.results[0])
+    for region in _regions(order, same, cut, _levels_with(order, same, cut)):
+        heads = [op for op in region.ops if isinstance(op, ReduceOp)]
+        if heads and any(op.results[0] not in reduced for op in region.ops):
+            cut |= {op.results[0] for op in heads}

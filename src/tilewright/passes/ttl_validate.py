@@ -1,0 +1,44 @@
+"""Rejects what would hang or read garbage, while the source is still visible; completes what has one right answer.
+
+Requires: the ``ttl`` module of a front end, or text of that shape.
+Ensures: every reserve has its push and every wait its pop, one producer and one consumer per buffer, shapes and dtypes
+agree, slices are inside their tensor, buffers fit the chip, and no core deadlocks with these buffer depths.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.passes.context import PassContext
+from tilewright.passes.validate_blocks import check_blocks
+from tilewright.passes.validate_buffers import check_buffers
+from tilewright.passes.validate_events import buffers_of, functions_of
+from tilewright.passes.validate_releases import complete
+from tilewright.passes.validate_skeleton import check_communication
+from tilewright.passes.validate_slices import check_slices
+
+NAME = "ttl-validate"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    problems: list[Diagnostic] = []
+    for function in functions_of(module):
+        incomplete = complete(function, context)
+        problems += incomplete or check_blocks(function)
+        problems += check_slices(function, context)
+    buffers = buffers_of(module)
+    problems += check_buffers(buffers, context)
+    if not problems:  # the threads' conversation makes sense only if each thread does
+        problems += check_communication(module, buffers, context)
+    if problems:
+        raise KernelError(*_unique(problems))
+
+
+def _unique(problems: list[Diagnostic]) -> list[Diagnostic]:
+    """One message per place and code, in the order of the source."""
+    found = {(p.code, p.span, p.message): p for p in problems}
+    return sorted(found.values(), key=lambda p: (p.span.file, p.span.line) if p.span else ("", 0))
+
+
+ttl_validate = run

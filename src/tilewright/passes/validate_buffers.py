@@ -1,0 +1,104 @@
+"""Checks on the buffers of a kernel: one producer, one consumer, within the chip's limits."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tilewright.diagnostics import Diagnostic, Note
+from tilewright.passes.context import PassContext
+from tilewright.passes.validate_events import ACQUIRES, RELEASES, Buffer, key_of, place, problem
+
+
+def check_buffers(buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+    problems: list[Diagnostic] = []
+    for buffer in buffers.values():
+        problems += _agreement(buffer)
+        for side, threads in (("reserve", buffer.producers), ("wait", buffer.consumers)):
+            if len(threads) > 1:
+                problems.append(_several(buffer, side, threads))
+        if buffer.consumers and not buffer.producers:
+            problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
+        if buffer.producers and not buffer.consumers:
+            problems.append(_nobody(buffer, "reserve", buffer.producers[0]))
+    return [*problems, *_limits(buffers, context)]
+
+
+def first_use(buffer: Buffer, side: str, function: FuncOp) -> Operation:
+    return next(op for op in function.walk() if isinstance(op, (*ACQUIRES, *RELEASES)) and key_of(op) == (buffer.index, side))
+
+
+def _agreement(buffer: Buffer) -> list[Diagnostic]:
+    """Every thread must see the same buffer. The front end guarantees it; text may not."""
+    different = [bind for bind in buffer.binds if bind.results[0].type != buffer.kind]
+    return [problem("TW101", f"threads disagree about the type of buffer {buffer.index}", bind) for bind in different[:1]]
+
+
+def _several(buffer: Buffer, side: str, threads: list[FuncOp]) -> Diagnostic:
+    word = "fill" if side == "reserve" else "read"
+    uses = [first_use(buffer, side, thread) for thread in threads]
+    notes = tuple(Note(f"thread '{t.sym_name.data}' {side}s it here", place(use)) for t, use in zip(threads, uses, strict=True))
+    return problem(
+        "TW207",
+        f"{len(threads)} threads {word} buffer '{buffer.name}'",
+        uses[1],
+        notes=notes[:1],
+        label=f"second thread that {word}s it",
+        help="one producer and one consumer per buffer; make a second buffer",
+    )
+
+
+def _nobody(buffer: Buffer, side: str, thread: FuncOp) -> Diagnostic:
+    use = first_use(buffer, side, thread)
+    note = (Note("the buffer is made here", buffer.span),)
+    if side == "wait":
+        message = f"'{thread.sym_name.data}' waits for buffer '{buffer.name}', but no thread fills it"
+        return problem(
+            "TW208", message, use, notes=note, help=f"reserve() and push() blocks of '{buffer.name}' in another thread"
+        )
+    message = f"'{thread.sym_name.data}' fills buffer '{buffer.name}', but no thread waits for its blocks"
+    return problem("TW209", message, use, notes=note, help=f"wait() and pop() blocks of '{buffer.name}' in another thread")
+
+
+def _limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+    chip = context.chip
+    problems: list[Diagnostic] = []
+    beyond = [buffer for index, buffer in buffers.items() if index >= chip.max_buffers]
+    if beyond:
+        problems.append(
+            problem(
+                "TW301",
+                f"the kernel has {max(buffers) + 1} buffers, {chip.name} has room for {chip.max_buffers}",
+                beyond[0].binds[0],
+                label=f"buffer number {beyond[0].index + 1}",
+                help="reuse buffers of the same shape, or store fewer intermediate values",
+            )
+        )
+    table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values()}
+    context.trace.facts["l1"] = {"buffers": table, "bytes": sum(table.values()), "limit": chip.l1_usable_bytes}
+    if sum(table.values()) > chip.l1_usable_bytes:
+        problems.append(_too_large(buffers, context))
+    return problems
+
+
+def _too_large(buffers: dict[int, Buffer], context: PassContext) -> Diagnostic:
+    limit = context.chip.l1_usable_bytes
+    ordered = sorted(buffers.values(), key=lambda buffer: -buffer.kind.total_tiles * buffer.kind.tile.bytes)
+    total = sum(buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in ordered)
+    width = max(len(buffer.name) for buffer in ordered)
+    notes: list[Note] = []
+    for buffer in ordered:
+        kind = buffer.kind
+        size = kind.total_tiles * kind.tile.bytes
+        shape = "x".join(str(dim) for dim in kind.dims)
+        notes.append(
+            Note(f"{buffer.name:<{width}}  {shape} tiles x {kind.factor.data} x {kind.tile.bytes} B = {size // 1024} KB")
+        )
+    return problem(
+        "TW302",
+        f"buffers need {total // 1024} KB of L1, {context.chip.name} has {limit // 1024} KB",
+        ordered[0].binds[0],
+        label="the largest buffer",
+        notes=tuple(notes),
+        help="smaller blocks (shape=) or fewer of them (block_count=)",
+    )

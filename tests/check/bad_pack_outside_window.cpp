@@ -1,0 +1,22 @@
+// The packer reads DST before it waits for math.
+// tilewright check: --cb 0:bf16:2 --cb 1:bf16:2 --cb 16:bf16:2
+#include <cstdint>
+
+#include "api/compute/common.h"
+#include "api/compute/tile_move_copy.h"
+
+void kernel_main() {
+    constexpr uint32_t in = 0, out = 16;
+    compute_kernel_hw_startup(in, out);
+    copy_init(in);
+    cb_wait_front(in, 1);
+    cb_reserve_back(out, 1);
+    tile_regs_acquire();
+    copy_tile(in, 0, 0);
+    tile_regs_commit();
+    tile_regs_wait();
+    tile_regs_release();
+    pack_tile(0, out);  // BUG: pack-outside-window, read-unwritten
+    cb_push_back(out, 1);
+    cb_pop_front(in, 1);
+}

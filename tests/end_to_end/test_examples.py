@@ -1,0 +1,43 @@
+"""The examples run as the README says, and check their own results against NumPy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.cli.main import main
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+
+
+def test_there_are_examples():
+    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04"]
+
+
+@pytest.mark.parametrize("engine", ["sim", "fast"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example: Path, engine: str, capsys: pytest.CaptureFixture[str]):
+    flags = [] if engine == "sim" else ["--fast"]
+    assert main(["run", *flags, str(example)]) == 0
+    captured = capsys.readouterr()
+    assert re.match(r"max (relative )?error against NumPy: ", captured.out)
+    assert re.fullmatch(rf"\w+: grid \dx\d, {engine} [\d.]+ m?s, DST \d+ of (4|8).*\n", captured.err)
+
+
+@pytest.mark.parametrize("allocator", ["optimal", "linear-scan"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_is_right_with_either_allocator(example: Path, allocator: str):
+    assert main(["run", "--allocator", allocator, "--no-fpu-binary-ops", str(example)]) == 0
+
+
+@pytest.mark.parametrize("metal", ["0.62", "0.69", "0.78"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_compiles_for_every_release(example: Path, metal: str, tmp_path: Path):
+    assert main(["compile", str(example), "-o", str(tmp_path), "--metal", metal]) == 0
+    (kernel,) = tmp_path.iterdir()
+    assert sorted(path.name for path in kernel.iterdir()) == ["compute.cpp", "program.json", "reader.cpp", "writer.cpp"]
+    compute = (kernel / "compute.cpp").read_text(encoding="utf-8")
+    assert ("namespace NAMESPACE" in compute) == (metal == "0.62")
+    assert "tile_regs_acquire();" in compute

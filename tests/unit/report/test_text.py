@@ -1,0 +1,67 @@
+"""Views are functions of the trace."""
+
+from __future__ import annotations
+
+import json
+
+from tilewright.report import listing, page, story, summary
+from tilewright.trace import Stage, Trace
+
+
+def trace() -> Trace:
+    record = Trace(keep_ir=True)
+    record.stages += [
+        Stage(name="frontend", seconds=0.001, ir="builtin.module { first }"),
+        Stage(name="ttl-lower-to-loops", seconds=0.002, ir="builtin.module { <second> }"),
+    ]
+    record.decide("ttl-lower-to-loops", "two nests", "compute & pack", place="line 12")
+    return record
+
+
+def test_all_stages_in_order():
+    text = listing.stages(trace(), "add")
+    assert text.index("IR after frontend (add)") < text.index("{ first }") < text.index("IR after ttl-lower-to-loops (add)")
+    assert text.rstrip().endswith("{ <second> }")
+
+
+def test_one_stage():
+    text = listing.stages(trace(), "add", ["ttl-lower-to-loops"])
+    assert "first" not in text and "<second>" in text
+
+
+def test_a_stage_that_did_not_run_is_named():
+    text = listing.stages(trace(), "add", ["lower-affine"])
+    assert text == "// no pass named lower-affine ran; these did: frontend, ttl-lower-to-loops\n"
+
+
+def test_summary_line():
+    call = summary.Call(kernel="add", grid=(8, 4), mode="sim", seconds=0.0123, facts={"max_dst": 6, "dst_capacity": 8})
+    assert summary.line(call) == "add: grid 8x4, sim 12.3 ms, DST 6 of 8"
+    timed = summary.Call(kernel="add", grid=(1,), mode="sim", seconds=2, facts={"cycles": 4321.0, "bound": "math"})
+    assert summary.line(timed) == "add: grid 1, sim 2.00 s, 4321 cycles (math)"
+    assert json.loads(summary.as_json(call))["max_dst"] == 6
+
+
+def kernel() -> story.Kernel:
+    return story.Kernel(
+        name="add",
+        grid=(1, 1),
+        buffers=((0, "a_cb", (2, 2), "bf16", 2),),
+        sources={"compute": "void kernel_main() { if (1 < 2) {} }"},
+        trace=trace(),
+    )
+
+
+def test_the_story_has_buffers_decisions_and_code():
+    text = story.text(kernel())
+    assert "kernel add, grid 1x1" in text
+    assert "a_cb" in text and "2x2 tiles x 2  bf16" in text
+    assert "- two nests  [line 12]\n      compute & pack" in text
+    assert "void kernel_main()" in text
+
+
+def test_the_page_is_whole_and_escaped():
+    text = page.render([kernel()])
+    assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
+    assert "&lt;second&gt;" in text and "compute &amp; pack" in text and "1 &lt; 2" in text
+    assert "http" not in text, "it must open offline"
