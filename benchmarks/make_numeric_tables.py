@@ -142,10 +142,10 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     sys.path.insert(0, str(ROOT / "src"))
-    from tilewright.sim.numerics.registry import EXACT_BOTH_WIDTHS
+    from tilewright.sim.numerics.registry import CHEAP
 
     golden = load_reader(Path(sys.argv[1]))
-    tables = build_tables(golden, set(EXACT_BOTH_WIDTHS))
+    tables = build_tables(golden, set(CHEAP))
     write_npz(TABLES, tables)
     print(f"{len(tables)} tables, {TABLES.stat().st_size} bytes: {TABLES.relative_to(ROOT)}")
 

@@ -119,12 +119,12 @@ def run_fast(program: Program, args: Sequence[Any]) -> Any:
 
 
 def run_native(program: Program, args: Sequence[Any]) -> Any:
-    if importlib.util.find_spec("tilewright.native.driver") is None:
+    if importlib.util.find_spec("tilewright.native_program") is None:
         raise fail("TW602", "this release cannot run emitted C++ on the host", help="leave out --native to simulate")
-    driver = importlib.import_module("tilewright.native.driver")
+    native = importlib.import_module("tilewright.native_program")
 
     def engine(arrays: list[Any]) -> Any:
-        return driver.run(program, arrays)
+        return native.run(program, arrays)
 
     return on_arrays(args, engine)
 

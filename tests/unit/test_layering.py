@@ -109,7 +109,10 @@ def test_front_end_emitter_and_simulators_do_not_know_each_other(one: str):
     others = {"frontend", "emit", "sim", "native"} - {one}
     if one == "native":
         others -= {"emit"}  # native builds what emit writes
-    assert not offenders(in_part(one), *others)
+    found = offenders(in_part(one), *others)
+    # The chip's number formats and tables are facts that both engines read; neither reads the other's machine.
+    shared = "tilewright.sim.numerics"
+    assert not {name: used for name, used in found.items() if not all(each.startswith(shared) for each in used)}
 
 
 def test_files_are_short():

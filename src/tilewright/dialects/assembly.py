@@ -103,6 +103,14 @@ class FlatOp(PlainOp):
         return cls.create(operands=operands, result_types=result_types, attributes=attributes)
 
 
+class BareOp(FlatOp):
+    """``name {attributes}``: without operands, so that a value at the start of the next line is not taken for one."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return cls.create(attributes=parser.parse_optional_attr_dict())
+
+
 class TileMathOp(PlainOp):
     """``%r = ttl.tile_add %a, %b {dst_idx = 2 : i32} : type``, one type when all are equal."""
 

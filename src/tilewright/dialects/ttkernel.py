@@ -63,7 +63,7 @@ STRUCTURAL_CALLS = (
     Call("reduce_init", "ump", 3, 0, "prepare reduce_tile: data, scaler and output buffer; masks the packer"),
     Call("reduce_tile", "um", 5, 0, "data and scaler buffer, their tiles, DST index; adds to DST"),
     Call("reduce_uninit", "p", 0, 0, "the packer writes whole tiles again"),
-    Call("unary_bcast_init", "um", 2, 0, "prepare unary_bcast: input and output buffer"),
+    Call("unary_bcast_init", "um", 1, 0, "prepare unary_bcast"),
     Call("unary_bcast", "um", 3, 0, "buffer, tile, DST index"),
     Call("transpose_wh_init_short", "um", 1, 0, "prepare transpose_wh_tile"),
     Call("transpose_wh_tile", "um", 3, 0, "buffer, tile, DST index"),
@@ -88,7 +88,7 @@ STRUCTURAL_CALLS = (
         for dim in ("row", "col")
     ),
     Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
-    Call("fill_scaler", "d", 1, 0, "push a tile that holds attribute value in the first row of every face"),
+    Call("fill_scaler", "d", 1, 0, "write attribute value into the first row of every face of the reserved tile"),
     Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),
     Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
     Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),

@@ -14,7 +14,7 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
+from tilewright.dialects.assembly import BareOp, FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
 from tilewright.dialects.ir_types import (
     AccessorType,
     CBType,
@@ -136,7 +136,7 @@ class InitSfpuOp(PlainOp):
 
 def _sync_op(name: str, doc: str) -> type[Operation]:
     words = "".join(word.capitalize() for word in name.split("_"))
-    return type(f"{words}Op", (FlatOp,), {"name": f"ttl.{name}", "__doc__": doc, "verify_": lambda self: expect_operands(self, 0)})
+    return type(f"{words}Op", (BareOp,), {"name": f"ttl.{name}", "__doc__": doc, "verify_": lambda self: expect_operands(self, 0)})
 
 
 TileRegsAcquireOp = _sync_op("tile_regs_acquire", "Math waits for a free half of DST.")

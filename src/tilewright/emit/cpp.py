@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
+from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation
 
-from tilewright.dialects.attributes import text_value
+from tilewright.dialects import tile_ops
+from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.verify import plain_value
 from tilewright.emit.arguments import Arguments
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.headers import headers
 from tilewright.emit.releases import release
+from tilewright.emit.scaler import fill_scaler
 from tilewright.emit.spelling import Written, spell
 from tilewright.program import ComputeConfig, ThreadSpec
 
@@ -38,6 +42,7 @@ class _Writer:
         self.config = config
         self.kernel = kernel
         self.release = version
+        self.metal = f"{version[0]}.{version[1]}"
         self.expressions = Expressions()
         self.arguments = Arguments(thread, version)
         self.used: set[str] = {"kernel_main"}
@@ -86,7 +91,8 @@ class _Writer:
                 if text is None:
                     continue
                 comment = self._comment(op, None if here == line_shown else here)
-                lines.append(f"{text};{comment}")
+                *before, last = text.split("\n")
+                lines += [*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"]
             line_shown = here if here is not None else line_shown
         return lines
 
@@ -148,13 +154,39 @@ class _Writer:
             result = self._fresh(op.results[0].name_hint or "l1")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {name}({arguments[0]})"
+        if name == "fill_scaler":
+            return fill_scaler(op, arguments[0])
         arguments = self._with_immediates(op, arguments)
-        template = _strings(op.attributes.get("template"))
+        spelled, template = self._row_spelling(op)
         if name == "pack_tile":
             template = ("true",) if "out_of_order" in op.attributes else ("false",)
         wide = self.config.fp32_dest_acc_en
-        written = Written(name, tuple(arguments), template, f"DataFormat::{'Float32' if wide else 'Float16_b'}")
+        shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt"))
+        written = Written(spelled, tuple(arguments), template, f"DataFormat::{'Float32' if wide else 'Float16_b'}", shape)
         return spell(written, self.release)
+
+    def _row_spelling(self, op: KernelCallOp) -> tuple[str, tuple[str, ...]]:
+        """Name and template arguments of a call of the op table, as the chosen release has them."""
+        name = op.CALL.name
+        row = tile_ops.BY_NAME.get(text_value(op, "row"))
+        if row is None:
+            return name, _strings(op.attributes.get("template"))
+        for form in row.forms:
+            if name not in (form.call, form.init):
+                continue
+            current = form.at(self.metal)
+            values = self._values(op)
+            if name == form.call:
+                return current.call, current.call_template(values)
+            return current.init, current.init_call_template(values)
+        raise AssertionError(f"{name} is no call of the row {row.name}")
+
+    def _values(self, op: KernelCallOp) -> dict[str, Any]:
+        wide = self.config.fp32_dest_acc_en
+        given = op.attributes.get("values")
+        values = {key: plain_value(value) for key, value in given.data.items()} if isinstance(given, DictionaryAttr) else {}
+        width = {"fmt": f"DataFormat::{'Float32' if wide else 'Float16_b'}", "fp32": "true" if wide else "false"}
+        return {**values, **width}
 
     def _with_immediates(self, op: KernelCallOp, arguments: list[str]) -> list[str]:
         """Immediate parameters stand where the row's argument list has them."""

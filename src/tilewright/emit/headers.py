@@ -17,6 +17,17 @@ STRUCTURAL = {
     "reconfig_data_format_srca": "reconfig_data_format.h",
     "reconfig_data_format_srcb": "reconfig_data_format.h",
     "pack_reconfig_data_format": "reconfig_data_format.h",
+    "pack_reconfig_l1_acc": "pack.h",
+    "mm_init": "matmul.h",
+    "mm_init_short": "matmul.h",
+    "mm_block_init_short": "matmul.h",
+    "matmul_tiles": "matmul.h",
+    "matmul_block": "matmul.h",
+    "reduce_init": "reduce.h",
+    "reduce_tile": "reduce.h",
+    "reduce_uninit": "reduce.h",
+    "unary_bcast": "bcast.h",
+    "unary_bcast_init": "bcast.h",
 }
 
 FROM_TABLE = {name: form.header for row in tile_ops.ROWS for form in row.forms for name in (form.call, form.init) if name}
@@ -28,15 +39,25 @@ def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
     folder = "compute_kernel_api/" if release < (0, 69) else "api/compute/"
     found: set[str] = {f"{folder}common.h"}
     for name in calls:
-        header = STRUCTURAL.get(name) or FROM_TABLE.get(name)
+        header = STRUCTURAL.get(name) or FROM_TABLE.get(name) or _family(name, release)
         if header is not None:
             found.add(_path(header, folder, release))
         found.update(_path(first, folder, release) for first in NEEDED_FIRST.get(name, ()))  # sorts before what needs it
         if name == "init_sfpu":
             found.add(f"{folder}eltwise_unary/eltwise_unary.h" if release < (0, 78) else f"{folder}compute_kernel_hw_startup.h")
+        if name == "mm_init" and release >= (0, 74):
+            found.add(f"{folder}compute_kernel_hw_startup.h")
         if name == "binary_op_init_common":
             found.add(f"{folder}eltwise_binary.h" if release < (0, 77) else f"{folder}compute_kernel_hw_startup.h")
     return ["#include <cstdint>", "", *(f'#include "{path}"' for path in sorted(found))]
+
+
+def _family(name: str, release: tuple[int, int]) -> str | None:
+    if name.startswith("transpose_wh"):
+        return "transpose_wh.h" if release < (0, 74) else "transpose.h"
+    if name.startswith("sfpu_") and "_bcast_" in name:
+        return "sfpu_binary_bcast.h"
+    return "bcast.h" if "_bcast_" in name else None
 
 
 def _path(header: str, folder: str, release: tuple[int, int]) -> str:

@@ -95,7 +95,12 @@ def _name(thread: Thread, node: ast.Name) -> Any:
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
     known = [name for name in (*frame.names, *frame.outer) if name.lower() == node.id.lower()]
-    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=f"did you mean '{known[0]}'?" if known else "")
+    raise thread.error(
+        "TW002",
+        f"name '{node.id}' is not defined",
+        node,
+        help=f"did you mean '{known[0]}'?" if known else "give it a value before, here or in the kernel's body",
+    )
 
 
 def _attribute(thread: Thread, node: ast.Attribute) -> Any:

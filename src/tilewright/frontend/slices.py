@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
@@ -41,11 +42,17 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         starts.append(start)
         extents.append(extent)
     thread.at(node)
-    shape = tuple(extents[-2:])
+    origin = not any(isinstance(index, ast.Slice) for index in indices) and all(start == 0 for start in starts)
+    return emit_slice(thread, tensor, starts, tuple(extents[-2:]), origin)
+
+
+def emit_slice(
+    thread: Thread, tensor: KernelTensor, starts: Sequence[Value], shape: tuple[int, ...], origin: bool = False
+) -> TensorSlice:
     kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), StringAttr(tensor.spec.memory))
     operands = [thread.accessor(tensor), *(thread.emitter.integer(start) for start in starts)]
     op = thread.emitter.add(TensorSliceOp, operands, [kind])
-    return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor.name)
+    return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor, origin)
 
 
 def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> tuple[Value, int]:

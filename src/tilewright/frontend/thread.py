@@ -19,6 +19,7 @@ from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.frontend import source
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.integers import Leaf
+from tilewright.frontend.places import remember
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
@@ -76,6 +77,7 @@ class Thread:
                 },
                 location=location(buffer.span.file, buffer.span.line, buffer.span.column),
             )
+            remember(bound, buffer.span)
             self._buffers[buffer.index] = bound
         return bound.results[0]
 

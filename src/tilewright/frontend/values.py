@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
 
 
 @dataclass(eq=False)
@@ -21,6 +22,7 @@ class Acquisition:
     span: Span
     released: bool = False
     stored: Block | None = None  # what a reserved block holds, once stored
+    block: Block | None = None  # what the acquire gave
 
 
 @dataclass(eq=False)
@@ -44,7 +46,12 @@ class TensorSlice:
     ssa: SSAValue
     shape: tuple[int, ...]
     dtype: str
-    name: str
+    tensor: KernelTensor
+    origin: bool = False  # written as tensor[0, 0]: a place, which the oldest form of copy takes for a block
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
 
 
 @dataclass(eq=False)

@@ -55,7 +55,7 @@ def make_circular_buffer_like(
 ) -> CircularBuffer:
     """A buffer for blocks of ``shape`` tiles with the dtype of ``tensor``; ``block_count`` blocks (``buffer_factor`` before)."""
     build = current_build("make_circular_buffer_like(…)")
-    span = _creation_span()
+    span = caller_span("make_circular_buffer_like", "make_dataflow_buffer_like")
     count = buffer_factor
     for name, value in arguments.items():
         if BUFFER_ARGUMENTS.get(name) != "buffer_factor":
@@ -75,14 +75,6 @@ def make_circular_buffer_like(
     )
     build.buffers.append(buffer)
     return buffer
-
-
-def _creation_span() -> Span:
-    for word in ("make_circular_buffer_like", "make_dataflow_buffer_like"):
-        span = caller_span(word)
-        if span.end_column is not None and span.end_column - span.column >= len(word):
-            return span
-    return caller_span()
 
 
 def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:

@@ -79,18 +79,18 @@ def outside_kernel(what: str) -> KernelError:
     )
 
 
-def caller_span(word: str = "") -> Span:
-    """The user's line that led here; the caret points at ``word`` if the line has it."""
+def caller_span(*words: str) -> Span:
+    """The user's line that led here; the caret points at the first of ``words`` that the line has."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     package = __name__.split(".")[0] + "."
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package):
         frame = frame.f_back
-    return span_in_line(frame.f_code.co_filename, frame.f_lineno, word)
+    return span_in_line(frame.f_code.co_filename, frame.f_lineno, *words)
 
 
-def span_in_line(file: str, line: int, word: str = "") -> Span:
+def span_in_line(file: str, line: int, *words: str) -> Span:
     text = linecache.getline(file, line)
-    found = re.search(rf"[\w.]*\b{re.escape(word)}\b", text) if word else None
+    found = next((m for word in words if (m := re.search(rf"[\w.]*\b{re.escape(word)}\b", text))), None)
     if found is None:
         column = len(text) - len(text.lstrip()) + 1
         return Span(file, line, column, max(column + 1, len(text.rstrip()) + 1))

@@ -93,9 +93,7 @@ class StandInFinder(MetaPathFinder):
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = packages
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname not in FILLERS or root(fullname) not in self.packages:
             return None
         return ModuleSpec(fullname, StandInLoader(), origin="tilewright", is_package=fullname in PACKAGES)

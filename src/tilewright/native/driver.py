@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.native import functions
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding, parse_finding
 from tilewright.native.kernel_unit import COMPUTE_THREADS, needs_three_units, unit_text
@@ -24,7 +25,6 @@ from tilewright.native.program import (
     release_of,
 )
 from tilewright.native.program_file import write_program
-from tilewright.native.tables import tables_for
 from tilewright.native.toolchain import compile_kernel, runner_path
 
 __all__ = [
@@ -97,18 +97,29 @@ def _read_outputs(program: NativeProgram, data: Path, offsets: list[int]) -> dic
     }
 
 
+def _execute(command: list[str]) -> str:
+    """Runs the runner, answering its requests; returns what it wrote to standard error."""
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
+        assert process.stdin is not None and process.stdout is not None
+        with process:
+            functions.serve(process.stdout, process.stdin)  # type: ignore[arg-type]
+        complaints.seek(0)
+        return complaints.read().decode(errors="replace").strip()
+
+
 def run(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> NativeResult:
     """Runs a program to its end, a deadlock or the time limit. Tensors given in are not changed."""
     libraries = compile_kernels(program)
     runner = runner_path()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
-        path, offsets = write_program(program, libraries, tables_for(program), folder)
+        path, offsets = write_program(program, libraries, folder)
         command = [str(runner), str(path), str(folder / "result"), str(seconds)]
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        complaint = _execute(command)
         status, message, findings, stats = _read_result(folder / "result")
         if status == "error":
-            raise NativeError(f"{message}{process.stderr and ': '}{process.stderr.strip()}")
+            raise NativeError(f"{message}{complaint and ': '}{complaint}")
         if status in ("timeout", "crash"):
             findings.append(Finding(code=status, message=message))
         return NativeResult(outputs=_read_outputs(program, folder / "data", offsets), findings=tuple(findings), stats=stats)

@@ -60,5 +60,7 @@ def check_kernel(path: Path, setup: CheckSetup, *, seconds: int = 60) -> NativeR
     kernel = KernelSource(
         role="compute", path=path, compile_time_args=setup.compile_time_args, runtime_args=setup.runtime_args, defines=setup.defines
     )
-    program = NativeProgram(kernels=(kernel,), buffers=setup.buffers, config=setup.config, metal=setup.metal, alone=True)
+    program = NativeProgram(
+        kernels=(kernel,), buffers=setup.buffers, config=setup.config, metal=setup.metal, alone=True, shared_functions=False
+    )
     return run(program, seconds=seconds)

@@ -100,6 +100,7 @@ class NativeProgram:
     config: ComputeConfig = field(default_factory=ComputeConfig)
     metal: str = "0.78"
     noc_origin: Core = (0, 0)  # NoC coordinates of logical core (0, 0)
+    shared_functions: bool = True  # functions without an algorithm of native's own come from the simulator's numbers
     alone: bool = False  # only a compute kernel: its inputs are fed with random tiles, its outputs drained
     coupled: bool | None = None  # None: all cores run at once if a kernel names semaphores, multicasts or other cores
     accessor_words: int = 2  # compile-time words per interleaved tensor

@@ -1,12 +1,9 @@
-"""A program as the runner reads it: lines of words beside one file of tensor bytes and one of tables."""
+"""A program as the runner reads it: lines of words beside one file of tensor bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.native.errors import NativeError
 from tilewright.native.kernel_unit import COMPUTE_THREADS, accumulating_lines, is_coupled
@@ -14,8 +11,6 @@ from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, Nati
 
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
-
-Table = NDArray[np.uint16]
 
 
 def _buffer_offsets(buffers: Sequence[BufferSpec], limit: int) -> dict[int, int]:
@@ -52,19 +47,10 @@ def write_data(program: NativeProgram, path: Path) -> list[int]:
     return offsets
 
 
-def write_tables(tables: Mapping[str, Table], path: Path) -> None:
-    with path.open("wb") as file:
-        for table in tables.values():
-            file.write(np.ascontiguousarray(table, dtype=np.uint16).tobytes())
-
-
-def write_program(
-    program: NativeProgram, libraries: Mapping[str, Path], tables: Mapping[str, Table], folder: Path
-) -> tuple[Path, list[int]]:
+def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder: Path) -> tuple[Path, list[int]]:
     """Writes every file of a run; returns the program file and the tensors' offsets in ``folder/data``."""
     config = program.config
     offsets = write_data(program, folder / "data")
-    write_tables(tables, folder / "tables")
     lines = [
         f"metal {release_of(program.metal)}",
         f"grid {program.grid[0]} {program.grid[1]}",
@@ -75,9 +61,8 @@ def write_program(
         f"alone {program.alone:d}",
         f"coupled {is_coupled(program):d}",
         f"data {folder / 'data'}",
-        f"tables {folder / 'tables'}",
+        f"functions {program.shared_functions:d}",
     ]
-    lines += [f"table {name} {index * 131072}" for index, name in enumerate(tables)]
     for tensor, offset in zip(program.tensors, offsets, strict=True):
         lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset}")
     places = _buffer_offsets(program.buffers, program.l1_bytes)

@@ -35,11 +35,12 @@ def run(module: ModuleOp, context: PassContext) -> None:
 def _convert(function: FuncOp) -> None:
     indices = IndexBuilder(function)
     buffers: dict[SSAValue, SSAValue] = {}
-    math = MathConverter(indices, buffers, config_of(function))
+    config = config_of(function)
+    math = MathConverter(indices, buffers, config)
     movement = MovementConverter(indices, buffers)
     converted: list[Operation] = []
     for op in list(function.walk()):
-        if convert_buffer_op(op, buffers, indices) or movement.convert(op) or (thread_kind(function) == "compute" and math.convert(op)):
+        if convert_buffer_op(op, buffers, indices, config.unpack_to_dest) or movement.convert(op) or (thread_kind(function) == "compute" and math.convert(op)):
             converted.append(op)
     _drop_block_results(function)
     for op in reversed(converted):

@@ -85,10 +85,11 @@ def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requi
         masked = Requirement("edge", edge, engine.make, also=(("fpu", engine.key),))
         both = Requirement("fpu", engine.key, engine.make, also=(("edge", edge),))
         return (*(_formats(scaler, data) if swapped else _formats(data, scaler)), both, masked)
-    if name in ("unary_bcast", "transpose_wh_tile"):
+    if name == "unary_bcast":
+        return (*_formats(op.operands[0], op.operands[0]), _engine("fpu", init, [op.operands[0]]))
+    if name == "transpose_wh_tile":
         buffer = op.operands[0]
-        register = "srcb" if name == "unary_bcast" else "srca"
-        return (_format(register, buffer, f"reconfig_data_format_{register}"), _engine("fpu", init, [buffer]))
+        return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
     if "_tiles_bcast_" in name:
         return (*_formats(*op.operands[:2]), _engine("fpu", init, list(op.operands[:2])))
     return ()
@@ -106,7 +107,8 @@ def _formats(first: SSAValue, second: SSAValue) -> tuple[Requirement, Requiremen
 
 
 def _format(state: str, buffer: SSAValue, reconfig: str) -> Requirement:
-    return Requirement(state, _dtype(buffer), lambda: call(reconfig, [buffer]))
+    key = pack_format(buffer) if state == "pack" else source_format(buffer)
+    return Requirement(state, key, lambda: call(reconfig, [buffer]))
 
 
 def _engine(
@@ -115,7 +117,7 @@ def _engine(
     if init is None:
         return Requirement(state, ANY, _impossible)
     template, params = init.attributes.get("template"), init.attributes.get("params")
-    key = f"{init.name}{template or ''}{params or ''}{[_dtype(buffer) for buffer in buffers]}{detail}"
+    key = f"{init.name}{template or ''}{params or ''}{[source_format(buffer) for buffer in buffers]}{detail}"
 
     def make() -> Operation:
         return init.clone({operand: operand for operand in init.operands})
@@ -127,6 +129,13 @@ def _impossible() -> Operation:
     raise AssertionError("a call without its init reached init placement")
 
 
-def _dtype(buffer: SSAValue) -> str:
+def source_format(buffer: SSAValue) -> str:
+    """What a source register is configured for; tiles that go straight to DST need their own setting."""
+    assert isinstance(buffer.type, KernelCBType) and isinstance(buffer.owner, Operation)
+    straight = "unpack_to_dest" in buffer.owner.attributes
+    return f"{buffer.type.tile.dtype}{' to DST' if straight else ''}"
+
+
+def pack_format(buffer: SSAValue) -> str:
     assert isinstance(buffer.type, KernelCBType)
     return buffer.type.tile.dtype

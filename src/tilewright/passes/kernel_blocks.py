@@ -36,10 +36,10 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
         return _binary_bcast(op, math)
     if isinstance(op, TileBcastOp):
         buffer, tile = math.buffer_tile(op.operands[0], op)
-        template = {"template": ArrayAttr([text_attr(bcast_type(op.dim))])}
+        template: dict[str, Any] = {"template": ArrayAttr([text_attr(bcast_type(op.dim))])}
         target = math.dst_index(op.results[0], op)
         return [
-            call("unary_bcast_init", [buffer, _output(op, math)], attributes=template, like=op),
+            call("unary_bcast_init", [buffer], attributes=template, like=op),
             call("unary_bcast", [buffer, tile, target], attributes=template, like=op),
         ]
     assert isinstance(op, TileTransposeOp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr
+from xdsl.dialects.builtin import IntAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
@@ -32,7 +32,9 @@ def call(
     return CALLS[name].create(operands=operands, result_types=results, attributes=attributes or {}, location=location)
 
 
-def convert_buffer_op(op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder) -> bool:
+def convert_buffer_op(
+    op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder, unpack_to_dest: tuple[int, ...] = ()
+) -> bool:
     """Inserts the call that ``op`` stands for; False if it is none of ours."""
     block = op.parent
     if block is None:
@@ -40,12 +42,14 @@ def convert_buffer_op(op: Operation, buffers: dict[SSAValue, SSAValue], indices:
     if isinstance(op, BindCBOp):
         kind = op.results[0].type
         assert isinstance(kind, CBType)
-        attributes = {
+        attributes: dict[str, Attribute] = {
             "index": i32_attr(len(buffers)),
             "cb_index": i32_attr(op.cb_index),
             "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
             "origin": text_attr(text_value(op, "origin", "user")),
         }
+        if op.cb_index in unpack_to_dest:
+            attributes["unpack_to_dest"] = UnitAttr()
         handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))
         handle = call("get_compile_time_arg_val", (), [handle_type], attributes, op)
         handle.results[0].name_hint = text_value(op, "name") or None

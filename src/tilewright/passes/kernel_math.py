@@ -19,7 +19,7 @@ from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.init_keys import template_values
 from tilewright.passes.kernel_blocks import convert_block_op
 from tilewright.passes.kernel_buffers import call
-from tilewright.passes.tile_views import TileView, row_major, view_of
+from tilewright.passes.tile_views import TileView, block_start, row_major, view_of
 from tilewright.program import ComputeConfig
 
 
@@ -119,7 +119,8 @@ class MathConverter:
         assert isinstance(extract, ExtractOp)
         view = view_of(extract.operands[0])
         buffer = self.buffers[view.buffer]
-        number = self.indices.value(self.indices.add(op.operands[1], view.base, op))
+        # The index counts from the start of the whole block: cuts of the view are already in it.
+        number = self.indices.value(self.indices.add(op.operands[1], block_start(extract.operands[0]), op))
         index = self.dst_index(op.results[1], op)
         self._insert(
             call("copy_tile_init", [buffer], like=op),

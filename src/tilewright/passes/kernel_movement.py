@@ -32,9 +32,7 @@ class MovementConverter:
         elif isinstance(op, WaitOp):
             self._wait(op)
         elif isinstance(op, FillScalerOp):
-            block = op.parent
-            assert block is not None
-            block.insert_op_before(call("fill_scaler", [self.buffers[op.operands[0]]], attributes=dict(op.attributes), like=op), op)
+            self._fill_scaler(op)
         else:
             return isinstance(op, TensorSliceOp)
         return True
@@ -112,6 +110,17 @@ class MovementConverter:
         for new in list(scratch.ops):
             new.detach()
             block.insert_op_before(new, op)
+
+    def _fill_scaler(self, op: FillScalerOp) -> None:
+        block = op.parent
+        assert block is not None
+        buffer, one = self.buffers[op.operands[0]], self.indices.value(1)
+        calls = [
+            call("cb_reserve_back", [buffer, one], like=op),
+            call("fill_scaler", [buffer], attributes=dict(op.attributes), like=op),
+            call("cb_push_back", [buffer, one], like=op),
+        ]
+        block.insert_ops_before(calls, op)
 
     def _wait(self, op: WaitOp) -> None:
         block = op.parent

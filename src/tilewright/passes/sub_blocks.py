@@ -40,7 +40,7 @@ def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
     total: AffineExpr = terms[0] if terms else AffineExpr.constant(0)
     for term in terms[1:]:
         total = total + term
-    return AffineMapAttr(AffineMap(map_.data.num_dims, 0, (total,)))
+    return AffineMapAttr(AffineMap(map_.data.num_dims, map_.data.num_symbols, (total,)))
 
 
 def is_identity(compute: ComputeOp) -> bool:
@@ -176,15 +176,23 @@ class _Rectangles:
             map_ = self.compute.maps[argument.index]
             kind = self.compute.operands[argument.index].type
             assert isinstance(kind, TensorType)
-            moved = AffineMapAttr(AffineMap(2, 0, tuple(_shifted(result) for result in map_.data.results)))
-            linear = operand_map(moved, kind.get_shape())
-            return AffineMapAttr(AffineMap(2, 2, linear.data.results)), tuple(starts)
+            symbols = [start for start in starts if constant_of(start) is None]
+            moved = tuple(_shifted(result, starts, symbols) for result in map_.data.results)
+            linear = operand_map(AffineMapAttr(AffineMap(2, len(symbols), moved)), kind.get_shape())
+            return linear, tuple(symbols)
 
         block.add_op(smaller(self.compute, views, list(self.compute.maps), 2, index_of))
 
 
-def _shifted(result: AffineExpr) -> AffineExpr:
-    return result + AffineExpr.symbol(result.position) if isinstance(result, AffineDimExpr) else result
+def _shifted(result: AffineExpr, starts: list[SSAValue], symbols: list[SSAValue]) -> AffineExpr:
+    """A map result moved by where its dimension starts."""
+    if not isinstance(result, AffineDimExpr):
+        return result
+    start = starts[result.position]
+    known = constant_of(start)
+    if known is None:
+        return result + AffineExpr.symbol(symbols.index(start))
+    return result + known if known else result
 
 
 def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> tuple[Block, list[Operation]]:

@@ -63,5 +63,14 @@ def _cut(cut: ExtractSliceOp, inner: TileView, shape: tuple[int, ...]) -> TileVi
     return TileView(inner.buffer, base, tuple(offsets), shape, inner.strides, inner.out_of_order)
 
 
+def block_start(value: SSAValue) -> int:
+    """Tile of the buffer at which the whole block starts that ``value`` is a part of."""
+    owner = value.owner
+    while not isinstance(owner, AttachCBOp):
+        assert isinstance(owner, (CollapseShapeOp, ExtractSliceOp))
+        owner = owner.operands[0].owner
+    return owner.tile_offset
+
+
 def buffer_of(value: SSAValue) -> SSAValue:
     return view_of(value).buffer

@@ -19,7 +19,15 @@ from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.init_requirements import ANY, WHOLE_TILES, Requirement, is_init, requirements
+from tilewright.passes.init_requirements import (
+    ANY,
+    WHOLE_TILES,
+    Requirement,
+    is_init,
+    pack_format,
+    requirements,
+    source_format,
+)
 from tilewright.passes.kernel_buffers import call
 
 NAME = "ttkernel-place-inits"
@@ -107,7 +115,7 @@ class _Placement:
             anchor = anchor.next_op
         self.entry.insert_op_after(start, anchor)
         srca, srcb = (second, first) if reverse else (first, second)
-        return {"srca": _dtype(srca), "srcb": _dtype(srcb), "pack": _dtype(output), "edge": WHOLE_TILES}
+        return {"srca": source_format(srca), "srcb": source_format(srcb), "pack": pack_format(output), "edge": WHOLE_TILES}
 
     def _position(self, op: Operation) -> int:
         return self.entry.get_operation_index(op)
@@ -200,8 +208,3 @@ PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkerne
 
 def _buffers(op: Operation) -> list[SSAValue]:
     return [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
-
-
-def _dtype(buffer: SSAValue) -> str:
-    assert isinstance(buffer.type, KernelCBType)
-    return buffer.type.tile.dtype

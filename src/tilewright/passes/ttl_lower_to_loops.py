@@ -78,7 +78,9 @@ class _Lowering:
                 if isinstance(op, TileMatmulOp):
                     self.block_matmul(op)
                 else:
-                    self.nest(self.one_op(op), self.compute)
+                    # An op that reads no buffer has no use for rows and columns.
+                    flat = not any(isinstance(operand, BlockArgument) for operand in op.operands)
+                    self.nest(self.one_op(op), self.compute, shape=(self.tiles,) if flat else self.shape)
         else:
             self.nest(self.all_ops(steps), self.compute)
         for store in stores:
@@ -121,10 +123,13 @@ class _Lowering:
 
     # Loops ------------------------------------------------------------------------------------------------------------
 
-    def nest(self, body: Body, before: Operation, carried: SSAValue | None = None) -> SSAValue | None:
+    def nest(
+        self, body: Body, before: Operation, carried: SSAValue | None = None, shape: tuple[int, ...] | None = None
+    ) -> SSAValue | None:
         """A loop per dimension longer than one, around ``body``; ``carried`` is threaded through as an iteration argument."""
         zero = self.constant(0)
         block = Block()
+        self.nest_shape = shape or self.shape
         result = self._level(0, block, [], zero, body, carried)
         for op in list(block.ops):
             op.detach()
@@ -134,25 +139,25 @@ class _Lowering:
     def _level(
         self, dim: int, block: Block, indices: list[SSAValue], zero: SSAValue, body: Body, carried: SSAValue | None
     ) -> SSAValue | None:
-        if dim == len(self.shape):
+        if dim == len(self.nest_shape):
             body(block, tuple(indices))
             if carried is None:
                 return None
             last = block.last_op
             assert last is not None
             return last.results[0]
-        if self.shape[dim] == 1:
+        if self.nest_shape[dim] == 1:
             return self._level(dim + 1, block, [*indices, zero], zero, body, carried)
         inner = Block(arg_types=[INDEX] if carried is None else [INDEX, carried.type])
-        inner.args[0].name_hint = "tile" if len(self.shape) == 1 else "ij"[dim] if dim < 2 else f"d{dim}"
+        inner.args[0].name_hint = "tile" if len(self.nest_shape) == 1 else "ij"[dim] if dim < 2 else f"d{dim}"
         threaded = None if carried is None else inner.args[1]
         self.threaded = threaded
         result = self._level(dim + 1, inner, [*indices, inner.args[0]], zero, body, threaded)
         inner.add_op(ScfYieldOp() if result is None else ScfYieldOp(result))
-        bounds = (zero, self.constant(self.shape[dim]), self.constant(1))
+        bounds = (zero, self.constant(self.nest_shape[dim]), self.constant(1))
         loop = ForOp(*bounds, [] if carried is None else [carried], Region(inner))
         stride = 1
-        for extent in self.shape[dim + 1 :]:
+        for extent in self.nest_shape[dim + 1 :]:
             stride *= extent
         loop.attributes["ttl.tile_stride"] = i32_attr(stride)
         if not indices or all(isinstance(index.owner, Operation) for index in indices):

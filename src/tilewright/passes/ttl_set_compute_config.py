@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
 from tilewright.passes.context import PassContext
+from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"
@@ -26,19 +30,43 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
-        buffers = [op for op in function.walk() if isinstance(op, BindCBOp)]
+        wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
+        sums = any(_sums(op) for op in function.walk())
+        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide) or sums
+        matrix = _read_by_matrix_unit(function)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
-        wide = [op for op in buffers if _dtype(op) in WIDE]
-        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide)
-        unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read)
+        unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read and op.results[0] not in matrix)
         full_sync = bool(options.full_sync)
         fidelity = options.math_fidelity or "HiFi4"
         function.attributes["ttl.fp32_dest_acc_en"] = number_attr(fp32)
         function.attributes["ttl.dst_full_sync_en"] = number_attr(full_sync)
         function.attributes["ttl.math_fidelity"] = text_attr(fidelity)
         function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in unpack])
-        reason = "asked for" if options.fp32_dest_acc is not None else ("a buffer holds f32" if wide else "all buffers are 16-bit")
-        context.trace.decide(NAME, f"{'32' if fp32 else '16'}-bit DST, {'full' if full_sync else 'half'} sync, {fidelity}", reason)
+        if options.fp32_dest_acc is not None:
+            reason = "asked for"
+        elif wide:
+            reason = "a buffer holds 32-bit data"
+        else:
+            reason = "sums over many products lose bits in 16" if sums else "all buffers are 16-bit"
+        title = f"{'32' if fp32 else '16'}-bit DST, {'full' if full_sync else 'half'} sync, {fidelity}"
+        context.trace.decide(NAME, title, reason)
+
+
+def _sums(op: Operation) -> bool:
+    """Adds up many products in DST."""
+    return isinstance(op, TileMatmulOp) or (isinstance(op, TileReduceOp) and op.kind == "sum")
+
+
+def _read_by_matrix_unit(function: FuncOp) -> set[SSAValue]:
+    """Buffers that some op can only read through the source registers."""
+    found: set[SSAValue] = set()
+    for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+        for op in compute.block.ops:
+            if isinstance(op, (TileMatmulOp, TileReduceOp)):
+                for operand in op.operands:
+                    assert isinstance(operand, BlockArgument)
+                    found.add(buffer_of(compute.operands[operand.index]))
+    return found
 
 
 def _dtype(op: BindCBOp) -> str:

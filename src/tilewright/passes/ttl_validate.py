@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_blocks import check_blocks
-from tilewright.passes.validate_buffers import check_buffers
+from tilewright.passes.validate_buffers import check_ends, check_limits
 from tilewright.passes.validate_events import buffers_of, functions_of
 from tilewright.passes.validate_releases import complete
 from tilewright.passes.validate_skeleton import check_communication
@@ -28,9 +28,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems += incomplete or check_blocks(function)
         problems += check_slices(function, context)
     buffers = buffers_of(module)
-    problems += check_buffers(buffers, context)
-    if not problems:  # the threads' conversation makes sense only if each thread does
-        problems += check_communication(module, buffers, context)
+    problems += check_limits(buffers, context)
+    if not problems:  # what threads say to each other makes sense only if each makes sense by itself
+        problems = check_ends(buffers) or check_communication(module, buffers, context)
     if problems:
         raise KernelError(*_unique(problems))
 

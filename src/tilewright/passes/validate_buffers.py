@@ -10,7 +10,8 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, Buffer, key_of, place, problem
 
 
-def check_buffers(buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
+    """One producer and one consumer for every buffer."""
     problems: list[Diagnostic] = []
     for buffer in buffers.values():
         problems += _agreement(buffer)
@@ -21,7 +22,7 @@ def check_buffers(buffers: dict[int, Buffer], context: PassContext) -> list[Diag
             problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
         if buffer.producers and not buffer.consumers:
             problems.append(_nobody(buffer, "reserve", buffer.producers[0]))
-    return [*problems, *_limits(buffers, context)]
+    return problems
 
 
 def first_use(buffer: Buffer, side: str, function: FuncOp) -> Operation:
@@ -60,7 +61,8 @@ def _nobody(buffer: Buffer, side: str, thread: FuncOp) -> Diagnostic:
     return problem("TW209", message, use, notes=note, help=f"wait() and pop() blocks of '{buffer.name}' in another thread")
 
 
-def _limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+def check_limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+    """As many buffers, and as many bytes, as a core has."""
     chip = context.chip
     problems: list[Diagnostic] = []
     beyond = [buffer for index, buffer in buffers.items() if index >= chip.max_buffers]

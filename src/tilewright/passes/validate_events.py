@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.location import span_of
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
@@ -37,10 +36,10 @@ class Buffer:
 
 
 def place(op: Operation) -> Span | None:
-    """Where the user wrote this, as wide as the text there."""
-    from tilewright.frontend.source import widened
+    """Where the user wrote this."""
+    from tilewright.frontend.places import place_of  # only a wrong kernel needs the front end here
 
-    return widened(span_of(op))
+    return place_of(op)
 
 
 def problem(

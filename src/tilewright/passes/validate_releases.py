@@ -105,10 +105,10 @@ class Completion:
             for key, releases in taken.items():
                 for release in releases:
                     queue = held.get(key)
-                    if queue and release.parent is not block and len(queue) > 1:
-                        self.problems.append(_shifted_inside(release, queue))
                     if queue:
                         ends[queue.pop(0)] = op
+                        if release.parent is not block and _used_from(op, queue):
+                            self.problems.append(_shifted_inside(release, queue))
                     else:
                         outside.setdefault(key, []).append(release)
         order = {op: position for position, op in enumerate(block.ops)}
@@ -167,6 +167,14 @@ class Completion:
             )
 
 
+def _used_from(op: Operation, queue: Sequence[Operation]) -> bool:
+    """Whether a block of ``queue`` is used in ``op`` or after it: its place would depend on the path."""
+    block = op.parent
+    assert block is not None
+    uses = (effect for acquire in queue for view in attached(acquire) for effect in effects(view.results[0]))
+    return any(ancestor_in(effect, block) is op or _after(effect, op) for effect in uses)
+
+
 def _trips(loop: scf.ForOp) -> int | None:
     bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
     if any(bound is None for bound in bounds):
@@ -207,8 +215,11 @@ def _shifted_inside(release: Operation, queue: list[Operation]) -> Diagnostic:
     )
 
 
-def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic]) -> None:
-    """Blocks of one buffer held together lie one behind the other; a release moves the rest forward."""
+def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic]) -> dict[Key, int]:
+    """Blocks of one buffer held together lie one behind the other; a release moves the rest forward.
+
+    Returns how many blocks are held at the end.
+    """
     held: dict[Key, list[AttachCBOp]] = {}
     count = dict(outer)
     for op in list(block.ops):
@@ -231,9 +242,22 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             if queue:
                 queue.pop(0)
             held[key] = [_moved_forward(view, op) for view in queue]
-        for region in op.regions:
-            for inner in region.blocks:
-                _place_blocks(inner, count, problems)
+        elif isinstance(op, scf.IfOp):
+            after = [_place_blocks(region.block, count, problems) for region in op.regions if region.blocks]
+            _forget_released(held, count, after[0])
+        elif isinstance(op, scf.ForOp):
+            once = _place_blocks(op.body.block, count, problems)
+            trips = _trips(op) or 0
+            _forget_released(held, count, {key: count.get(key, 0) - trips * (count.get(key, 0) - n) for key, n in once.items()})
+    return count
+
+
+def _forget_released(held: dict[Key, list[AttachCBOp]], count: dict[Key, int], after: dict[Key, int]) -> None:
+    """A loop or branch released blocks of this region; those that stay are not used any more."""
+    for key, number in after.items():
+        gone = count.get(key, 0) - number
+        held[key] = held.get(key, [])[gone:]
+        count[key] = number
 
 
 def _too_many(op: Operation, wanted: int, depth: int) -> Diagnostic:

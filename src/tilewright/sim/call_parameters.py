@@ -1,44 +1,105 @@
-"""Immediate arguments of a vector-unit call, as its row in the op table says they are passed."""
+"""What a vector-unit call was given besides tiles: immediates and template arguments, its own and those of its init."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from typing import Any
 
+from tilewright.dialects import tile_ops
+from tilewright.dialects.tile_op import TileOp, encode
 from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.registry import Site
 
-
-def parameter_names(site: Site) -> list[str]:
-    """``name:encoding`` entries of the form's arguments, in order."""
-    if site.form is None:
-        return []
-    return [argument for argument in site.form.args if ":" in argument]
+UNIT_SCALE = scalar_bits(1.0)
+HALF_SCALE = scalar_bits(0.5)
 
 
-def encoded_params(site: Site) -> tuple[int, ...]:
+def immediates(site: Site, init: Site | None) -> list[tuple[str, str, Any]]:
+    """Name, encoding and value of each immediate. Some calls leave theirs in the init."""
+    assert site.form is not None
+    arguments, values = site.form.args, site.params
+    if init is not None and any(":" in argument for argument in site.form.init_args):
+        arguments, values = site.form.init_args, init.params
+    names = [argument.split(":") for argument in arguments if ":" in argument]
+    return [(name, encoding, value) for (name, encoding), value in zip(names, values, strict=False)]
+
+
+def encoded_params(site: Site, init: Site | None) -> tuple[int, ...]:
     """The integers the C++ call gets."""
-    encodings = [argument.split(":")[1] for argument in parameter_names(site)]
-    return tuple(_encode(value, kind) for value, kind in zip(site.params, encodings, strict=False))
+    return tuple(
+        scalar_bits(value) if encoding == "float" else int(encode(value, encoding))
+        for _, encoding, value in immediates(site, init)
+    )
 
 
-def _encode(value: Any, kind: str) -> int:
-    if kind == "int":
-        return int(value)
-    if kind == "recip":
-        return scalar_bits(1.0 / value if value else float("inf"))
-    return scalar_bits(float(value))
+def variant_of(site: Site, init: Site | None) -> str:
+    """Which of its numeric variants a call runs, by its template arguments."""
+    form = site.form
+    assert form is not None
+    if "InputClamping::None" in site.template:
+        return "approx_unclamped"
+    if site.name == "exp_tile" and init is not None and len(init.template) > 1:
+        scale = int(init.template[1], 16)
+        if scale != UNIT_SCALE:
+            return "approx_scale_half" if scale == HALF_SCALE else "approx_scaled"
+    return "approx" if is_approximate(form.template, form.defaults, site.template) else ""
 
 
-def named_params(site: Site) -> dict[str, Any]:
-    """Values by parameter name, for the row's NumPy meaning."""
-    names = [argument.split(":")[0] for argument in parameter_names(site)]
-    return dict(zip(names, site.params, strict=False))
+def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Sequence[str]) -> bool:
+    """The argument that chooses the approximate form; if left out, the API's default."""
+    place = list(pattern).index("{approx}") if "{approx}" in pattern else 0
+    given = words if len(words) > place else defaults
+    return len(given) > place and given[place] == "true"
 
 
-def approximate(site: Site) -> bool:
-    """Calls with an approximate variant take it as their first template argument."""
-    return bool(site.template) and site.template[0] == "true"
+def same_variant(site: Site, init: Site) -> bool:
+    """Whether call and init ask for the same of the exact and the approximate form, where both are asked."""
+    form = site.form
+    assert form is not None
+    if "{approx}" not in form.template or "{approx}" not in form.init_template:
+        return True
+    in_call = is_approximate(form.template, form.defaults, site.template)
+    return in_call == is_approximate(form.init_template, form.init_defaults, init.template)
 
 
 def nearest_even(site: Site) -> bool:
     return any("NearestEven" in word for word in site.template)
+
+
+def meaning_of(site: Site, init: Site | None) -> tuple[TileOp, dict[str, Any]] | None:
+    """The row behind a call and its parameters by name. Rows may share a call; the most specific one that fits is meant."""
+    fitting: list[tuple[int, TileOp, dict[str, Any]]] = []
+    for row in tile_ops.ROWS:
+        for form in row.forms:
+            if form.call != site.name:
+                continue
+            in_call = match_template(form.template, site.template)
+            in_init = match_template(form.init_template, () if init is None else init.template)
+            if in_call is not None and in_init is not None:
+                given = {name: value for name, _, value in immediates(site, init)}
+                fitting.append((len(in_init) + len(form.init_template), row, {**in_call, **in_init, **given}))
+    if not fitting and site.row is not None:
+        fitting.append((0, site.row, {name: value for name, _, value in immediates(site, init)}))
+    if not fitting:
+        return None
+    _, row, params = max(fitting, key=lambda entry: entry[0])
+    return row, {name: value for name, value in params.items() if any(param.name == name for param in row.params)}
+
+
+def match_template(pattern: Sequence[str], words: Sequence[str]) -> dict[str, Any] | None:
+    """Parameters that template arguments spell out, or ``None`` if the words do not fit. Left-out arguments fit."""
+    found: dict[str, Any] = {}
+    if len(words) > len(pattern):
+        return None
+    for expected, word in zip(pattern, words, strict=False):
+        if not expected.startswith("{"):
+            if expected != word:
+                return None
+            continue
+        name, _, encoding = expected.strip("{}").partition(":")
+        if encoding == "f32":
+            found[name] = struct.unpack("<f", struct.pack("<I", int(word, 16)))[0]
+        elif word in ("true", "false"):
+            found[name] = word == "true"
+    return found

@@ -46,20 +46,32 @@ class DeferredProducts:
 
     def settle(self, slots: list[Any]) -> None:
         """Carry out what is pending; blocks of the same shape and length together."""
-        alike: dict[tuple[int, int, int], list[Block]] = {}
-        for block, chain in self._chains.items():
-            alike.setdefault((block[1], block[2], len(chain)), []).append(block)
-        for (down, across, length), blocks in alike.items():
-            lefts = [self._joined(block, side=0, length=length) for block in blocks]
-            rights = [self._joined(block, side=1, length=length) for block in blocks]
-            olds = [self._gather(slots, block) for block in blocks]
+        alike: dict[tuple[int, int, int, int], list[list[Block]]] = {}
+        for row in self._rows():
+            down, across = row[0][1:]
+            alike.setdefault((len(row), down, across, len(self._chains[row[0]])), []).append(row)
+        for (_, down, across, length), rows in alike.items():
+            lefts = [self._joined(row[0], side=0, length=length) for row in rows]
+            rights = [_beside([self._joined(block, side=1, length=length) for block in row]) for row in rows]
+            olds = [_beside([self._gather(slots, block) for block in row]) for row in rows]
             results = self._arithmetic.matmul(_stacked(lefts), _stacked(rights), _stacked(olds))
-            for number, block in enumerate(blocks):
+            for number, row in enumerate(rows):
                 start = number * self._core_count
-                self._scatter(slots, block[0], down, across, results[start : start + self._core_count])
+                of_row = results[start : start + self._core_count]
+                for position, block in enumerate(row):
+                    columns = slice(position * across * COLS, (position + 1) * across * COLS)
+                    self._scatter(slots, block[0], down, across, of_row[..., columns])
         self._chains.clear()
         self._owner.clear()
         self._size = 0
+
+    def _rows(self) -> list[list[Block]]:
+        """Blocks with the same left operands side by side: wide products are cheaper than narrow ones."""
+        rows: dict[tuple[int, ...], list[Block]] = {}
+        for block, chain in self._chains.items():
+            key = (block[1], block[2], *(id(left) for left, _ in chain))
+            rows.setdefault(key, []).append(block)
+        return list(rows.values())
 
     def _joined(self, block: Block, *, side: int, length: int) -> Array:
         """The operands of a chain side by side along k."""
@@ -84,12 +96,16 @@ class DeferredProducts:
 
     def _scatter(self, slots: list[Any], first: int, down: int, across: int, after: Array) -> None:
         for offset in range(down * across):
-            slots[first + offset] = after if down * across == 1 else np.ascontiguousarray(after[_place(offset, across)])
+            slots[first + offset] = np.ascontiguousarray(after[_place(offset, across)])
 
 
 def _place(offset: int, across: int) -> Any:
     row, col = divmod(offset, across)
     return (..., slice(row * ROWS, (row + 1) * ROWS), slice(col * COLS, (col + 1) * COLS))
+
+
+def _beside(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def _stacked(parts: list[Array]) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright import hardware
 from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.sim.arithmetic import Format
-from tilewright.sim.call_parameters import approximate, encoded_params, nearest_even
+from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
 from tilewright.sim.numerics.fidelity import Fidelity
 from tilewright.sim.registry import Site
@@ -28,7 +28,7 @@ class ExactArithmetic:
     def __init__(self, config: ComputeConfig) -> None:
         self.dst32 = config.fp32_dest_acc_en
         self.fidelity: Fidelity = cast(Fidelity, config.math_fidelity)
-        self.approx = config.math_approx_mode
+        self._calls: dict[tuple[Site, Site | None], tuple[tuple[int, ...], str]] = {}
         self._tables: dict[tuple[Any, ...], Array] = {}
         self._zeros: dict[tuple[int, ...], Array] = {}
 
@@ -88,26 +88,26 @@ class ExactArithmetic:
             src_format=cast(Any, kept), fresh=old is None,
         )  # fmt: skip
 
-    def vector(self, site: Site, operands: list[Array], shape: tuple[int, ...]) -> Array:
-        params = encoded_params(site)
+    def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
+        key = (site, init)
+        if key not in self._calls:
+            self._calls[key] = (encoded_params(site, init), variant_of(site, init))
+        params, variant = self._calls[key]
         if len(operands) == 2:
-            return sfpu.binary(
-                site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest_even(site)
-            )  # fmt: skip
+            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest_even(site))
         if len(operands) == 3:
             return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params)
-        approx = approximate(site)
         if not operands:
-            return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, approx=approx)
+            return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, variant=variant)
         if self.dst32:
-            return sfpu.unary(site.name, operands[0], dst32=True, params=params, approx=approx)
-        return self._table(site.name, params, approx)[operands[0] >> np.uint32(16)]
+            return sfpu.unary(site.name, operands[0], dst32=True, params=params, variant=variant)
+        return self._table(site.name, params, variant)[operands[0] >> np.uint32(16)]
 
-    def _table(self, name: str, params: tuple[int, ...], approx: bool) -> Array:
+    def _table(self, name: str, params: tuple[int, ...], variant: str) -> Array:
         """A function of one 16-bit number is its table: computed once, then looked up."""
-        key = (name, params, approx)
+        key = (name, params, variant)
         if key not in self._tables:
-            self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, approx=approx)
+            self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, variant=variant)
         return self._tables[key]
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.dialects.tile_op import TileOp
 from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format
-from tilewright.sim.call_parameters import named_params
+from tilewright.sim.call_parameters import meaning_of
 from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
 from tilewright.sim.registry import Site
@@ -32,6 +33,9 @@ def round_bf16(values: Array) -> Array:
 
 class FastArithmetic:
     defers_products = False
+
+    def __init__(self) -> None:
+        self._meanings: dict[tuple[Site, Site | None], tuple[TileOp, dict[str, Any]] | None] = {}
 
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         if spec.dtype in INTEGERS:
@@ -101,16 +105,19 @@ class FastArithmetic:
         result[..., rows, cols] = found
         return result
 
-    def vector(self, site: Site, operands: list[Array], shape: tuple[int, ...]) -> Array:
-        row = site.row
-        if row is None or not callable(row.reference):
+    def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
+        key = (site, init)
+        if key not in self._meanings:
+            self._meanings[key] = meaning_of(site, init)
+        found = self._meanings[key]
+        if found is None:
             raise fault("TW514", site, "the op table has no NumPy meaning of this call", help="run without --fast")
+        row, params = found
         with np.errstate(all="ignore"):
             if not operands:
-                return np.broadcast_to(
-                    np.asarray(row.reference(np.zeros(shape, np.float32), **named_params(site)), np.float32), shape
-                )
-            return np.asarray(row.reference(*operands, **named_params(site)), dtype=np.result_type(operands[0]))
+                value = np.asarray(row.reference(**params))
+                return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
+            return np.asarray(row.reference(*operands, **params)).astype(operands[0].dtype, copy=False)
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         if dtype in INTEGERS:

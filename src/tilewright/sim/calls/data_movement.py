@@ -6,7 +6,11 @@ from functools import partial
 from operator import getitem
 from typing import Any
 
+import numpy as np
+
+from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.program import TensorSpec
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
@@ -83,3 +87,13 @@ def write_barrier(machine: Machine, site: Site) -> None:
     for buffer, slot in transfers.writes:
         buffer.leaving.remove(slot)
     transfers.writes.clear()
+
+
+@call("fill_scaler", on="d")
+def fill_scaler(machine: Machine, site: Site, buffer: Buffer) -> None:
+    """The processor writes L1 itself: the value in the first row of every face."""
+    values = np.zeros((hardware.TILE_ROWS, hardware.TILE_COLS), np.float32)
+    values[:: hardware.FACE_ROWS] = site.attributes["value"]
+    spec = TensorSpec(name=buffer.name, shape=values.shape, dtype=buffer.dtype)
+    page = machine.arithmetic.pages(spec, values)
+    buffer.slots[buffer.back_slot(site, 0)] = np.repeat(page, len(machine.cores), axis=0)

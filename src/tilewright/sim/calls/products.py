@@ -12,6 +12,9 @@ from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mo
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.tensors import Array
+
+MOST_UNPACKED = 4096  # tiles kept, all cores together
 
 
 def block_shape(site: Site) -> tuple[int, int, int]:
@@ -42,14 +45,24 @@ def init_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer) -> None
     set_mode(machine, site, mode)
 
 
+def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Array:
+    """A source tile; product loops unpack the same tile many times, and tiles in L1 never change."""
+    data = buffer.front(site, tile)
+    known = machine.unpacked
+    if id(data) not in known:
+        if len(known) * machine.core_count >= MOST_UNPACKED:
+            known.clear()
+        known[id(data)] = (data, machine.arithmetic.to_source(data, buffer.dtype))
+    return known[id(data)][1]
+
+
 def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles0: list[int], tiles1: list[int]) -> None:
     """SrcB gets a column of in0 tiles, SrcA a row of in1 tiles."""
     for register, buffer in (("b", in0), ("a", in1)):
         need_float_source(site, buffer)
         need_source(machine, site, register, buffer)
-    arithmetic = machine.arithmetic
-    down = [arithmetic.to_source(in0.front(site, tile), in0.dtype) for tile in tiles0]
-    across = [arithmetic.to_source(in1.front(site, tile), in1.dtype) for tile in tiles1]
+    down = [unpacked(machine, site, in0, tile) for tile in tiles0]
+    across = [unpacked(machine, site, in1, tile) for tile in tiles1]
     if transposes(site):
         across = [np.swapaxes(tile, -1, -2) for tile in across]
     left = down[0] if len(down) == 1 else np.concatenate(down, axis=-2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import Unit
+from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.accuracy import UnknownOperation
@@ -56,10 +57,16 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
     assert form is not None
     if form.init:
         need_vector(machine, site, form.init, stateful=form.stateful)
+    init = machine.vector.site if form.stateful else None
+    if init is not None and not same_variant(site, init):
+        raise fault(
+            "TW503", site, f"{form.init} prepared the {'exact' if variant_of(site, init) else 'approximate'} form",
+            help="give call and init the same template arguments", notes=earlier("the init that is in force", init),
+        )  # fmt: skip
     dst = machine.dst
     values = [dst.get(site, operands[index]) for index in plan.reads]
     try:
-        result = machine.arithmetic.vector(site, values, machine.tile_shape)
+        result = machine.arithmetic.vector(site, init, values, machine.tile_shape)
     except UnknownOperation as error:
         raise fault("TW514", site, str(error.args[0])) from error
     dst.put(site, operands[plan.writes], result)

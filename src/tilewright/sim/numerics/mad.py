@@ -16,8 +16,8 @@ ONE = np.uint32(0x3F800000)
 ZERO = np.uint32(0)
 _CHUNK = 16384  # lanes per pass: two dozen int64 temporaries stay in the second-level cache
 _ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)
-_EXPONENT_SHIFT = np.uint32(23)
-_BIAS = np.uint32(127)
+_SMALLEST_SAFE = 2.0**-124
+_LARGEST_SAFE = 2.0**126
 _FRACTION = 0x7FFFFF
 _HIDDEN = 0x800000
 
@@ -31,31 +31,31 @@ def _mad_fast(x: U32, y: U32, z: U32) -> U32:
     """Most lanes from one float64 multiply and add; the lanes where that could differ go through the integer model.
 
     If only one of product and addend loses bits to a sticky bit and the sum keeps its top bit (or the one below), no
-    rounding boundary lies between the hardware's sum and the exact one, so rounding the exact sum is right. Not so when the addend is shifted
-    by more than two of its three guard bits, in cancellation or when the sum grows two bits, at range ends, and when the float64 sum is a tie.
+    rounding boundary lies between the hardware's sum and the exact one, so rounding the exact sum is right. Not so when
+    the addend is shifted by more than two of its three guard bits, in cancellation, when the sum grows two bits, at
+    range ends, for denormal inputs, and when the float64 sum is a tie.
     """
-    x_flushed, y_flushed, z_flushed = _flushed(x), _flushed(y), _flushed(z)
-    x_exponent = (x_flushed & INFINITY) >> _EXPONENT_SHIFT
-    y_exponent = (y_flushed & INFINITY) >> _EXPONENT_SHIFT
-    z_exponent = (z_flushed & INFINITY) >> _EXPONENT_SHIFT
-    raised = x_exponent + y_exponent  # product exponent plus 127
     with np.errstate(all="ignore"):
-        product = from_bits(x_flushed).astype(np.float64) * from_bits(y_flushed)
-        addend = from_bits(z_flushed).astype(np.float64)
+        product = x.view(np.float32).astype(np.float64) * y.view(np.float32)
+        addend = z.view(np.float32).astype(np.float64)
         total = product + addend
-        result = to_bits(np.where(np.abs(total) < _ROUNDS_UP_TO_NORMAL, 0.0, total))
-        largest = np.maximum(raised, z_exponent + _BIAS)
-        unsafe = (raised > z_exponent + np.uint32(129)) & (addend != 0.0)
-        floor = ((largest - np.uint32(1)).astype(np.int64) + (1023 - 254)) << 52
+        product_power = (x & INFINITY).view(np.float32).astype(np.float64) * (y & INFINITY).view(np.float32)
+        addend_power = (z & INFINITY).view(np.float32).astype(np.float64)
+        top = np.maximum(product_power, addend_power)
         size = np.abs(total)
-        unsafe |= (size < floor.view(np.float64)) | (size >= 8.0 * floor.view(np.float64))
-    unsafe &= product != 0.0
-    unsafe |= (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-    unsafe |= ((raised <= _BIAS) & (product != 0.0)) | (raised >= np.uint32(382))
-    unsafe |= (x_exponent == 255) | (y_exponent == 255) | (z_exponent == 255)
-    result = np.where((result & MAGNITUDE) == 0, ZERO, result)
-    if unsafe.any():
-        result[unsafe] = _mad_lanes(x[unsafe], y[unsafe], z[unsafe])
+        result = total.astype(np.float32).view(np.uint32)
+        safe = (size >= 0.5 * top) & (size < 4.0 * top)
+        safe &= (product_power <= 4.0 * addend_power) | (addend == 0.0)
+        safe &= product_power > _SMALLEST_SAFE
+        safe |= product == 0.0  # the addend passes
+        safe &= (top < _LARGEST_SAFE) & (product_power < _LARGEST_SAFE)
+        safe &= (addend_power > 0.0) | (addend == 0.0)
+        safe &= size >= _SMALLEST_SAFE
+        safe &= (total.view(np.int64) & 0x1FFFFFFF) != 0x10000000
+    if not safe.all():
+        unsafe = ~safe
+        lanes = (np.broadcast_to(operand, unsafe.shape)[unsafe] for operand in (x, y, z))
+        result[unsafe] = _mad_lanes(*lanes)
     return result
 
 
@@ -97,14 +97,25 @@ def _repair(result: U32, odd: Bool, x: U32, y: U32, z: U32) -> U32:
 
 
 def _by_chunks(function: Callable[[U32, U32, U32], U32], x: U32, y: U32, z: U32) -> U32:
-    x, y, z = np.broadcast_arrays(x, y, z)
-    shape = x.shape
-    flat = [np.ascontiguousarray(operand).reshape(-1) for operand in (x, y, z)]
-    out = np.empty(flat[0].size, dtype=np.uint32)
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z))
+    flat = [_flat_operand(operand, shape) for operand in (x, y, z)]
+    if all(operand.size == 1 for operand in flat):
+        flat[0] = np.broadcast_to(flat[0], (int(np.prod(shape)),)).copy()
+    out = np.empty(int(np.prod(shape)), dtype=np.uint32)
     for start in range(0, out.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        out[part] = function(flat[0][part], flat[1][part], flat[2][part])
+        out[part] = function(*(operand if operand.size == 1 else operand[part] for operand in flat))
     return out.reshape(shape)
+
+
+def _flat_operand(operand: U32, shape: tuple[int, ...]) -> U32:
+    """One-dimensional; a constant stays one element."""
+    array = np.asarray(operand, dtype=np.uint32)
+    if array.size == 1:
+        return array.reshape(1)
+    if array.shape != shape:
+        array = np.broadcast_to(array, shape)
+    return np.ascontiguousarray(array).reshape(-1)
 
 
 def _split(bits: U32) -> tuple[I64, I64]:

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from tilewright.sim.numerics import unary_bits, unary_scalar
+from tilewright.sim.numerics import (
+    activations,
+    exponentials,
+    formulas,
+    logarithms,
+    roots,
+    rounding,
+    trigonometry,
+    unary_bits,
+    unary_scalar,
+)
 from tilewright.sim.numerics.operation import UnaryOp
 
-UNARY: dict[str, UnaryOp] = {**unary_bits.OPS, **unary_scalar.OPS}
-FORMULAS: dict[str, UnaryOp] = {}
+# Cheap enough to compute in 16-bit DST as well: they need no table.
+CHEAP: dict[str, UnaryOp] = {**unary_bits.OPS, **unary_scalar.OPS, **rounding.OPS}
 
-# Calls whose algorithm is bit-equal to the recordings in 16-bit and in 32-bit DST: they need no table.
-EXACT_BOTH_WIDTHS: frozenset[str] = frozenset(UNARY)
+UNARY: dict[str, UnaryOp] = {
+    **CHEAP,
+    **roots.OPS,
+    **exponentials.OPS,
+    **logarithms.OPS,
+    **trigonometry.OPS,
+    **activations.OPS,
+}
+FORMULAS: dict[str, UnaryOp] = formulas.OPS

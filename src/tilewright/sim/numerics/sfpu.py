@@ -27,6 +27,7 @@ def unary(
 ) -> U32:
     """One DST tile in place."""
     key = operation_key(name, approx=approx, variant=variant)
+    dst = np.ascontiguousarray(dst)
     entry = tables.table_key(key, params)
     if not dst32 and entry in tables.table_names():
         return tables.look_up(entry, dst)
@@ -58,7 +59,7 @@ def binary(
     else:
         raise UnknownOperation(name, BINARY)
     given: Params = tuple(params)
-    a, b = np.broadcast_arrays(a, b)
+    a, b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b))
     return store(operation(a, b, given, dst32), dst32=dst32)
 
 
@@ -66,7 +67,7 @@ def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[
     """Three DST tiles."""
     if name not in TERNARY:
         raise UnknownOperation(name, TERNARY)
-    a, b, c = np.broadcast_arrays(a, b, c)
+    a, b, c = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b, c))
     result = TERNARY[name](a, b, c, tuple(params), dst32)
     return result if dst32 and name in RAW_STORE else store(result, dst32=dst32)
 

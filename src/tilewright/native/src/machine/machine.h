@@ -138,7 +138,7 @@ struct Machine {
     u64 arena_bytes = 0;
     std::vector<Core*> cores;  // those alive now
     std::vector<TensorPages> tensors;
-    std::map<std::string, std::vector<u16>> tables;
+    bool functions = false;  // the driver answers requests for functions
     std::vector<std::pair<std::string, int>> intended;  // lines that say they accumulate
 
     Core* core_at(u32 x, u32 y) const;

@@ -84,8 +84,8 @@ Program read_program(const std::string& path) {
     Program program;
     std::ifstream file(path);
     if (!file) throw std::runtime_error("cannot read " + path);
-    u8 *data = nullptr, *tables = nullptr;
-    std::size_t data_bytes = 0, table_bytes = 0;
+    u8* data = nullptr;
+    std::size_t data_bytes = 0;
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line);
         std::string key, text;
@@ -98,18 +98,13 @@ Program read_program(const std::string& path) {
         else if (key == "coupled") words >> program.coupled;
         else if (key == "alone") words >> program.alone;
         else if (key == "data") { words >> text; data = map_file(text, data_bytes); }
-        else if (key == "tables") { words >> text; tables = map_file(text, table_bytes); }
+        else if (key == "functions") words >> machine.functions;
         else if (key == "tensor") {
             TensorPages tensor;
             u64 offset;
             words >> tensor.base >> tensor.page_bytes >> tensor.pages >> offset;
             tensor.data = data + offset;
             machine.tensors.push_back(tensor);
-        } else if (key == "table") {
-            u64 offset;
-            words >> text >> offset;
-            const u16* start = reinterpret_cast<const u16*>(tables + offset);
-            machine.tables[text] = std::vector<u16>(start, start + 65536);
         } else if (key == "buffer") {
             BufferPlan plan;
             u32 format;

@@ -30,7 +30,7 @@ struct VectorOp {
     const char* name;   // the API function
     u8 inputs, outputs;  // DST indices it takes; outputs == 0 works in place on the first
     Store store;
-    const char* table;  // not null: a 16-bit table may replace the formula
+    bool own;  // the hardware's algorithm; otherwise a formula, used only when the simulator's functions are not at hand
     u32 (*unary)(u32, const VectorCall&);
     u32 (*binary)(u32, u32, const VectorCall&);
     u32 (*ternary)(u32, u32, u32, const VectorCall&);
@@ -39,6 +39,9 @@ struct VectorOp {
 
 const VectorOp* find_vector_op(const char* name);
 void run_vector_op(const VectorOp& op, const VectorCall& call);
+
+// Asks the driver for the function `name` of `count` values per input; false if it has none. See native/functions.py.
+bool ask_function(const char* name, const VectorCall& call, u32 inputs, u32 count, const u32* const* in, u32* out);
 
 u32 multiply_add(u32 x, u32 y, u32 z);  // rule S2
 inline u32 vector_add(u32 x, u32 z) { return multiply_add(x, 0x3F800000u, z); }

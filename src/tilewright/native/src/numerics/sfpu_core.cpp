@@ -1,5 +1,4 @@
 // Multiply-add, stores and the loop every vector op shares.
-#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
@@ -91,44 +90,56 @@ const VectorOp* find_vector_op(const char* name) {
 
 namespace {
 
-std::string variant_name(const VectorOp& op, const VectorCall& call) {
+const char* variant_name(const VectorOp& op, const VectorCall& call) {
     if (call.variant == 0) return "";
     if (std::string_view(op.name) != "exp_tile") return ":approx";
     if (call.init_param(1) == 0) return ":approx_unclamped";
     return call.init_param(0) == 0x3F000000u ? ":approx_scale_half" : ":approx";
 }
 
-// `<call>[:variant][parameters in hex]`, as native/tables.py names them.
-const std::vector<u16>* table_of(const VectorOp& op, const VectorCall& call) {
-    if (!op.table || call.wide || machine.tables.empty()) return nullptr;
-    std::string key = op.name + variant_name(op, call);
-    if (std::string_view(op.name) != "exp_tile") {
-        std::string words;
-        auto add = [&](u32 word) {
-            char text[16];
-            std::snprintf(text, sizeof text, "%s%x", words.empty() ? "" : ",", word);
-            words += text;
-        };
-        for (u32 i = 0; i < call.param_count; ++i) add(call.params[i]);
-        for (u32 i = 0; i < call.init_param_count; ++i) add(call.init_params[i]);
-        if (!words.empty()) key += "[" + words + "]";
+// In 16-bit DST a function of one tile is a table of all bf16 numbers, asked for once.
+const std::vector<u32>* table_of(const std::string& name, const VectorCall& call) {
+    static std::map<std::string, std::vector<u32>> tables;
+    std::string key = name;
+    for (u32 i = 0; i < call.param_count; ++i) key += "," + std::to_string(call.params[i]);
+    for (u32 i = 0; i < call.init_param_count; ++i) key += ";" + std::to_string(call.init_params[i]);
+    const auto known = tables.find(key);
+    if (known != tables.end()) return known->second.empty() ? nullptr : &known->second;
+    std::vector<u32> inputs(65536), results(65536);
+    for (u32 i = 0; i < 65536; ++i) inputs[i] = i << 16;
+    const u32* in[] = {inputs.data()};
+    if (!ask_function(name.c_str(), call, 1, 65536, in, results.data())) results.clear();
+    std::vector<u32>& kept = tables[key];
+    kept = std::move(results);
+    return kept.empty() ? nullptr : &kept;
+}
+
+// Functions without an algorithm of our own come from the driver, if it offers them.
+bool run_shared_function(const VectorOp& op, const VectorCall& call) {
+    if (op.own || !machine.functions) return false;
+    const std::string name = op.name + std::string(variant_name(op, call));
+    u32 results[1024];
+    if (op.inputs == 1 && !call.wide) {
+        const std::vector<u32>* table = table_of(name, call);
+        if (!table) return false;
+        for (int i = 0; i < 1024; ++i) results[i] = (*table)[call.in[0][i] >> 16];
+    } else if (!ask_function(name.c_str(), call, op.inputs, 1024, call.in, results)) {
+        return false;
     }
-    const auto found = machine.tables.find(key);
-    return found == machine.tables.end() ? nullptr : &found->second;
+    for (int i = 0; i < 1024; ++i) {
+        if (call.faces >> (i >> 8) & 1u) call.out[i] = results[i];
+    }
+    return true;
 }
 
 }  // namespace
 
 void run_vector_op(const VectorOp& op, const VectorCall& call) {
     if (op.tile) return op.tile(call);
-    const std::vector<u16>* table = op.unary ? table_of(op, call) : nullptr;
+    if (run_shared_function(op, call)) return;
     for (int i = 0; i < 1024; ++i) {
         if (!(call.faces >> (i >> 8) & 1u)) continue;
         u32 value;
-        if (table) {
-            call.out[i] = static_cast<u32>((*table)[call.in[0][i] >> 16]) << 16;
-            continue;
-        }
         if (op.unary) value = op.unary(op.inputs ? call.in[0][i] : 0u, call);
         else if (op.binary) value = op.binary(call.in[0][i], call.in[1][i], call);
         else value = op.ternary(call.in[0][i], call.in[1][i], call.in[2][i], call);

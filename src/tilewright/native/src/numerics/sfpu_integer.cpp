@@ -29,9 +29,9 @@ u32 floor_remainder(u32 a, u32 b) {
 }
 
 #define UNARY(name, expression) \
-    {name, 1, 0, Store::Raw, nullptr, [](u32 x, Call call) -> u32 { const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }, nullptr, nullptr, nullptr}
+    {name, 1, 0, Store::Raw, true, [](u32 x, Call call) -> u32 { const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }, nullptr, nullptr, nullptr}
 #define BINARY(name, expression) \
-    {name, 2, 1, Store::Raw, nullptr, nullptr, [](u32 a, u32 b, Call) -> u32 { return expression; }, nullptr, nullptr}
+    {name, 2, 1, Store::Raw, true, nullptr, [](u32 a, u32 b, Call) -> u32 { return expression; }, nullptr, nullptr}
 
 const VectorOp kRows[] = {
     UNARY("add_unary_tile_int32", x + p),

@@ -15,17 +15,60 @@ u32 power_of(u32 x, u32 exponent) {
     return exponent == 0 ? kOne : result;
 }
 
-u32 round_decimals(u32 x, Call call) {
-    const int decimals = static_cast<int>(call.param(0));
-    const double scale = std::pow(10.0, decimals);
-    return narrowed(std::nearbyint(real(x) * scale) / scale);
+bool greater(u32 x, u32 y) {
+    const u32 difference = vector_subtract(x, y);
+    return !(difference & kSign) && difference != 0;
 }
 
-u32 modulo(u32 bits, double divisor, bool floored) {
-    const double x = real(bits);
-    double rest = std::fmod(x, divisor);
-    if (floored && rest != 0.0 && (rest < 0.0) != (divisor < 0.0)) rest += divisor;
-    return narrowed(rest);
+u32 magnitude(u32 x) { return x <= (kSign | kInfinity) ? x & ~kSign : x; }
+
+// Scaled by a power of ten, to nearest even, scaled back; every step is a multiply-add.
+u32 round_decimals(u32 x, Call call) {
+    const int decimals = static_cast<int>(call.param(0));
+    const u32 up = as_bits(static_cast<float>(std::pow(10.0, decimals))), down = as_bits(static_cast<float>(std::pow(10.0, -decimals)));
+    const u32 scaled = vector_multiply(x, up);
+    const u32 whole = vector_add(vector_add(scaled & ~kSign, as_bits(8388608.0f)), as_bits(-8388608.0f));
+    const bool has_fraction = static_cast<int>(exponent_of(scaled)) - 127 < 23;
+    return vector_multiply(down, has_fraction ? (whole & ~kSign) | (scaled & kSign) : scaled);
+}
+
+// |x| minus the truncated quotient times the divisor.
+u32 quotient_rest(u32 x, u32 divisor, u32 inverse) {
+    const u32 size = magnitude(x), ratio = vector_multiply(size, inverse);
+    const int power = static_cast<int>(exponent_of(ratio)) - 127;
+    u32 quotient = ratio;
+    if (power < 0) {
+        quotient = 0;
+    } else if (power < 23) {
+        quotient = ratio >> (23 - power) << (23 - power);
+    }
+    if (greater(quotient, ratio)) quotient = vector_subtract(quotient, kOne);
+    return vector_subtract(size, vector_multiply(quotient, divisor));
+}
+
+// Ten rounds of taking the divisor off what is not below it.
+u32 folded(u32 rest, u32 divisor) {
+    for (int i = 0; i < 10; ++i) {
+        const u32 next = vector_subtract(rest, divisor);
+        if (!(next & kSign)) rest = next;
+    }
+    return vector_subtract(magnitude(rest), divisor) == 0 ? 0u : rest;
+}
+
+u32 fmod_of(u32 x, Call call) {
+    const u32 divisor = magnitude(call.init_param(0));
+    if (divisor == 0) return 0x7FC00000u;
+    const u32 rest = quotient_rest(x, divisor, magnitude(call.init_param(1)));
+    return folded((rest & ~kSign) | (x & kSign), divisor);
+}
+
+u32 remainder_of(u32 x, Call call) {
+    const u32 given = call.init_param(0), divisor = magnitude(given);
+    if (divisor == 0) return 0x7FC00000u;
+    u32 rest = quotient_rest(x, divisor, magnitude(call.init_param(1)));
+    if ((x & kSign) && rest != 0) rest = vector_subtract(divisor, rest);
+    if ((given & kSign) && rest != 0) rest = vector_add(rest, given);
+    return folded((rest & ~kSign) | (given & kSign), divisor);
 }
 
 u32 typecast(u32 x, Call call) {
@@ -54,7 +97,8 @@ u32 smaller(u32 a, u32 b) { return ordered(a) >= ordered(b) ? b : a; }
 
 #define REAL(expression) [](u32 bits, Call call) { const double x = real(bits), p = call.scalar(0), q = call.scalar(1); (void)p; (void)q; return narrowed(expression); }
 #define BITS(expression) [](u32 x, Call call) -> u32 { (void)x; const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }
-#define ROW(name, store, function) {#name "_tile", 1, 0, Store::store, #name, function, nullptr, nullptr, nullptr}
+#define ROW(name, store, function) {#name "_tile", 1, 0, Store::store, true, function, nullptr, nullptr, nullptr}
+#define FORMULA(name, store, expression) {#name "_tile", 1, 0, Store::store, false, REAL(expression), nullptr, nullptr, nullptr}
 
 const VectorOp kRows[] = {
     ROW(add_unary, Truncate, BITS(vector_add(x, p))),
@@ -63,14 +107,14 @@ const VectorOp kRows[] = {
     ROW(div_unary, Truncate, BITS(vector_multiply(x, p))),
     ROW(rsub_unary, NearestEven, BITS(vector_subtract(p, x))),
     ROW(rsub, NearestEven, BITS(vector_subtract(p, x))),
-    ROW(rdiv, Truncate, REAL(p / x)),
-    ROW(power, NearestEven, REAL(std::pow(x, p))),
+    FORMULA(rdiv, Truncate, p / x),
+    FORMULA(power, NearestEven, std::pow(x, p)),
     ROW(power_iterative, Truncate, BITS(power_of(x, p))),
-    ROW(rpow, NearestEven, REAL(std::pow(p, x))),
-    ROW(log_with_base, NearestEven, REAL(std::log(x) * p)),
-    ROW(elu, NearestEven, REAL(x > 0.0 ? x : p * std::expm1(x))),
-    ROW(celu, NearestEven, REAL(x > 0.0 ? x : p * std::expm1(x * q))),
-    ROW(selu, NearestEven, REAL(x > 0.0 ? p * x : p * q * std::expm1(x))),
+    FORMULA(rpow, NearestEven, std::pow(p, x)),
+    FORMULA(log_with_base, NearestEven, std::log(x) * p),
+    FORMULA(elu, NearestEven, x > 0.0 ? x : p * std::expm1(x)),
+    FORMULA(celu, NearestEven, x > 0.0 ? x : p * std::expm1(x * q)),
+    FORMULA(selu, NearestEven, x > 0.0 ? p * x : p * q * std::expm1(x)),
     ROW(prelu, Truncate, BITS(x & kSign ? vector_multiply(x, p) : x)),
     ROW(leaky_relu, Truncate, BITS(x & kSign ? vector_multiply(x, p) : x)),
     ROW(relu_max, Exact, BITS(smaller(x, p) & kSign ? 0u : smaller(x, p))),
@@ -81,11 +125,11 @@ const VectorOp kRows[] = {
     ROW(heaviside, Exact, BITS(x & kSign ? 0u : x == 0 ? p : kOne)),
     ROW(hardshrink, Exact, BITS(ordered(x) <= ordered(p) && ordered(x) >= ordered(negated(p)) ? 0u : x)),
     ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : less(p, x) ? vector_subtract(x, p) : 0u)),
-    ROW(softplus, NearestEven, REAL(x * p > as_float(call.param(2)) ? x : std::log1p(std::exp(x * p)) * q)),
-    ROW(xielu, NearestEven, REAL(x > 0.0 ? p * x * x + 0.5 * x : q * (std::expm1(std::fmin(x, -1e-6)) - x) + 0.5 * x)),
+    FORMULA(softplus, NearestEven, x * p > as_float(call.param(2)) ? x : std::log1p(std::exp(x * p)) * q),
+    FORMULA(xielu, NearestEven, x > 0.0 ? p * x * x + 0.5 * x : q * (std::expm1(std::fmin(x, -1e-6)) - x) + 0.5 * x),
     ROW(round, Truncate, round_decimals),
-    ROW(fmod, Exact, [](u32 x, Call call) { return modulo(x, as_float(call.init_param(0)), false); }),
-    ROW(remainder, Truncate, [](u32 x, Call call) { return modulo(x, as_float(call.init_param(0)), true); }),
+    ROW(fmod, Truncate, fmod_of),
+    ROW(remainder, Truncate, remainder_of),
     ROW(unary_max, Exact, BITS(larger(x, p))),
     ROW(unary_min, Exact, BITS(smaller(x, p))),
     ROW(unary_eq, Exact, BITS(truth(x == p))),
@@ -94,11 +138,11 @@ const VectorOp kRows[] = {
     ROW(unary_ge, Exact, BITS(truth(ordered(x) >= ordered(p)))),
     ROW(unary_lt, Exact, BITS(truth(ordered(x) < ordered(p)))),
     ROW(unary_le, Exact, BITS(truth(ordered(x) <= ordered(p)))),
-    {"typecast_tile", 1, 0, Store::Raw, nullptr, typecast, nullptr, nullptr, nullptr},
-    {"fill_tile", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},
-    {"fill_tile_bitcast", 0, 1, Store::Truncate, nullptr, BITS(p), nullptr, nullptr, nullptr},
-    {"fill_tile_int", 0, 1, Store::Raw, nullptr, [](u32, Call call) { return call.wide ? call.param(0) : call.param(0) << 16; }, nullptr, nullptr, nullptr},
-    {"copy_dest_values", 1, 1, Store::Exact, nullptr, BITS(x), nullptr, nullptr, nullptr},
+    {"typecast_tile", 1, 0, Store::Raw, true, typecast, nullptr, nullptr, nullptr},
+    {"fill_tile", 0, 1, Store::Truncate, true, BITS(p), nullptr, nullptr, nullptr},
+    {"fill_tile_bitcast", 0, 1, Store::Truncate, true, BITS(p), nullptr, nullptr, nullptr},
+    {"fill_tile_int", 0, 1, Store::Raw, true, [](u32, Call call) { return call.wide ? call.param(0) : call.param(0) << 16; }, nullptr, nullptr, nullptr},
+    {"copy_dest_values", 1, 1, Store::Exact, true, BITS(x), nullptr, nullptr, nullptr},
 };
 
 }  // namespace

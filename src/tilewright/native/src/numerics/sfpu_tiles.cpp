@@ -66,7 +66,7 @@ void running_sum(Call call) {
     }
 }
 
-#define TILE(name, inputs, outputs, function) {name, inputs, outputs, Store::Exact, nullptr, nullptr, nullptr, nullptr, function}
+#define TILE(name, inputs, outputs, function) {name, inputs, outputs, Store::Exact, true, nullptr, nullptr, nullptr, function}
 
 const VectorOp kRows[] = {
     TILE("sfpu_add_bcast_col", 2, 0, (broadcast<0, true>)),   TILE("sfpu_add_bcast_row", 2, 0, (broadcast<0, false>)),

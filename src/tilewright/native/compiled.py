@@ -1,0 +1,129 @@
+"""Runs a program of the compiler natively: its C++ text, its buffers and arguments, the caller's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright import hardware, program as compiled
+from tilewright.diagnostics import Diagnostic, KernelError, Span
+from tilewright.native.errors import NativeError
+from tilewright.native.findings import Finding
+from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
+
+Array = NDArray[Any]
+
+FIRST_ADDRESS = 0x100000  # any distinct numbers will do: kernels only hand them back
+ADDRESS_STEP = 0x100000
+DRAM_ACCESSOR, L1_ACCESSOR = 2, 0
+
+# Finding -> the code that explains it to the user.
+CODES = {
+    "deadlock": "TW501",
+    "dst-out-of-range": "TW503",
+    "read-unwritten": "TW502",
+}  # fmt: skip
+
+
+def to_face_order(pages: Array) -> Array:
+    """``[page, 32, 32]`` in rows -> the order of L1: four 16x16 faces."""
+    rows, cols = hardware.FACE_ROWS, hardware.FACE_COLS
+    return np.ascontiguousarray(pages.reshape(-1, 2, rows, 2, cols).swapaxes(2, 3))
+
+
+def from_face_order(pages: Array) -> Array:
+    rows, cols = hardware.FACE_ROWS, hardware.FACE_COLS
+    faces = pages.reshape(-1, 2, 2, rows, cols).swapaxes(2, 3)
+    return np.ascontiguousarray(faces).reshape(-1, hardware.TILE_ROWS, hardware.TILE_COLS)
+
+
+def _address(number: int) -> int:
+    return FIRST_ADDRESS + number * ADDRESS_STEP
+
+
+def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) -> list[int]:
+    words: list[int] = []
+    for kind, value in thread.compile_time_args:
+        if kind == "accessor":
+            tensor = program.tensors[value]
+            words += [DRAM_ACCESSOR if tensor.memory == "dram" else L1_ACCESSOR, hardware.tile_bytes(tensor.dtype)]
+        else:
+            words.append(int(value))
+    return words
+
+
+def _runtime_words(thread: compiled.ThreadSpec, core: tuple[int, ...], scalars: Mapping[str, int]) -> list[int]:
+    words: list[int] = []
+    for kind, value in thread.runtime_args:
+        if kind == "address":
+            words.append(_address(value))
+        elif kind == "core":
+            words.append(core[value[0] if isinstance(value, tuple) else value])
+        elif value in scalars:
+            words.append(int(scalars[value]))
+        else:
+            raise NativeError(f"the program needs a value for its argument '{value}'")
+    return words
+
+
+def _cores(grid: Sequence[int]) -> list[tuple[int, ...]]:
+    """Every core, first dimension fastest."""
+    return [tuple(reversed(core)) for core in product(*(range(size) for size in reversed(grid)))]
+
+
+def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
+    """``pages`` are the tensors' bytes in the order of L1."""
+    grid = (*program.grid, 1, 1)[:2] if len(program.grid) < 3 else (program.grid[0], int(np.prod(program.grid[1:])))
+    places = {(core[0], _row(core, program.grid)): core for core in _cores(program.grid)}
+    kernels = [
+        KernelSource(
+            role=thread.role, text=program.cpp[thread.role], name=f"{program.name}/{thread.role}.cpp",
+            compile_time_args=_compile_time_words(program, thread),
+            runtime_args={place: _runtime_words(thread, core, scalars) for place, core in places.items()},
+        )
+        for thread in program.threads
+    ]  # fmt: skip
+    tensors = [
+        TensorSpec(
+            name=str(number), address=_address(number), page_bytes=hardware.tile_bytes(spec.dtype), pages=len(raw), data=raw, dtype=spec.dtype
+        )
+        for number, (spec, raw) in enumerate(zip(program.tensors, pages, strict=True))
+    ]  # fmt: skip
+    config = program.config
+    return NativeProgram(
+        kernels=kernels,
+        buffers=[BufferSpec(index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles) for buffer in program.buffers],
+        tensors=tensors,
+        grid=grid,
+        config=ComputeConfig(
+            fp32_dest_acc_en=config.fp32_dest_acc_en, dst_full_sync_en=config.dst_full_sync_en, math_fidelity=config.math_fidelity,
+            unpack_to_dest=frozenset(config.unpack_to_dest),
+        ),
+        metal=program.options.metal,
+        l1_bytes=hardware.CHIPS[program.options.arch].l1_bytes,
+    )  # fmt: skip
+
+
+def _row(core: tuple[int, ...], grid: Sequence[int]) -> int:
+    row, stride = 0, 1
+    for place, size in zip(core[1:], grid[1:], strict=True):
+        row += place * stride
+        stride *= size
+    return row
+
+
+def findings_error(findings: Sequence[Finding]) -> KernelError:
+    """Findings as the error a kernel call raises."""
+    return KernelError(
+        *(
+            Diagnostic(
+                code=CODES.get(finding.code, "TW605"), message=f"[{finding.code}] {finding.thread}: {finding.message}",
+                span=Span(finding.file, finding.line) if finding.file else None,
+            )
+            for finding in findings
+        )
+    )  # fmt: skip

@@ -1,0 +1,174 @@
+"""exp, exp2, expm1 in the kernels' several forms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import MAGNITUDE, U32, is_nan
+from tilewright.sim.numerics.lanes import (
+    ONE,
+    ZERO,
+    absolute,
+    const,
+    exponent,
+    float_of,
+    is_zero,
+    largest,
+    negative,
+    round_away,
+    smallest,
+    with_exponent,
+    with_sign,
+)
+from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, to_magnitude, to_signed_integer
+
+LOG2_E = 1.442695
+LN2_HIGH, LN2_LOW = -0.693145752, -1.42860677e-6
+_INFINITY = float("inf")
+
+
+def exp_accurate(x: U32) -> U32:
+    """exp in 32-bit DST: two-part reduction by ln 2, degree-6 polynomial."""
+    whole = to_signed_integer(mul(x, const(LOG2_E)))
+    multiple = float_of(whole)
+    rest = mad(multiple, const(LN2_LOW), mad(multiple, const(LN2_HIGH), x))
+    series = horner(rest, 1.0, 4.99999851e-1, 1.66664720e-1, 4.16695364e-2, 8.37312452e-3, 1.37805939e-3)
+    return _scale_by_power(series, mad(series, rest, ONE), whole, ~is_nan(x))
+
+
+def _scale_by_power(overflow_source: U32, result: U32, whole: np.ndarray, ordinary: np.ndarray) -> U32:
+    """2^whole * result; above the range infinity or NaN, below it 0."""
+    power = biased_exponent(result) + whole
+    overflowed = mul(overflow_source, const(_INFINITY))
+    scaled = np.where(power < 1, ZERO, with_exponent(result, power))
+    return np.where(ordinary & (power < 255), scaled, overflowed)
+
+
+def exp2_accurate(x: U32) -> U32:
+    whole = to_signed_integer(x)
+    rest = sub(x, float_of(whole))
+    series = horner(rest, float.fromhex("0x1.c6afd8p-5"), float.fromhex("0x1.3b4p-7"), float.fromhex("0x1.5f4p-10"),
+                    float.fromhex("0x1.41cp-13"))  # fmt: skip
+    result = mad(series, rest, const(float.fromhex("0x1.ebfba0p-3")))
+    result = mad(mad(result, rest, const(float.fromhex("0x1.62e42ep-1"))), rest, ONE)
+    return _scale_by_power(series, result, whole, ~negative(absolute(x)))
+
+
+def power_of_two_of(shifted: U32) -> U32:
+    """2^(v-127) for v in [0, 255]: integer part to the exponent, a quadratic for the rest (about 11 good bits)."""
+    power = exponent(shifted)
+    significand = (shifted & np.uint32(0x7FFFFF)) | np.uint32(0x800000)
+    left = significand << (power & 31).astype(np.uint32)
+    right = significand >> (-power & 31).astype(np.uint32)
+    fixed = np.where(power >= 0, left, right)
+    fraction = float_of((fixed & np.uint32(0x7FFFFF)).astype(np.int32))
+    fraction = horner(fraction, 1.0017248, 7.839635491371155e-08, 4.791750143340323e-15)
+    return with_exponent(fraction, biased_exponent(fixed))
+
+
+def exp_short(x: U32) -> U32:
+    """exp good to bf16, before rounding: what functions in 16-bit DST build on."""
+    shifted = mad(x, const(1.4426950216293334961), const(127.0))
+    shifted = smallest(largest(shifted, ZERO), const(255.0))
+    return power_of_two_of(shifted)
+
+
+def expm1_accurate(x: U32) -> U32:
+    """expm1 in 32-bit DST, half-scaled so that neither end over- nor underflows early."""
+    half = const(0.5)
+    shifted = mad(const(LOG2_E), x, const(ROUNDER))
+    multiple = sub(shifted, const(ROUNDER))
+    rest = mad(multiple, const(LN2_LOW), mad(multiple, const(LN2_HIGH), x))
+    series = horner(rest, 1.666667163e-1, 4.166680202e-2, 8.333439939e-3, 1.393107930e-3, 1.974105835e-04)
+    series = mad(series, rest, np.uint32(0x3EFFFFFF))
+    less_one = add(multiple, const(-1.0))
+    linear = np.where(is_zero(less_one), add(rest, half), rest)
+    series = mad(series, mul(rest, rest), linear)
+    scale = (shifted << np.uint32(23)) + half
+    high = sub(scale, half)
+    low = sub(sub(scale, high), half)
+    result = add(mad(series, scale, low), high)
+    less_two = add(less_one, const(-1.0))
+    clamped = to_magnitude(absolute(less_two), 127)
+    outside = (clamped >= 127) & ~negative(absolute(less_two))
+    result = np.where(outside, np.where(negative(less_two), const(-0.5), mul(less_two, const(_INFINITY))), result)
+    result = np.where(is_zero(less_one), series, result)
+    return np.where(is_zero(multiple), series, mul(result, const(2.0)))
+
+
+def expm1_negative(x: U32) -> U32:
+    """expm1 for x <= 0, as elu, celu and selu use it in both DST widths."""
+    x = largest(x, np.broadcast_to(const(-87.0), x.shape))
+    shifted = mad(x, const(1.4426950408889634), const(ROUNDER))
+    multiple = sub(shifted, const(ROUNDER))
+    rest = mad(multiple, const(-3.19461832987e-05), mad(multiple, const(-0.6931152343750000), x))
+    series = horner(rest, 1.0, 4.9999371171e-01, 1.6666433215e-01, 4.1875664145e-02, 8.3751315251e-03)
+    series = mul(rest, series)
+    power = shifted.view(np.int32) - np.int32(0x4B3FFF81)
+    scale = with_exponent(np.broadcast_to(ONE, x.shape), power)
+    return mad(scale, series, sub(scale, ONE))
+
+
+def exp_taylor(x: U32, lowest: float) -> U32:
+    """exp by a degree-7 Taylor polynomial, the argument over ln 2 clamped from below; 0 on underflow."""
+    scaled = largest(mul(x, const(1.4426950408889634)), np.broadcast_to(const(lowest), x.shape))
+    shifted = add(scaled, const(ROUNDER))
+    multiple = sub(shifted, const(ROUNDER))
+    rest = mad(multiple, const(-3.19461832987e-05), mad(multiple, const(-0.6931152343750000), x))
+    series = horner(rest, 1.0, 1.0, 0.5, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040)
+    power = biased_exponent(series) + (shifted.view(np.int32) - np.int32(0x4B400000))
+    return np.where(power > 0, with_exponent(series, power), ZERO)
+
+
+def _exp(x: U32, params: Params, dst32: bool) -> U32:
+    return exp_accurate(x) if dst32 else round_away(exp_short(x))
+
+
+def _exp2(x: U32, params: Params, dst32: bool) -> U32:
+    return exp2_accurate(x)
+
+
+def _expm1(x: U32, params: Params, dst32: bool) -> U32:
+    return expm1_accurate(x)
+
+
+def _exp_scaled(x: U32, params: Params, dst32: bool) -> U32:
+    """exp_tile<false, true>(i, mode, scale): the scale is bf16 bits."""
+    return exp_accurate(mul(x, np.uint32(params[0] << 16)))
+
+
+def exp_approximate(x: U32, *, scale: float = 1.0, clamp: bool = True) -> U32:
+    """Schraudolph's exponential: one multiply-add, a rounding to 16 bits and a shift."""
+    if clamp:
+        x = largest(x, np.broadcast_to(const(-88.5 / scale), x.shape))
+    line = mad(const(369.329925537109375 * scale), x, const(32500.818359375))
+    if clamp:
+        return to_magnitude(line, 65535).astype(np.uint32) << np.uint32(15)
+    magnitude = to_magnitude(line, 32767).astype(np.uint32)
+    return np.where(magnitude == 0, ZERO, with_sign((magnitude << np.uint32(15)) & MAGNITUDE, line))
+
+
+def _exp_approximate(x: U32, params: Params, dst32: bool) -> U32:
+    return exp_approximate(x)
+
+
+def _exp_approximate_half(x: U32, params: Params, dst32: bool) -> U32:
+    return exp_approximate(x, scale=0.5)
+
+
+def _exp_unclamped(x: U32, params: Params, dst32: bool) -> U32:
+    return exp_approximate(x, clamp=False)
+
+
+OPS: dict[str, UnaryOp] = {
+    "exp_tile": _exp,
+    "exp_tile:scaled": _exp_scaled,
+    "exp_tile:approx": _exp_approximate,
+    "exp_tile:approx_scale_half": _exp_approximate_half,
+    "exp_tile:approx_unclamped": _exp_unclamped,
+    "exp2_tile": _exp2,
+    "expm1_tile": _expm1,
+    "expm1_tile:approx": _expm1,
+}

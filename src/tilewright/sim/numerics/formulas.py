@@ -1,0 +1,142 @@
+"""Functions without a bit-exact model: the mathematical value in float64, rounded once to fp32.
+
+``accuracy.ACCURACY`` records how far the hardware's own approximation lies from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import F64, INFINITY, SIGN, U32, from_bits, to_bits
+from tilewright.sim.numerics.lanes import QUIET_NAN, rounded_unless
+from tilewright.sim.numerics.operation import Params, UnaryOp
+
+Formula = Callable[[F64], F64]
+
+_ERF_TOP = (1.1283791065e00, 2.1477432549e-01, 6.2133435160e-02, 5.6230435148e-03, 6.1307044234e-04, 1.7678321456e-05,
+            2.7384647439e-08, -2.8632063387e-10)  # fmt: skip
+_ERF_BOTTOM = (1.0, 5.2367275953e-01, 1.2961706519e-01, 1.9642570987e-02, 1.9545555115e-03, 1.3179056987e-04,
+               1.3156344494e-06, -3.5153888689e-09, -6.7350725691e-12)  # fmt: skip
+
+
+def _series(x: F64, coefficients: tuple[float, ...]) -> F64:
+    return np.polynomial.polynomial.polyval(x, np.asarray(coefficients))
+
+
+def erf(x: F64) -> F64:
+    inside = np.clip(x, -4.0, 4.0)
+    square = inside * inside
+    value = inside * _series(square, _ERF_TOP) / _series(square, _ERF_BOTTOM)
+    return np.where(np.abs(x) >= 4.0, np.sign(x), np.clip(value, -1.0, 1.0))
+
+
+def erfc(x: F64) -> F64:
+    return 1.0 - erf(x)
+
+
+def erfinv(x: F64) -> F64:
+    """Winitzki's start, then Newton steps on erf."""
+    inside = np.clip(x, -1 + 1e-16, 1 - 1e-16)
+    log = np.log1p(-inside * inside)
+    half = 2 / (np.pi * 0.147) + log / 2
+    guess = np.sign(inside) * np.sqrt(np.sqrt(half * half - log / 0.147) - half)
+    for _ in range(3):
+        guess = guess - (erf(guess) - inside) * np.sqrt(np.pi) / 2 * np.exp(guess * guess)
+    value = np.where(np.abs(x) == 1.0, np.copysign(np.inf, x), guess)
+    return np.where(np.abs(x) > 1.0, np.nan, value)
+
+
+def i1(x: F64) -> F64:
+    """Modified Bessel function of order 1: power series, and its asymptotic form for large arguments."""
+    size = np.abs(x)
+    near = np.minimum(size, 20.0)
+    term, total = near / 2, near / 2
+    for order in range(1, 60):
+        term = term * (near / 2) ** 2 / (order * (order + 1))
+        total = total + term
+    far = np.maximum(size, 20.0)
+    tail = np.exp(far) / np.sqrt(2 * np.pi * far) * (1 - 3 / (8 * far) - 15 / (128 * far**2) - 315 / (3072 * far**3))
+    return np.copysign(np.where(size < 20.0, total, tail), x)
+
+
+def digamma(x: F64) -> F64:
+    shifted, correction = x, np.zeros_like(x)
+    for _ in range(8):
+        small = shifted < 8.0
+        correction = np.where(small, correction - 1 / shifted, correction)
+        shifted = np.where(small, shifted + 1, shifted)
+    inverse = 1 / (shifted * shifted)
+    tail = inverse * (1 / 12 - inverse * (1 / 120 - inverse / 252))
+    return np.log(shifted) - 0.5 / shifted - tail + correction
+
+
+def lgamma_stirling(x: F64) -> F64:
+    inverse = 1 / x
+    return (x - 0.5) * np.log(x) - x + 0.9189385332046727 + inverse / 12 - inverse**3 / 360 + inverse**5 / 1260
+
+
+def gelu_derivative(x: F64) -> F64:
+    return 0.5 * (1 + erf(x / np.sqrt(2.0))) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+
+
+def mish(x: F64) -> F64:
+    return x * np.tanh(np.logaddexp(0.0, x))
+
+
+def flushed_values(bits: U32) -> F64:
+    """Values as the vector unit's arithmetic reads them: denormals are 0."""
+    return from_bits(np.where((bits & INFINITY) == 0, bits & SIGN, bits)).astype(np.float64)
+
+
+def encode(values: F64) -> U32:
+    bits = to_bits(values)
+    return np.where(np.isnan(values), QUIET_NAN, bits)
+
+
+def _of(formula: Formula) -> UnaryOp:
+    def operation(x: U32, params: Params, dst32: bool) -> U32:
+        with np.errstate(all="ignore"):
+            return rounded_unless(encode(formula(flushed_values(x))), dst32)
+
+    return operation
+
+
+def _parameter(params: Params, index: int = 0) -> float:
+    return float(np.uint32(params[index]).view(np.float32))
+
+
+def power(x: U32, params: Params, dst32: bool) -> U32:
+    with np.errstate(all="ignore"):
+        return rounded_unless(encode(np.power(flushed_values(x), _parameter(params))), dst32)
+
+
+def rpow(x: U32, params: Params, dst32: bool) -> U32:
+    with np.errstate(all="ignore"):
+        return rounded_unless(encode(np.power(_parameter(params), flushed_values(x))), dst32)
+
+
+OPS: dict[str, UnaryOp] = {
+    "acos_tile": _of(np.arccos),
+    "asin_tile": _of(np.arcsin),
+    "atan_tile": _of(np.arctan),
+    "acosh_tile": _of(np.arccosh),
+    "asinh_tile": _of(np.arcsinh),
+    "atanh_tile": _of(np.arctanh),
+    "cbrt_tile": _of(np.cbrt),
+    "digamma_tile": _of(digamma),
+    "erf_tile": _of(erf),
+    "erf_tile:approx": _of(erf),
+    "erfc_tile": _of(erfc),
+    "erfinv_tile": _of(erfinv),
+    "i0_tile": _of(np.i0),
+    "i1_tile": _of(i1),
+    "lgamma_stirling_tile": _of(lgamma_stirling),
+    "tanhshrink_tile": _of(lambda x: x - np.tanh(x)),
+    "tanh_derivative_tile": _of(lambda x: 1 - np.tanh(x) ** 2),
+    "gelu_derivative_tile": _of(gelu_derivative),
+    "mish_tile:approx": _of(mish),
+    "power_tile": power,
+    "rpow_tile": rpow,
+}

@@ -1,0 +1,36 @@
+"""Evaluation steps shared by the models of the SFPU's functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import I32, U32, from_bits
+from tilewright.sim.numerics.lanes import const
+from tilewright.sim.numerics.mad import mad
+
+ROUNDER = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+
+
+def horner(x: U32, *coefficients: float) -> U32:
+    """c0 + x*(c1 + x*(c2 + ...)), one multiply-add per step."""
+    result: U32 = np.broadcast_to(const(coefficients[-1]), x.shape)
+    for coefficient in coefficients[-2::-1]:
+        result = mad(result, x, const(coefficient))
+    return result
+
+
+def to_magnitude(bits: U32, limit: int) -> I32:
+    """The float-to-integer instruction: |x| rounded half away and clamped; NaN clamps."""
+    values = from_bits(bits & np.uint32(0x7FFFFFFF)).astype(np.float64)
+    values = np.where(np.isnan(values), np.float64(limit), np.minimum(values, limit))
+    return np.floor(values + 0.5).astype(np.int32)
+
+
+def to_signed_integer(bits: U32, limit: int = 32767) -> I32:
+    """As ``to_magnitude``, with the sign of x."""
+    magnitude = to_magnitude(bits, limit)
+    return np.where(bits >= np.uint32(0x80000000), -magnitude, magnitude)
+
+
+def biased_exponent(bits: U32) -> I32:
+    return ((bits >> np.uint32(23)) & np.uint32(255)).astype(np.int32)

@@ -1,0 +1,152 @@
+"""Reciprocal, square root and their variants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import INFINITY, MAGNITUDE, SIGN, U32
+from tilewright.sim.numerics.lanes import (
+    ONE,
+    QUIET_NAN,
+    ZERO,
+    const,
+    exponent,
+    negated,
+    negative,
+    round_away,
+    with_exponent,
+    with_sign,
+)
+from tilewright.sim.numerics.mad import add, mad, mul
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.polynomial import biased_exponent
+
+_SEED = (0.3232325017452239990234375, 1.4545459747314453125, 2.121212482452392578125)
+_POSITIVE_SEED = np.uint32(0xFEF392E0)
+_ROOT_SEED = np.uint32(0x5F1110A0)
+
+
+def negative_mantissa(x: U32) -> U32:
+    """-m with m the significand of x in [1, 2)."""
+    return (x & np.uint32(0x7FFFFF)) | np.uint32(0xBF800000)
+
+
+def reciprocal_estimate(x: U32) -> tuple[U32, U32, U32]:
+    """-m, a quadratic estimate of 1/m, and the power of two that brings it back to 1/x."""
+    negative_m = negative_mantissa(x)
+    estimate = mad(const(_SEED[0]), negative_m, const(_SEED[1]))
+    estimate = mad(estimate, negative_m, const(_SEED[2]))
+    scale = mul(~x & np.uint32(0xFF800000), const(0.5))
+    return negative_m, estimate, scale
+
+
+def reciprocal(x: U32, steps: int = 2) -> U32:
+    """1/x by ``steps`` Newton iterations: 2 for fp32 accuracy, 1 for bf16."""
+    negative_m, result, scale = reciprocal_estimate(x)
+    for _ in range(steps):
+        error = mad(negative_m, result, ONE)
+        result = mad(result, error, result)
+    return with_sign(mul(result, scale), x)
+
+
+def reciprocal_positive(x: U32) -> U32:
+    """1/x for x > 0 from an integer estimate, as inside the hyperbolic functions."""
+    result = _POSITIVE_SEED - x
+    error = mad(x, result, ONE)
+    result = mad(result, error, result)
+    error = mad(x, result, ONE)
+    correction = mad(error, error, error)
+    result = negated(result)
+    return mad(result, correction, result)
+
+
+def _recip(x: U32, params: Params, dst32: bool) -> U32:
+    return reciprocal(x, 2) if dst32 else round_away(reciprocal(x, 1))
+
+
+def _recip_legacy(x: U32, params: Params, dst32: bool) -> U32:
+    """recip_tile's default of ttnn 0.78: three Newton steps from the constant 1.44, about 10 good bits."""
+    guess, two = const(1.442695), const(2.0)
+    scaled = with_exponent(x | SIGN, 126)
+    result = mul(guess, add(mul(scaled, guess), two))
+    for _ in range(2):
+        result = mul(result, add(mul(scaled, result), two))
+    power = exponent(result) - exponent(x) + 126
+    result = with_exponent(np.where(power < 0, ZERO, result), np.maximum(power, 0))
+    result = np.where(negative(x), negated(result), result)
+    result = np.where((x & MAGNITUDE) == 0, (x & SIGN) | INFINITY, result)
+    return result if dst32 else round_away(result)
+
+
+def _rdiv(x: U32, params: Params, dst32: bool) -> U32:
+    inverse = reciprocal(x, 2) if dst32 else round_away(reciprocal(x, 1))
+    return mul(inverse, np.asarray(params[0], dtype=np.uint32))
+
+
+def root(x: U32, *, inverse: bool) -> U32:
+    """sqrt(x) or 1/sqrt(x) without the check for negative input."""
+    result = _ROOT_SEED - (x >> np.uint32(1))
+    product = mul(x, result)
+    square = mul(negated(result), product)
+    result = mul(result, mad(square, add(const(2.2533049), square), const(2.2825186)))
+    product = mul(x, result)
+    error = mad(negated(result), product, ONE)
+    if inverse:
+        rest = INFINITY - x
+        refined = mad(error, _halved(result), result)
+        return np.where((rest != 0) & (x != 0), refined, rest)
+    refined = mad(error, mul(const(0.5), product), product)
+    return np.where(x.view(np.int32) < np.int32(0x7F800000), refined, result)
+
+
+def _halved(x: U32) -> U32:
+    field = biased_exponent(x)
+    return np.where(field == 255, x, with_exponent(x, field - 1))
+
+
+def _finish(result: U32, x: U32, dst32: bool) -> U32:
+    result = np.where(negative(x), QUIET_NAN, result)
+    return result if dst32 else round_away(result)
+
+
+def _sqrt(x: U32, params: Params, dst32: bool) -> U32:
+    return _finish(root(x, inverse=False), x, dst32)
+
+
+def _rsqrt(x: U32, params: Params, dst32: bool) -> U32:
+    return _finish(root(x, inverse=True), x, dst32)
+
+
+def _rsqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
+    """No check for negative input."""
+    return root(x, inverse=True)
+
+
+def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
+    """No check for negative input: the unfinished reciprocal root comes out."""
+    unfinished = _ROOT_SEED - (x >> np.uint32(1))
+    square = mul(negated(unfinished), mul(x, unfinished))
+    unfinished = mul(unfinished, mad(square, add(const(2.2533049), square), const(2.2825186)))
+    unfinished = np.where(x >= np.uint32(0xFF800000), unfinished & MAGNITUDE, unfinished)
+    return np.where(negative(x), unfinished, root(x, inverse=False))
+
+
+def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
+    """Two Newton steps for 1/sqrt, multiplied back to the root, then the legacy reciprocal of that."""
+    result = np.uint32(0x5F370000) - (x >> np.uint32(1))
+    half = mul(x, const(-0.5))
+    for _ in range(2):
+        result = mul(add(mul(mul(result, result), half), const(1.5)), result)
+    return _recip_legacy(np.where(x == 0, x, mul(result, x)), params, dst32)
+
+
+OPS: dict[str, UnaryOp] = {
+    "recip_tile": _recip_legacy,
+    "recip_tile:ieee": _recip,
+    "rdiv_tile": _rdiv,
+    "sqrt_tile": _sqrt,
+    "sqrt_tile:approx": _sqrt_fast,
+    "rsqrt_tile": _rsqrt,
+    "rsqrt_tile:approx": _rsqrt_fast,
+    "rsqrt_tile:legacy": _rsqrt_legacy,
+}

@@ -1,0 +1,130 @@
+"""sin, cos, tan and the hyperbolic functions in 32-bit DST."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import MAGNITUDE, U32
+from tilewright.sim.numerics.lanes import ONE, ZERO, const, exponent, float_of, with_exponent, with_sign
+from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, to_magnitude
+from tilewright.sim.numerics.roots import reciprocal_estimate, reciprocal_positive
+
+_SINE = tuple(float.fromhex(t) for t in ("-0x1.55554cp-3", "0x1.110edap-7", "-0x1.9f70fp-13", "0x1.5dc908p-19"))
+_TANGENT = tuple(
+    float.fromhex(t)
+    for t in ("0x1.555556p-2", "0x1.111072p-3", "0x1.ba5716p-5", "0x1.620abcp-6", "0x1.4787dp-7", "0x1.2b404p-10",
+              "0x1.fa9f82p-9")
+)  # fmt: skip
+_PI_PARTS = tuple(float.fromhex(t) for t in ("-0x1.92p+1", "-0x1.fbp-11", "-0x1.51p-21", "-0x1.0b4612p-33"))
+_HALF_PI_PARTS = tuple(part / 2 for part in _PI_PARTS)
+_ONE_OVER_PI = 0.31830987334251404
+_INFINITY = float("inf")
+
+
+def _reduce(x: U32, multiple: U32, parts: tuple[float, ...]) -> U32:
+    """x minus a multiple of pi in four parts; the compiler does not fuse the first one."""
+    result = add(x, mul(multiple, const(parts[0])))
+    for part in parts[1:]:
+        result = mad(multiple, const(part), result)
+    return result
+
+
+def _sine_of_reduced(angle: U32, flip: U32) -> U32:
+    square = mul(angle, angle)
+    angle = angle ^ flip
+    return mad(horner(square, *_SINE), mul(angle, square), angle)
+
+
+def sine(x: U32, params: Params, dst32: bool) -> U32:
+    shifted = mad(x, const(_ONE_OVER_PI), const(ROUNDER))
+    angle = _reduce(x, sub(shifted, const(ROUNDER)), _PI_PARTS)
+    return _sine_of_reduced(angle, shifted << np.uint32(31))
+
+
+def cosine(x: U32, params: Params, dst32: bool) -> U32:
+    shifted = add(mad(x, const(_ONE_OVER_PI), const(0.5)), const(ROUNDER))
+    odd = mad(add(shifted, const(-ROUNDER)), const(2.0), const(-1.0))
+    return _sine_of_reduced(_reduce(x, odd, _HALF_PI_PARTS), shifted << np.uint32(31))
+
+
+def tangent(x: U32, params: Params, dst32: bool) -> U32:
+    shifted = mad(x, const(0.6366197466850281), const(ROUNDER))
+    angle = _reduce(x, add(shifted, const(-ROUNDER)), _HALF_PI_PARTS)
+    tail = mul(horner(mul(angle, angle), *_TANGENT), mul(angle, angle))
+    result = mad(tail, angle, angle)
+    residual = mad(tail, angle, mad(const(-1.0), result, angle))
+    negative_m, inverse, scale = reciprocal_estimate(result)
+    inverse = mul(mad(inverse, mad(negative_m, inverse, ONE), inverse), scale)
+    turned = mad(residual, inverse, mad(result, inverse, ONE))
+    turned = mad(turned, inverse, inverse)
+    return np.where((shifted & np.uint32(1)) != 0, turned, result)
+
+
+def _split_by_ln2(x: U32) -> tuple[U32, np.ndarray, U32]:
+    """|x|, the rounded multiple of ln 2 in it (at most 255), and what is left."""
+    size = x & MAGNITUDE
+    whole = to_magnitude(mul(x, const(1.442695)), 255)
+    multiple = float_of(whole)
+    rest = mad(multiple, const(-1.42860677e-6), mad(multiple, const(-0.693145752), size))
+    return size, whole, rest
+
+
+def cosh(x: U32, params: Params, dst32: bool) -> U32:
+    size, whole, rest = _split_by_ln2(x)
+    series = horner(rest, 1.0, 1.0, 4.99999851e-1, 1.66664720e-1, 4.16695364e-2, 8.37312452e-3, 1.37805939e-3)
+    power = whole + 125
+    quarter = np.where(
+        power < 255, mul(series, power.astype(np.uint32) << np.uint32(23)), mul(size, const(_INFINITY))
+    )
+    inverse = mul(reciprocal_positive(quarter), const(0.125))
+    result = add(quarter, quarter)
+    return np.where(exponent(quarter) < 24, add(result, inverse), result)
+
+
+def sinh(x: U32, params: Params, dst32: bool) -> U32:
+    size, whole, rest = _split_by_ln2(x)
+    series = horner(rest, 4.999999702e-1, 1.666667163e-1, 4.166680202e-2, 8.333439939e-3, 1.393107930e-3, 1.974105835e-04)
+    series = mad(series, mul(rest, rest), rest)
+    scale = (whole.astype(np.uint32) << np.uint32(23)) + const(0.25)
+    quarter = np.where(whole < 130, mad(series, scale, sub(scale, const(0.25))), mul(size, const(_INFINITY)))
+    inverse = reciprocal_positive(mad(const(4.0), quarter, ONE))
+    power, double = exponent(quarter), add(quarter, quarter)
+    result = np.where(power < 23, mad(double, inverse, double), double)
+    return with_sign(np.where(power >= -27, result, x), x)
+
+
+def tanh_accurate(x: U32) -> U32:
+    """t/(t+1) with t = expm1(2|x|)/2."""
+    whole = to_magnitude(mul(x, const(float(np.float32(2.0) * np.float32(1.442695)))), 255)
+    size = add(x, x) & MAGNITUDE
+    rest = mad(float_of(whole), const(-0.6931471805599453), size)
+    half = const(0.5)
+    series = horner(rest, 1.666667163e-1, 4.166680202e-2, 8.331298828e-3, 1.393318176e-3, 1.974105835e-04)
+    series = mad(mad(series, rest, half), mul(rest, rest), rest)
+    scale = with_exponent(np.zeros_like(x), whole + 126)
+    numerator = mad(series, scale, sub(scale, half))
+    saturated = mad(size - np.uint32(1), ZERO, ONE)  # 1, or NaN for NaN
+    denominator = add(numerator, ONE)
+    inverse = np.uint32(0xFEF30000) - denominator
+    error = mad(denominator, inverse, ONE)
+    inverse = mad(inverse, mad(error, error, error), inverse)
+    quotient = mul(numerator, inverse)
+    refined = mad(mad(denominator, quotient, numerator), inverse, quotient)
+    result = np.where(biased_exponent(x) >= 115, refined, x)
+    return with_sign(np.where(whole < 61, result, saturated), x)
+
+
+def _tanh(x: U32, params: Params, dst32: bool) -> U32:
+    return tanh_accurate(x)
+
+
+OPS: dict[str, UnaryOp] = {
+    "sin_tile": sine,
+    "cos_tile": cosine,
+    "tan_tile": tangent,
+    "sinh_tile": sinh,
+    "cosh_tile": cosh,
+    "tanh_tile": _tanh,
+}

@@ -1,0 +1,31 @@
+"""Three cores share two rows of blocks without a guard."""
+
+from tilewright import ttl
+
+
+@ttl.operation(grid=(1, 3))
+def kernel(lhs, rhs, out):
+    a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
+    b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
+            o.store(a + b)
+
+    @ttl.datamovement()
+    def read():
+        _, row = ttl.node(dims=2)
+        with a_cb.reserve() as blk:
+            ttl.copy(lhs[row * 2 : row * 2 + 2, 0:2], blk).wait()  # error TW103 at `lhs[row * 2 : row * 2 + 2, 0:2]`: core_y = 2
+        with b_cb.reserve() as blk:
+            ttl.copy(rhs[0:2, 0:2], blk).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_cb.wait() as blk:
+            ttl.copy(blk, out[0:2, 0:2]).wait()
+
+
+TENSORS = [("lhs", 128, 64), ("rhs", 64, 64), ("out", 64, 64)]

@@ -1,0 +1,68 @@
+"""Every kernel in this folder is wrong; the comment at its wrong line says how it must be rejected.
+
+    o.store(a + c)  # error TW002 at `c`: name 'c' is not defined
+
+means: code TW002, at this line, the caret below ``c``, and a message with that text in it.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.diagnostics import KernelError
+from tilewright.error_codes import CODES
+from tilewright.program import TensorSpec
+
+HERE = Path(__file__).parent
+FILES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("test_"))
+EXPECTED = re.compile(r"# error (TW\d+) at `(.*)`: (.*)$")
+
+
+def load(path):
+    """Runs the file as a script would, so that the compiler finds its source in the ordinary way."""
+    scope = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    tensors = [TensorSpec(name=n, shape=(rows, cols), dtype=(*dtype, "bf16")[0]) for n, rows, cols, *dtype in scope["TENSORS"]]
+    return scope["kernel"], tensors
+
+
+def as_arrays(tensors):
+    import ml_dtypes
+    import numpy
+
+    kinds = {"bf16": ml_dtypes.bfloat16, "f32": numpy.float32}
+    return [numpy.zeros(tensor.shape, kinds[tensor.dtype]) for tensor in tensors]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_rejected(path):
+    marked = [(n, EXPECTED.search(line)) for n, line in enumerate(path.read_text().splitlines(), 1)]
+    marked = [(n, found) for n, found in marked if found]
+    assert len(marked) == 1, "one marked line per file"
+    line, found = marked[0]
+    code, caret, message = found.groups()
+
+    kernel, tensors = load(path)
+    with pytest.raises(KernelError) as caught:
+        kernel.compile(*as_arrays(tensors))
+    first = caught.value.diagnostics[0]
+    text = str(caught.value)
+    assert (first.code, first.span.line) == (code, line), text
+    assert Path(first.span.file) == path
+    source = path.read_text().splitlines()[line - 1]
+    assert source[first.span.column - 1 : first.span.end_column - 1].split("  #")[0] == caret, text
+    assert message in first.message, text
+    assert f"{line} | " in text and "^" in text
+    assert first.help or first.notes, "an error says what to do"
+    assert "Traceback" not in text
+
+
+def test_there_are_enough():
+    assert len(FILES) >= 25
+
+
+def test_codes_have_pages():
+    for path in FILES:
+        for found in EXPECTED.finditer(path.read_text()):
+            assert len(CODES[found.group(1)].page) > 40

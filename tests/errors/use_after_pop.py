@@ -1,0 +1,36 @@
+"""The expression is evaluated at the store, after the pop."""
+
+from tilewright import ttl
+
+
+@ttl.operation(grid=(1, 1))
+def kernel(lhs, rhs, out):
+    a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
+    b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        a = a_cb.wait()
+        b = b_cb.wait()
+        o = out_cb.reserve()
+        result = a + b
+        a_cb.pop()
+        b_cb.pop()
+        o.store(result)  # error TW206 at `o.store(result)`: is used after it was popped
+        out_cb.push()
+
+    @ttl.datamovement()
+    def read():
+        with a_cb.reserve() as blk:
+            ttl.copy(lhs[0:2, 0:2], blk).wait()
+        with b_cb.reserve() as blk:
+            ttl.copy(rhs[0:2, 0:2], blk).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_cb.wait() as blk:
+            ttl.copy(blk, out[0:2, 0:2]).wait()
+
+
+TENSORS = [("lhs", 64, 64), ("rhs", 64, 64), ("out", 64, 64)]
