@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 import re
 import sys
 import zipfile
@@ -28,6 +29,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "src/tilewright/sim/numerics/data/unary_bf16.npz"
+ACCURACY = ROOT / "src/tilewright/sim/numerics/data/accuracy.json"
 TEST_DATA = ROOT / "tests/golden_data"
 
 VARIANTS = {
@@ -138,6 +140,95 @@ def build_tables(golden: ModuleType, exact: set[str]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def ordered(bits: np.ndarray) -> np.ndarray:
+    width = 31 if bits.dtype == np.uint32 else 15
+    magnitude = (bits & bits.dtype.type((1 << width) - 1)).astype(np.int64)
+    return np.where(bits >> width, -magnitude, magnitude)
+
+
+def compare(got: np.ndarray, want: np.ndarray, operands: list[np.ndarray]) -> dict[str, Any]:
+    """Mismatches over everything, and the largest distance over ordinary inputs with finite results."""
+    infinity = 0x7F800000 if got.dtype == np.uint32 else 0x7F80
+    ordinary = np.ones(got.shape, dtype=bool)
+    for bits in operands:
+        size = np.abs(bits.view(np.float32).astype(np.float64))
+        ordinary &= (size >= 2.0**-10) & (size < 64.0)
+    unsigned = got.dtype.type((1 << (8 * got.itemsize - 1)) - 1)
+    ordinary &= ((got & unsigned) < infinity) & ((want & unsigned) < infinity)
+    distance = np.abs(ordered(got) - ordered(want))
+    wrong = got != want
+    return {
+        "exact": not wrong.any(),
+        "mismatches": int(wrong.sum()),
+        "compared": int(wrong.size),
+        "max_ulp": int(distance[ordinary].max(initial=0)),
+    }
+
+
+def merge(rows: dict[str, dict[str, Any]], key: str, row: dict[str, Any]) -> None:
+    """Several recordings of one call (different parameters) count together."""
+    old = rows.get(key)
+    if old is None:
+        rows[key] = row
+        return
+    old["exact"] = old["exact"] and row["exact"]
+    old["max_ulp"] = max(old["max_ulp"], row["max_ulp"])
+    old["mismatches"] += row["mismatches"]
+    old["compared"] += row["compared"]
+
+
+def measure(golden: ModuleType) -> dict[str, dict[str, Any]]:
+    """Run every recorded SFPU call through the models."""
+    from tilewright.sim.numerics import packer, registry, sfpu, tables, unpack
+
+    formats = {"bfloat16": "bf16", "float32": "f32"}
+    rows: dict[str, dict[str, Any]] = {}
+    for tag in golden.tags():
+        if tag.endswith(".v81") or tag.split(".")[-1] not in ("bf16", "fp32"):
+            continue
+        inputs, outputs, meta = golden.load(tag)
+        calls_sfpu = re.match(r"\w+_(tile|binary_tile)?(<[^>]*>)?\(0", meta["call"]) or "binary_m" in meta["call"]
+        if not calls_sfpu or "sfpu_" in meta["call"] or "typecast" in meta["call"] or "reduce" in meta["call"]:
+            continue
+        wide = bool(meta["fp32_dest_acc_en"])
+        dst = [
+            unpack.copy_to_dst(
+                bits, formats[dtype], dst32=wide, unpack_to_dest=index in meta["unpack_to_dest"]
+            )
+            for index, (bits, dtype) in enumerate(zip(inputs, meta["in_dtypes"], strict=True))
+        ]
+        name, params = parse_call(meta)
+        variant = "scaled" if meta["name"] == "exp_scale_half" else VARIANTS.get(meta["name"], "")
+        key = f"{name}:{variant}" if variant else name
+        nearest = "NearestEven" in meta["call"]
+        if len(dst) == 1:
+            params = (0x3F00,) if variant == "scaled" else params
+            result = sfpu.unary(name, dst[0], dst32=wide, params=params, variant=variant)
+            table = not wide and tables.table_key(key, params) in tables.table_names()
+            method = "table" if table else "algorithm" if key in registry.UNARY else "formula"
+        elif len(dst) == 2:
+            params = BINARY_PARAMS.get((name, wide), ())
+            result = sfpu.binary(name, dst[0], dst[1], dst32=wide, params=params, nearest_even=nearest)
+            method = "formula" if name in FORMULA_BINARY else "algorithm"
+        else:
+            result = sfpu.ternary(name, *dst, dst32=wide, params=(float_bits("0.7"),))
+            method = "algorithm"
+        got = packer.pack(result, formats[meta["out_dtype"]], dst32=wide)
+        row = {"method": method, **compare(got, outputs, dst)}
+        merge(rows, f"{key}{':nearest_even' if nearest else ''}@{'32' if wide else '16'}", row)
+    return rows
+
+
+FORMULA_BINARY = {
+    "power_binary_tile", "fmod_binary_tile", "remainder_binary_tile", "atan2_binary_tile", "xlogy_binary_tile",
+}  # fmt: skip
+BINARY_PARAMS: dict[tuple[str, bool], tuple[int, ...]] = {
+    ("isclose_binary_tile", False): (float_bits("1e-2"), float_bits("1e-3")),
+    ("isclose_binary_tile", True): (float_bits("1e-2"), float_bits("1e-3")),
+    ("mask_tile", True): (0,),
+}
+
+
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -148,6 +239,10 @@ def main() -> None:
     tables = build_tables(golden, set(CHEAP))
     write_npz(TABLES, tables)
     print(f"{len(tables)} tables, {TABLES.stat().st_size} bytes: {TABLES.relative_to(ROOT)}")
+    rows = measure(golden)
+    ACCURACY.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    exact = sum(row["exact"] for row in rows.values())
+    print(f"{len(rows)} calls measured, {exact} exact: {ACCURACY.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -119,14 +119,9 @@ def run_fast(program: Program, args: Sequence[Any]) -> Any:
 
 
 def run_native(program: Program, args: Sequence[Any]) -> Any:
-    if importlib.util.find_spec("tilewright.native_program") is None:
-        raise fail("TW602", "this release cannot run emitted C++ on the host", help="leave out --native to simulate")
-    native = importlib.import_module("tilewright.native_program")
+    from tilewright.native import driver
 
-    def engine(arrays: list[Any]) -> Any:
-        return native.run(program, arrays)
-
-    return on_arrays(args, engine)
+    return on_arrays(args, lambda arrays: driver.run(program, arrays))
 
 
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:

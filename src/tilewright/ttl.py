@@ -10,7 +10,7 @@ from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function
-from tilewright.lang.tensors import bf16
+from tilewright.lang.tensors import TensorAccessor, bf16
 from tilewright.lang.threads import Program, compute, datamovement
 
 copy = LanguageFunction("copy")
@@ -26,7 +26,6 @@ UNSUPPORTED = (
     "DstPipeIdentity",
     "Semaphore",
     "GroupTransfer",
-    "TensorAccessor",
     "atom",
     "core_linear",
     "grid_slice",
@@ -60,6 +59,7 @@ __all__ = [
     "Kernel",
     "KernelError",
     "Program",
+    "TensorAccessor",
     "bf16",
     "block",
     "compute",

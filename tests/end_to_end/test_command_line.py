@@ -234,10 +234,11 @@ def test_an_mlir_file_compiles_to_the_same_code(capsys: pytest.CaptureFixture[st
     assert main(["compile", ADD, "-o", str(tmp_path / "python")]) == 0
 
     def code(source: str) -> str:
+        """Without comments: text has no Python lines to refer to."""
         text = (tmp_path / source / "add_multitile_kernel" / "compute.cpp").read_text(encoding="utf-8")
-        return re.sub(r"(,? ?line \d+)|(  //\s*$)", "", text, flags=re.M).replace("  // \n", "\n")
+        return re.sub(r" *//.*", "", text)
 
-    assert [line.rstrip(" /") for line in code("text").splitlines()] == [line.rstrip(" /") for line in code("python").splitlines()]
+    assert code("text") == code("python")
 
 
 def test_doctor_finds_a_working_simulator(capsys: pytest.CaptureFixture[str]):

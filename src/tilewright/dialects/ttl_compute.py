@@ -229,6 +229,16 @@ class MulAccumulateOp(TileMathOp):
         expect_operands(self, 3)
 
 
+class L1AccumulateOp(FlatOp):
+    """``ttl.l1_accumulate %flag : index``: from here on the packer adds to L1 (1) or replaces what is there (0)."""
+
+    name = "ttl.l1_accumulate"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, isinstance(self.operands[0].type, IndexType), "takes 0 or 1")
+
+
 def dst_slot(op: Operation) -> int:
     """The slot a tile op was given."""
     attribute = op.attributes["dst_idx"]
@@ -243,4 +253,5 @@ COMPUTE_OPS: tuple[type[Operation], ...] = (
     LinearizedIndexOp,
     DstTileOp,
     MulAccumulateOp,
+    L1AccumulateOp,
 )

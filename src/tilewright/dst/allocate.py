@@ -1,4 +1,6 @@
-"""The front door: allocate with the chosen allocator, fall back to remedies, and hand out nothing the checker refuses."""
+"""The front door: allocate with the chosen allocator, fall back to remedies, and hand out nothing the checker
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ Schedule = Literal["source", "lars"]
 def allocate(problem: Problem, allocator: Allocator = "optimal", schedule: Schedule = "source") -> Plan:
     """A checked plan. ``schedule`` is the op order of ``linear-scan``; the other allocators choose their own.
 
-    ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit only if
-    a single op cannot run within the capacity.
+    ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
+    only if a single op cannot run within the capacity.
     """
     plan = _allocated(problem, allocator, schedule)
     plan = replace(plan, remedies=remedies(problem, plan))

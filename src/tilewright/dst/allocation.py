@@ -1,19 +1,18 @@
 """What the allocator answers: steps on slots, how many tiles share an acquire, and what it cost.
 
-A *slot* is a DST tile as one tile of the block sees it. Several tiles are processed per acquire; ``Allocation.dst_index``
-maps (slot, tile) to the physical DST index for the chosen layout.
+A *slot* is a DST tile as one tile of the block sees it. Several tiles are processed per acquire;
+``Allocation.dst_index`` maps (slot, tile) to the physical DST index for the chosen layout.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Union
 
 
 class Layout(Enum):
-    OP_MAJOR = "op-major"  # every op runs over all tiles of the sub-block before the next op; no slot is shared by tiles
-    TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared between tiles
+    OP_MAJOR = "op-major"  # every op runs over all tiles of the sub-block before the next op; tiles share no slot
+    TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared by tiles
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Execute:
-    """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand."""
+    """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand.
+    """
 
     op: int
     form: int
@@ -43,7 +43,7 @@ class Execute:
     target: int
 
 
-Step = Union[Load, Copy, Execute]
+Step = Load | Copy | Execute
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Part:
     """One compute of a (possibly split) region. ``leaves`` and ``outputs`` are values of the original problem."""
 
     ops: tuple[int, ...]  # original op indices this part executes or recomputes
-    leaves: tuple[int, ...]  # original values this part reads from buffers; Load.leaf and BUFFER operands name these values
+    leaves: tuple[int, ...]  # original values this part reads from buffers, by Load.leaf and BUFFER operands
     outputs: tuple[int, ...]  # original values this part packs, in pack order (spills first, then region outputs)
     allocation: Allocation  # its steps name original ops and original values
     spilled: int = 0  # how many of ``outputs``, from the front, go to intermediate buffers instead of region outputs

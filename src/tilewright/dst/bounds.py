@@ -129,7 +129,9 @@ class BoundTables:
 
 
 class Bounds:
-    """The bounds of one slot budget, in scaled units. ``copies_count`` is false where a copy can be avoided otherwise."""
+    """The bounds of one slot budget, in scaled units. ``copies_count`` is false where a copy can be avoided
+    otherwise.
+    """
 
     def __init__(self, tables: BoundTables, *, tiles: int, copy_extra: int, copies_count: bool):
         self.tables = tables

@@ -1,11 +1,11 @@
 """Proof that a plan computes what the problem asks, by replaying it on a model of DST.
 
-What is proved, for every part, every tile of a full acquire and every output: the physical DST index that is packed holds
-the value the source defines. The replay is symbolic: a DST index is either untouched since the acquire or holds one value
-of one tile, and an op may run only if each operand it names is where it says. In-place ops destroy their operand, results
-that add to their slot need an untouched one, and buffer operands must be in a buffer (leaves, or values an earlier part
-packed as a spill). A forgotten copy, a clobbered slot or a shared slot of another tile therefore ends in a wrong or missing
-value at a later read or at the pack.
+What is proved, for every part, every tile of a full acquire and every output: the physical DST index that is packed
+holds the value the source defines. The replay is symbolic: a DST index is either untouched since the acquire or holds
+one value of one tile, and an op may run only if each operand it names is where it says. In-place ops destroy their
+operand, results that add to their slot need an untouched one, and buffer operands must be in a buffer (leaves, or
+values an earlier part packed as a spill). A forgotten copy, a clobbered slot or a shared slot of another tile
+therefore ends in a wrong or missing value at a later read or at the pack.
 
 Not proved: costs, minimality, and that a form does what its key says. No code is shared with the allocators.
 """
@@ -99,7 +99,8 @@ class _PartReplay:
         if len(allocation.output_slots) != len(self.part.outputs):
             raise self.fail("one output slot per output is needed")
         executed: set[int] = set()
-        for self.step, step, tile in self._schedule():
+        for number, step, tile in self._schedule():
+            self.step = number
             self._replay(step, tile)
             if isinstance(step, Execute):
                 executed.add(step.op)

@@ -1,7 +1,7 @@
 """Linear scan, phase 1: a value that an in-place op destroys is copied for all of its users but the last.
 
-Users are counted as the specification does: one per op, and the pack at the end (the yield) is a user of every output, the
-last one. If no user destroys the value, nobody needs a copy.
+Users are counted as the specification does: one per op, and the pack at the end (the yield) is a user of every
+output, the last one. If no user destroys the value, nobody needs a copy.
 """
 
 from __future__ import annotations

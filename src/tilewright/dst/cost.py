@@ -1,8 +1,9 @@
 """The cycle model: what a sequence of steps costs per tile.
 
-``T = max(unpack, pack, math + (sync + inits) / U)`` with half sync, where the packer works beside the math thread, and
-``T = max(unpack, math + pack + (sync + inits) / U)`` with full sync, where it does not. ``U`` is the number of tiles per
-acquire. An init is paid whenever a step needs another one than the step before it; every acquire starts without one.
+``T = max(unpack, pack, math + (sync + inits) / U)`` with half sync, where the packer works beside the math thread,
+and ``T = max(unpack, math + pack + (sync + inits) / U)`` with full sync, where it does not. ``U`` is the number of
+tiles per acquire. An init is paid whenever a step needs another one than the step before it; every acquire starts
+without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Greedy emission for a given op order: near-linear time, any number of ops, cuts where a tile does not fit.
 
-Each op takes the form that costs least where it stands; leaves are dropped by farthest next use. When no form of the next
-op fits, the part ends at the position since its start that costs least per op in spilled values.
+Each op takes the form that costs least where it stands; leaves are dropped by farthest next use. When no form of the
+next op fits, the part ends at the position since its start that costs least per op in spilled values.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class FixedOrder:
         return [(number, form) for number, form in enumerate(forms) if not form.absorbs]
 
     def _choose_absorbing(self) -> set[int]:
-        """Take an absorbing form where it costs less than its ops one by one and needs no value from a buffer we lack."""
+        """Take an absorbing form where it costs less than its ops one by one and needs no value from a buffer we
+        lack.
+        """
         problem = self.problem
         users = [0] * problem.value_count
         for op in problem.ops:

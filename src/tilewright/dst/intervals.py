@@ -24,7 +24,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Merge:
-    """The in-place op at ``position`` joined ``operand`` and ``result``; ``interval`` covers their whole set by then."""
+    """The in-place op at ``position`` joined ``operand`` and ``result``; ``interval`` covers their whole set by then.
+    """
 
     position: int
     operand: int

@@ -1,12 +1,13 @@
 """Phase 0: list scheduling for register pressure (LARS, Rawat et al., SC'18), with the specification's six metrics.
 
-Among the ready ops the one with the lexicographically greatest tuple runs next: release potential, fire potential, primary
-affinity, secondary affinity, non-live affinity penalty, critical path. Where values are used many times over (much reuse
-inside few statements) the adaptive ordering moves the critical path before the affinities, so that reuse does not
-interleave everything. Ties go to source order, so the result is deterministic.
+Among the ready ops the one with the lexicographically greatest tuple runs next: release potential, fire potential,
+primary affinity, secondary affinity, non-live affinity penalty, critical path. Where values are used many times over
+(much reuse inside few statements) the adaptive ordering moves the critical path before the affinities, so that reuse
+does not interleave everything. Ties go to source order, so the result is deterministic.
 
-Every metric of a waiting op can only grow while others are scheduled, so a heap with one new entry per growth is exact and
-the whole takes O(edges log edges). The penalty of ops on a value with very many users is refreshed only near its end.
+Every metric of a waiting op can only grow while others are scheduled, so a heap with one new entry per growth is
+exact and the whole takes O(edges log edges). The penalty of ops on a value with very many users is refreshed only
+near its end.
 """
 
 from __future__ import annotations

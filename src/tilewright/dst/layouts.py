@@ -1,8 +1,8 @@
 """Tile-major layout: the same steps with the slots of inputs and intermediates shared by all tiles of an acquire.
 
-Op-major runs each op over all tiles and pays each init once per acquire, but every tile needs all its slots. Tile-major pays
-the inits for every tile; only outputs, and results that need an untouched slot, keep a slot per tile. It wins where one
-tile alone fills more than half of DST.
+Op-major runs each op over all tiles and pays each init once per acquire, but every tile needs all its slots.
+Tile-major pays the inits for every tile; only outputs, and results that need an untouched slot, keep a slot per tile.
+It wins where one tile alone fills more than half of DST.
 """
 
 from __future__ import annotations

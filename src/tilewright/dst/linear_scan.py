@@ -1,8 +1,8 @@
 """The specification's allocator: copies, intervals, then two linear scans (shared region, then output region).
 
-It keeps the source order (or LARS order on request), loads every leaf before the first op and runs every op from DST. The
-slots of inputs and intermediates are shared by all tiles of an acquire; every output has a slot per tile:
-DST index = footprint + output * U + tile. ``docs/dst-allocation.md`` walks through an example.
+It keeps the source order (or LARS order on request), loads every leaf before the first op and runs every op from DST.
+The slots of inputs and intermediates are shared by all tiles of an acquire; every output has a slot per tile: DST
+index = footprint + output * U + tile. ``docs/dst-allocation.md`` walks through an example.
 """
 
 from __future__ import annotations

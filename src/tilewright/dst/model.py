@@ -1,7 +1,7 @@
 """A problem compiled to bit masks for the search: one bit per value, one ``Variant`` per op and form.
 
-An executed op is the bit of its result. A value *waits* while some op that uses it has not run or while it has still to be
-packed. Values in buffers (leaves, and spills of earlier parts) may be loaded any number of times.
+An executed op is the bit of its result. A value *waits* while some op that uses it has not run or while it has still
+to be packed. Values in buffers (leaves, and spills of earlier parts) may be loaded any number of times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The moves of the search: what can happen next in a state, what it costs and which state it leads to.
 
-A state is (ops executed, values held in DST, slots written since the acquire, init in force, values in buffers, outputs to
-pack). Values that wait are always held; a leaf in DST may be dropped at any time and loaded again. The slots themselves do
-not matter: all are alike except that some results need one nobody has written, so their number is enough.
+A state is (ops executed, values held in DST, slots written since the acquire, init in force, values in buffers,
+outputs to pack). Values that wait are always held; a leaf in DST may be dropped at any time and loaded again. The
+slots themselves do not matter: all are alike except that some results need one nobody has written, so their number is
+enough.
 
-Costs are integers: ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part of the cost.
+Costs are integers: ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part of
+the cost.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Options:
     cuts: bool = False  # the region may be split
     cut_cost: int = 0  # math cycles per cut
     spill_cost: int = 0  # math cycles per spilled value
-    node_limit: int = 60_000
+    work_limit: int = 200_000  # states and successors the search may look at
 
     @property
     def scale(self) -> int:

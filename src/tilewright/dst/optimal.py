@@ -1,12 +1,14 @@
-"""The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per acquire.
+"""The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per
+acquire.
 
-For every slot budget ``K = capacity // U`` that can win, an exact search finds the cheapest sequence of moves; the best over
-all U is the answer. Ties go to fewer copies, then more tiles per acquire, then fewer init switches, then source order.
-``Plan.exact`` says whether the answer is proved; docs/dst-allocation.md says what the proof covers.
+For every slot budget ``K = capacity // U`` that can win, an exact search finds the cheapest sequence of moves; the
+best over all U is the answer. Ties go to fewer copies, then more tiles per acquire, then fewer init switches, then
+source order. ``Plan.exact`` says whether the answer is proved; docs/dst-allocation.md says what the proof covers.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from tilewright.dst.allocation import Part, Plan
@@ -20,7 +22,8 @@ from tilewright.dst.split import split
 
 SIZE_LIMIT = 64  # ops; above it the search is not tried
 TIME_BUDGET_MS = 2_000
-NODES_PER_MS = 30  # what a usual machine expands
+WORK_PER_MS = 100  # states and successors a usual machine looks at
+RECOMPUTE_WORK = 20_000
 
 
 def optimal(
@@ -32,13 +35,13 @@ def optimal(
 ) -> Plan:
     """The cheapest plan: proved up to ``size_limit`` ops within the budget, heuristic above.
 
-    The budget is turned into a number of states, so the answer does not depend on the machine. Init switches are searched
-    with a small part of it unless ``prove_inits`` asks for all.
+    The budget is turned into a number of states, so the answer does not depend on the machine. Init switches are
+    searched with a small part of it unless ``prove_inits`` asks for all.
     """
     if len(problem.ops) > size_limit:
         return _heuristic(problem, size_limit)
-    nodes = max(time_budget_ms * NODES_PER_MS, 1)
-    effort = Effort(nodes=nodes, init_nodes=nodes if prove_inits else min(Effort.init_nodes, nodes))
+    work = max(time_budget_ms * WORK_PER_MS, 1)
+    effort = Effort(work=work, init_work=work if prove_inits else min(Effort.init_work, work))
     model = Model(problem)
     optimizer = Optimizer(model, effort=effort)
     best = optimizer.run()
@@ -60,24 +63,29 @@ def _heuristic(problem: Problem, size_limit: int) -> Plan:
 def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
     """Nothing fits as it is: compute values twice or split, whichever costs less."""
     found: list[tuple[Part, ...]] = []
-    again = Optimizer(model, recompute=True, effort=effort).run()
+    share = min(effort.work, RECOMPUTE_WORK)
+    again = Optimizer(model, recompute=True, effort=Effort(work=share, init_work=min(share, effort.init_work))).run()
     if again is not None:
         found.append((part_of(problem, again, problem.outputs),))
     parts = split(problem, effort)
     if parts is not None:
         found.append(parts)
-    if problem.spill_limit or not found:
+    try:
         found.append(greedy_parts(problem, candidate_orders(problem)))
+    except DoesNotFit:
+        if not found:
+            raise
     return _plan(problem, min(found, key=rank_of_parts), exact=False)
 
 
 def _cheapest(problem: Problem, plan: Plan) -> Plan:
     """An unproved plan gives way to a cheaper heuristic one."""
-    others = [greedy_parts(problem, candidate_orders(problem))]
-    try:
+    others: list[tuple[Part, ...]] = []
+    with contextlib.suppress(DoesNotFit):
+        others.append(greedy_parts(problem, candidate_orders(problem)))
+    with contextlib.suppress(DoesNotFit):
         others.append(linear_scan(problem).parts)
-    except DoesNotFit:
-        pass
+    others = [parts for parts in others if len(parts) == 1]  # a region that fits is not split
     best = min([plan.parts, *others], key=rank_of_parts)
     return plan if best is plan.parts else replace(plan, parts=best)
 

@@ -15,14 +15,15 @@ from tilewright.dst.place import place
 from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
+RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How many states the searches may expand. Counted, not timed, so that results do not depend on the machine."""
+    """How many states and successors a search may look at: counted, not timed, so that no result depends on the machine."""
 
-    nodes: int = 60_000  # per slot budget, without inits
-    init_nodes: int = 1_000  # per slot budget, with inits
+    work: int = 200_000  # per slot budget, without inits
+    init_work: int = 12_000  # per slot budget, with inits
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,10 @@ class Budget:
     proved: bool  # ``found`` is least in math cycles
 
 
-def least_slots(model: Model) -> int:
+def least_slots(tables: BoundTables) -> int:
     """A lower bound on the slots of one tile: outputs, and operands that must be in DST together."""
-    together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in model.of_op.values() if variants]
-    return max([model.outputs.bit_count(), *together], default=1)
+    together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in tables.covering.values()]
+    return max([tables.model.outputs.bit_count(), *together], default=1)
 
 
 class Optimizer:
@@ -52,6 +53,7 @@ class Optimizer:
         self.recompute = recompute
         self.effort = effort
         self.spilled = spilled
+        self.beam_width = RECOMPUTE_BEAM_WIDTH if recompute else BEAM_WIDTH
         self.best: Allocation | None = None
         self.lower_bound = float("inf")
         self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
@@ -61,7 +63,7 @@ class Optimizer:
         return self.best is not None and self.best.cycles_per_tile <= self.lower_bound + 1e-6
 
     def run(self) -> Allocation | None:
-        floor = least_slots(self.model)
+        floor = least_slots(self.tables)
         for tiles, slots in budgets(self.problem.capacity, self.problem.tiles):
             if slots < floor:
                 continue
@@ -76,11 +78,11 @@ class Optimizer:
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it."""
-        options = Options(slots=slots, tiles=tiles, recompute=self.recompute, node_limit=self.effort.nodes)
+        options = Options(slots=slots, tiles=tiles, recompute=self.recompute, work_limit=self.effort.work)
         try:
             found = Search(self.model, options, tables=self.tables).run()
         except Exhausted:
-            found = Search(self.model, options, tables=self.tables).beam(BEAM_WIDTH)
+            found = Search(self.model, options, tables=self.tables).beam(self.beam_width)
             return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
         if found is None:
             return None
@@ -107,7 +109,8 @@ class Optimizer:
         return self.problem.costs.sync + (pack * tiles if self._packs_serially else 0)
 
     def _with_inits(self, budget: Budget) -> float:
-        """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows."""
+        """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows.
+        """
         if budget.found is not None:
             self._offer(budget.found)
         if self.best is not None and budget.bound > self.best.cycles_per_tile:
@@ -142,7 +145,7 @@ class Optimizer:
             tiles=budget.tiles,
             inits=True,
             recompute=self.recompute,
-            node_limit=self.effort.init_nodes,
+            work_limit=self.effort.init_work,
         )
 
     def _complete(self, search: Callable[[], Search]) -> bool:
@@ -157,7 +160,7 @@ class Optimizer:
 
     def _improve(self, budget: Budget) -> None:
         options = self._init_options(budget)
-        found = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables).beam(BEAM_WIDTH)
+        found = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables).beam(self.beam_width)
         if found is not None:
             self._offer(found)
 

@@ -1,6 +1,7 @@
 """Exact search where the unpacker may be the bottleneck: least ``max(unpack, math + inits / U)``.
 
-The same states and moves as ``search.py``, but a state keeps every pair of math and unpack cost that no other pair beats in both.
+The same states and moves as ``search.py``, but a state keeps every pair of math and unpack cost that no other pair
+beats in both.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ class ParetoSearch(Search):
             executed = state[0]
             if executed == goal and not state[5] & ~state[1]:
                 return Found(self._path(node), cost)
-            self.expanded += 1
-            if self.expanded > self.options.node_limit:
+            successors = self._successors(state)
+            self.work += len(successors) + 1
+            if self.work > self.options.work_limit:
                 raise Exhausted
-            for price, init_price, next_state, move in self._successors(state):
+            for price, init_price, next_state, move in successors:
                 new_cost = cost + price + init_price
                 new_unpack = unpack + self._unpack(move)
                 known = labels.setdefault(next_state, [])

@@ -1,7 +1,7 @@
 """From the moves of a search to steps on numbered slots.
 
-A load, a copy or a free result takes a slot that was written before if there is one, so that untouched slots last for the
-results that need them; a result prefers the slot of an operand that dies with the op.
+A load, a copy or a free result takes a slot that was written before if there is one, so that untouched slots last for
+the results that need them; a result prefers the slot of an operand that dies with the op.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What the allocator is asked: a straight-line tile computation, how each op may be run, and how many slots there are.
+"""What the allocator is asked: a straight-line tile computation, how each op may be run, and how many slots there
+are.
 
 The library knows no op names. An op is an index; a *form* is one way to execute it (which operands must already be in
-DST, which come straight from a buffer, what happens to the result's slot, what it costs). Values are integers: leaves are
-``0 .. len(leaves) - 1``, the result of op ``i`` is ``len(leaves) + i``. Ops are listed in a valid (source) order.
+DST, which come straight from a buffer, what happens to the result's slot, what it costs). Values are integers: leaves
+are ``0 .. len(leaves) - 1``, the result of op ``i`` is ``len(leaves) + i``. Ops are listed in a valid (source) order.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ The plain answer is linear scan in source order. If that fits, nothing had to be
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilewright.dst.allocation import Execute, Load, Part, Plan, Remedy
 from tilewright.dst.copies import NoUsableForm, plain_form
 from tilewright.dst.cost import leaf_of
@@ -36,8 +38,9 @@ def _executions(plan: Plan) -> list[Execute]:
 
 def _reorder(plan: Plan) -> Remedy | None:
     first = list(dict.fromkeys(step.op for step in _executions(plan)))
-    moved = sum(before > after for before, after in zip(first, first[1:], strict=False))
-    return Remedy("reorder", f"ops do not run in source order ({moved} times an earlier op runs later)", 0) if moved else None
+    moved = sum(before > after for before, after in pairwise(first))
+    detail = f"ops do not run in source order ({moved} times an earlier op runs later)"
+    return Remedy("reorder", detail, 0) if moved else None
 
 
 def _reload(problem: Problem, plan: Plan) -> Remedy | None:

@@ -1,4 +1,6 @@
-"""Exact search: A* over the states a tile can be in (``moves.py``), for one slot budget, with the bounds of ``bounds.py``."""
+"""Exact search: A* over the states a tile can be in (``moves.py``), for one slot budget, with the bounds of
+``bounds.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class Found:
 
 
 class Exhausted(Exception):
-    """The node limit was reached before an answer was proved."""
+    """The work limit was reached before an answer was proved."""
 
 
 class Search:
@@ -43,7 +45,7 @@ class Search:
         self.upper_bound = upper_bound
         self.math_floor = math_floor
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
-        self.expanded = 0
+        self.work = 0  # states and successors looked at
         self.eager = not (options.inits or avoidable)
         self.runs_at_once = self._never_beaten() if self.eager else []
 
@@ -73,10 +75,11 @@ class Search:
             executed = state[0]
             if executed == goal and not state[5] & ~state[1]:
                 return Found(self._path(node), cost)
-            self.expanded += 1
-            if self.expanded > self.options.node_limit:
+            successors = self._successors(state)
+            self.work += len(successors) + 1
+            if self.work > self.options.work_limit:
                 raise Exhausted
-            for price, init_price, next_state, move in self._successors(state):
+            for price, init_price, next_state, move in successors:
                 new_cost = cost + price + init_price
                 known = costs.get(next_state)
                 if known is not None and known <= new_cost:
@@ -96,7 +99,9 @@ class Search:
         return None
 
     def beam(self, width: int) -> Found | None:
-        """A good sequence fast: breadth first by ops executed, the ``width`` best states of each size. Proves nothing."""
+        """A good sequence fast: breadth first by ops executed, the ``width`` best states of each size. Proves
+        nothing.
+        """
         model, bounds = self.model, self.bounds
         start: State = (0, 0, 0, 0, model.buffered, model.outputs)
         goal = model.all_results
@@ -107,7 +112,9 @@ class Search:
             heapq.heapify(queue)
             seen: dict[State, int] = {entry[6]: entry[3] for entry in queue}
             taken = 0
-            while queue and taken < width * 3:
+            # A layer may use its share of the work, but one state is always followed.
+            allowed = self.work + self.options.work_limit // (total + 1)
+            while queue and taken < width * 3 and (taken == 0 or self.work < allowed):
                 _, _, node, cost, paid, remaining, state = heapq.heappop(queue)
                 if seen[state] < cost:
                     continue
@@ -115,7 +122,9 @@ class Search:
                 executed = state[0]
                 if executed == goal and not state[5] & ~state[1]:
                     return Found(self._path(node), cost)
-                for price, init_price, next_state, move in self._successors(state):
+                successors = self._successors(state)
+                self.work += len(successors) + 1
+                for price, init_price, next_state, move in successors:
                     new_cost = cost + price + init_price
                     same = next_state[0] == executed
                     layer = layers.setdefault(next_state[0].bit_count(), {}) if not same else None

@@ -1,8 +1,8 @@
 """Splitting a region through intermediate buffers, at the cheapest cut over the whole graph.
 
-The search of ``search.py`` gets one more move, the cut: all values that wait are packed into intermediate buffers, DST is
-released and a new part begins, which loads them like leaves. Order and place of the cuts are therefore chosen together. Each
-part is then optimized on its own, since it may hold more tiles per acquire than the whole.
+The search of ``search.py`` gets one more move, the cut: all values that wait are packed into intermediate buffers,
+DST is released and a new part begins, which loads them like leaves. Order and place of the cuts are therefore chosen
+together. Each part is then optimized on its own, since it may hold more tiles per acquire than the whole.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tilewright.dst.place import place
 from tilewright.dst.problem import Problem
 from tilewright.dst.search import Exhausted, Search
 
-SPLIT_NODE_LIMIT = 10_000
-SPLIT_BEAM_WIDTH = 32
+SPLIT_WORK = 40_000
+SPLIT_BEAM_WIDTH = 16
 
 
 def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
@@ -31,7 +31,7 @@ def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
         cuts=True,
         cut_cost=costs.sync,
         spill_cost=costs.pack + costs.spill_overhead,
-        node_limit=min(SPLIT_NODE_LIMIT, effort.nodes),
+        work_limit=min(SPLIT_WORK, effort.work),
     )
     model = Model(problem)
     try:

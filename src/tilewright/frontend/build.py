@@ -33,6 +33,7 @@ from tilewright.lang.grid import resolve_grid
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor
 from tilewright.options import Options
+from tilewright.places import span_of_node
 from tilewright.program import TensorSpec
 
 ROLES = ("reader", "writer")
@@ -200,6 +201,6 @@ def translate_thread(function: ThreadFunction, build: Build, suffix: str = "") -
     thread.emitter.add(ReturnOp)
     result = FuncOp(function.name + suffix, ([], []), Region(thread.emitter.entry))
     result.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if function.kind == "compute" else NOC_THREAD
-    place = source.span(code.co_filename, definition)
+    place = span_of_node(code.co_filename, definition)
     result.location = location(place.file, place.line, place.column)
     return result

@@ -21,7 +21,7 @@ from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_sizes, grid_size
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
-from tilewright.lang.tensors import KernelTensor
+from tilewright.lang.tensors import KernelTensor, TensorAccessor
 
 UNROLL_LIMIT = 4096
 HANDLED_BUILTINS = (
@@ -72,6 +72,8 @@ def call(thread: Thread, node: ast.Call) -> Any:
         return _language(thread, callee, args, named, node)
     if callee is grid_size:
         return _grid_size(thread, args, named, node)
+    if callee is TensorAccessor:
+        return TensorAccessor(*args, **named)
     if callee is range:
         return _range(thread, args, named, node)
     handler = SPECIAL.get(callee) if isinstance(callee, types.BuiltinFunctionType | type) else None

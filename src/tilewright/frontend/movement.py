@@ -13,6 +13,7 @@ from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBRes
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend.blocks import check_same, is_number, readable
 from tilewright.frontend.describe import described
+from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
@@ -31,8 +32,9 @@ def acquire(thread: Thread, buffer: CircularBuffer, kind: str, node: ast.AST) ->
     raw = thread.emitter.add(ACQUIRES[kind], [queue], [shape]).results[0]
     attached = thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
     held = Acquisition(buffer, kind, span)
+    held.block = Block(attached, buffer.shape, buffer.dtype, held)
     thread.held.append(held)
-    return Block(attached, buffer.shape, buffer.dtype, held)
+    return held.block
 
 
 def release_buffer(thread: Thread, buffer: CircularBuffer, word: str, node: ast.AST) -> None:
@@ -115,15 +117,12 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
             node,
             help="copy in a function marked @ttl.datamovement(); the compute thread reads and stores blocks",
         )
+    args = _with_blocks(thread, args, node)
     for arg in args:
         if isinstance(arg, KernelTensor):
             example = ", ".join(f"0:{size}" for size in arg.tile_shape)
             raise thread.error(
                 "TW104", f"copy of the whole tensor '{arg.name}'", node, help=f"give the tiles: {arg.name}[{example}]"
-            )
-        if isinstance(arg, CircularBuffer):
-            raise thread.error(
-                "TW004", f"copy of buffer '{arg.name}' itself", node, help="copy a block: from reserve() or wait()"
             )
     slices = [arg for arg in args if isinstance(arg, TensorSlice)]
     blocks = [arg for arg in args if isinstance(arg, Block) and arg.held is not None]
@@ -136,6 +135,30 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
     span = thread.at(node)
     op = thread.emitter.add(CopyOp, [arg.ssa for arg in args], [TransferType()])
     return Transfer(op, span)
+
+
+def _with_blocks(thread: Thread, args: list[Any], node: ast.Call) -> list[Any]:
+    """The oldest form names the buffer, ``copy(tensor[0, 0], buffer)``: the block held last, from the tensor's origin."""
+    for position, buffer in enumerate(args):
+        if not isinstance(buffer, CircularBuffer):
+            continue
+        kind = "wait" if position == 0 else "reserve"
+        held = [acquired for acquired in thread.held if acquired.buffer is buffer and acquired.kind == kind]
+        if not held:
+            raise thread.error(
+                "TW004", f"copy of buffer '{buffer.name}', of which no block is held", node, help=f"{kind}() a block of it first"
+            )
+        other = args[1 - position]
+        if isinstance(other, TensorSlice) and other.origin and _fits(buffer, other):
+            erase_slice(other)
+            other = emit_slice(thread, other.tensor, [0] * len(other.tensor.tile_shape), buffer.shape[-2:])
+        return [held[-1].block, other] if position == 0 else [other, held[-1].block]
+    return args
+
+
+def _fits(buffer: CircularBuffer, part: TensorSlice) -> bool:
+    sizes = part.tensor.tile_shape[-len(buffer.shape) :]
+    return all(block <= size for block, size in zip(buffer.shape, sizes, strict=False))
 
 
 def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST) -> None:

@@ -55,6 +55,14 @@ def emit_slice(
     return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor, origin)
 
 
+def erase_slice(part: TensorSlice) -> None:
+    """Takes back a slice that another one replaces."""
+    op = part.ssa.owner
+    assert isinstance(op, TensorSliceOp)
+    op.detach()
+    op.erase()
+
+
 def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> tuple[Value, int]:
     if not isinstance(index, ast.Slice):
         return _integer(thread, thread.evaluate(index), index), 1

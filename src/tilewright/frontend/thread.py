@@ -16,14 +16,13 @@ from tilewright.dialects.location import location
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp
-from tilewright.frontend import source
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.integers import Leaf
-from tilewright.frontend.places import remember
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
+from tilewright.places import remember, span_of_node
 
 I64 = IntegerType(64)
 
@@ -53,7 +52,7 @@ class Thread:
         return self.frames[-1]
 
     def span(self, node: ast.AST) -> Span:
-        return source.span(self.frame.file, node)
+        return span_of_node(self.frame.file, node)
 
     def at(self, node: ast.AST) -> Span:
         """Ops made from now on carry this place."""

@@ -150,6 +150,11 @@ def bf16(array: Any) -> BFloat16View:
     return BFloat16View(array)
 
 
+def TensorAccessor(tensor: Any) -> Any:
+    """The tensor itself: older scripts wrap tensors before they slice them."""
+    return tensor
+
+
 def to_array(value: Any) -> NDArray[Any]:
     """Elements as float32 (bf16 and f32 tensors) or as their own integers."""
     import numpy as np

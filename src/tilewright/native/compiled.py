@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright import hardware, program as compiled
+from tilewright import hardware
+from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
+from tilewright.sim.exact_arithmetic import ExactArithmetic
+
+if TYPE_CHECKING:
+    from tilewright.native.driver import NativeResult
 
 Array = NDArray[Any]
+PACKED = ("bfp8_b",)  # already in the order of L1
 
 FIRST_ADDRESS = 0x100000  # any distinct numbers will do: kernels only hand them back
 ADDRESS_STEP = 0x100000
@@ -23,10 +29,26 @@ DRAM_ACCESSOR, L1_ACCESSOR = 2, 0
 
 # Finding -> the code that explains it to the user.
 CODES = {
-    "deadlock": "TW501",
-    "dst-out-of-range": "TW503",
-    "read-unwritten": "TW502",
-}  # fmt: skip
+    "TW501": "deadlock timeout",
+    "TW502": "read-unwritten",
+    "TW503": "missing-startup late-startup missing-init wrong-init missing-reduce-uninit",
+    "TW504": "dst-out-of-range adjacent-slots",
+    "TW505": "pop-beyond push-beyond beyond-capacity buffer-wrap",
+    "TW506": "missing-wait",
+    "TW507": "missing-reserve",
+    "TW509": "dirty-accumulate math-outside-window pack-outside-window acquire-twice commit-without-acquire release-without-wait"
+    " width-inside-window missing-commit missing-release",
+    "TW510": "missing-barrier",
+    "TW511": "format-mismatch unpack-to-dest-operand page-size",
+    "TW512": "push-unwritten",
+    "TW513": "address-out-of-range tensor-out-of-range unknown-tensor crash",
+    "TW515": "two-owners",
+    "TW516": "argument-out-of-range unknown-buffer unknown-semaphore",
+    "TW517": "pages-left",
+    "TW518": "source-mismatch",
+}
+CODE_OF = {finding: code for code, findings in CODES.items() for finding in findings.split()}
+OTHER_CODE = "TW514"
 
 
 def to_face_order(pages: Array) -> Array:
@@ -121,9 +143,29 @@ def findings_error(findings: Sequence[Finding]) -> KernelError:
     return KernelError(
         *(
             Diagnostic(
-                code=CODES.get(finding.code, "TW605"), message=f"[{finding.code}] {finding.thread}: {finding.message}",
+                code=CODE_OF.get(finding.code, OTHER_CODE), message=f"[{finding.code}] {finding.thread}: {finding.message}",
                 span=Span(finding.file, finding.line) if finding.file else None,
             )
             for finding in findings
         )
     )  # fmt: skip
+
+
+def run_program(
+    program: compiled.Program, arrays: Sequence[Array], *, scalars: Mapping[str, int] | None = None, seconds: int
+) -> NativeResult:
+    """Runs the emitted C++ on ``arrays`` (as `simulate` takes them); outputs are written in place. Errors found are raised."""
+    from tilewright.native.driver import run_native
+
+    arithmetic = ExactArithmetic(program.config)
+    pages = [arithmetic.pages(spec, array) for spec, array in zip(program.tensors, arrays, strict=True)]
+    raw = [page if spec.dtype in PACKED else to_face_order(page) for spec, page in zip(program.tensors, pages, strict=True)]
+    result = run_native(native_program(program, raw, scalars or {}), seconds=seconds)
+    if result.errors:
+        raise findings_error(result.errors)
+    for number, (spec, page, array) in enumerate(zip(program.tensors, pages, arrays, strict=True)):
+        after = result.outputs[str(number)].view(page.dtype)
+        after = after.reshape(page.shape) if spec.dtype in PACKED else from_face_order(after)
+        if not np.array_equal(after, page):
+            arithmetic.write_back(spec, after, array)
+    return result

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from tilewright.native.program import (
 from tilewright.native.program_file import write_program
 from tilewright.native.toolchain import compile_kernel, runner_path
 
+if TYPE_CHECKING:
+    from tilewright.program import Program
+
 __all__ = [
     "BufferSpec",
     "ComputeConfig",
@@ -37,6 +41,7 @@ __all__ = [
     "TensorSpec",
     "compile_kernels",
     "run",
+    "run_native",
 ]
 
 DEFAULT_SECONDS = 120
@@ -108,18 +113,32 @@ def _execute(command: list[str]) -> str:
         return complaints.read().decode(errors="replace").strip()
 
 
-def run(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> NativeResult:
+def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> NativeResult:
     """Runs a program to its end, a deadlock or the time limit. Tensors given in are not changed."""
     libraries = compile_kernels(program)
     runner = runner_path()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         path, offsets = write_program(program, libraries, folder)
-        command = [str(runner), str(path), str(folder / "result"), str(seconds)]
-        complaint = _execute(command)
+        complaint = _execute([str(runner), str(path), str(folder / "result"), str(seconds)])
         status, message, findings, stats = _read_result(folder / "result")
         if status == "error":
             raise NativeError(f"{message}{complaint and ': '}{complaint}")
         if status in ("timeout", "crash"):
             findings.append(Finding(code=status, message=message))
         return NativeResult(outputs=_read_outputs(program, folder / "data", offsets), findings=tuple(findings), stats=stats)
+
+
+def run(
+    program: NativeProgram | Program,
+    arrays: Sequence[Any] | None = None,
+    *,
+    scalars: Mapping[str, int] | None = None,
+    seconds: int = DEFAULT_SECONDS,
+) -> NativeResult:
+    """Runs a program stated by hand, or one of the compiler's on ``arrays``, which it changes in place."""
+    if isinstance(program, NativeProgram):
+        return run_native(program, seconds=seconds)
+    from tilewright.native.compiled import run_program
+
+    return run_program(program, arrays or (), scalars=scalars, seconds=seconds)

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, UnitForm
 from tilewright.dialects.ttl import StoreOp, TileOpBase
-from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
+from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.init_keys import template_values
@@ -42,6 +42,8 @@ class MathConverter:
             calls = convert_block_op(op, self)
             calls[-1].attributes.update(_named(op))
             self._insert(*calls, before=op)
+        elif isinstance(op, L1AccumulateOp):
+            self._insert(call("pack_reconfig_l1_acc", [op.operands[0]], like=op), before=op)
         elif isinstance(op, StoreOp):
             self._pack(op)
         else:
@@ -198,7 +200,7 @@ class MathConverter:
         index = self.dst_index(op.operands[0], op)
         attributes: dict[str, Any] = dict(op.attributes)
         attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))
-        if view.out_of_order:
+        if view.out_of_order and "in_order" not in op.attributes:
             attributes["out_of_order"] = number_attr(True)
         block = op.parent
         assert block is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i32, i64
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
@@ -201,6 +201,7 @@ def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> 
     body.args[0].name_hint = name
     loop = ForOp(bounds[0].results[0], bounds[1].results[0], bounds[2].results[0], [], Region(body))
     loop.location = like.location
+    loop.attributes["ttl.sub_blocks"] = UnitAttr()
     return body, [*bounds, loop]
 
 

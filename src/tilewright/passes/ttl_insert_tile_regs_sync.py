@@ -47,5 +47,19 @@ def _bracket(compute: ComputeOp) -> None:
     for result, target in zip(compute.results, compute.outputs, strict=True):
         after.append(StoreOp.create(operands=[result, target], location=place))
     after.append(TileRegsReleaseOp.create(location=place))
+    if "ttl.held" in compute.attributes:
+        _bracket_loop(compute, before, after)
+        return
     block.insert_ops_before(before, compute)
     block.insert_ops_after(after, compute)
+
+
+def _bracket_loop(compute: ComputeOp, before: list[Operation], after: list[Operation]) -> None:
+    """Partial sums live in DST across the loop: acquire in front of it, hand over and store behind it. The stores stay beside
+    the region until the next pass, which puts the packing in front of the release."""
+    loop = compute.parent_op()
+    assert loop is not None and loop.parent is not None and compute.parent is not None
+    loop.parent.insert_ops_before(before, loop)
+    stores = [op for op in after if isinstance(op, StoreOp)]
+    loop.parent.insert_ops_after([op for op in after if op not in stores], loop)
+    compute.parent.insert_ops_after(stores, compute)

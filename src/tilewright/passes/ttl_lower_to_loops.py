@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects.affine import ApplyOp
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.scf import YieldOp as ScfYieldOp
@@ -25,11 +25,13 @@ from tilewright.dialects.ttl_compute import (
     CopyDestValuesOp,
     CopyTileOp,
     DstTileOp,
+    L1AccumulateOp,
     LinearizedIndexOp,
     MulAccumulateOp,
 )
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileMatmulOp, TileReduceOp
 from tilewright.dst.allocation import Layout
+from tilewright.passes import accumulation
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_names import reduce_template
 
@@ -55,10 +57,11 @@ class _Lowering:
         self.tiles = 1
         for extent in self.shape:
             self.tiles *= extent
-        self.constants: dict[int, SSAValue] = {}
+        self.constants: dict[tuple[Block, int], SSAValue] = {}
         block = compute.parent
         assert block is not None
         self.block = block
+        self.anchor: Operation = compute
         reduction = next((op for op in compute.block.ops if isinstance(op, TileReduceOp)), None)
         # While a reduction is set up the packer writes only what it fills.
         self.edge = None
@@ -115,11 +118,14 @@ class _Lowering:
         return attributes
 
     def constant(self, value: int) -> SSAValue:
-        if value not in self.constants:
+        """Stands in front of what is being written: the region, or the place where a held sum is packed."""
+        block = self.anchor.parent
+        assert block is not None
+        if (block, value) not in self.constants:
             op = constant(value)
-            self.block.insert_op_before(op, self.compute)
-            self.constants[value] = op.results[0]
-        return self.constants[value]
+            block.insert_op_before(op, self.anchor)
+            self.constants[block, value] = op.results[0]
+        return self.constants[block, value]
 
     # Loops ------------------------------------------------------------------------------------------------------------
 
@@ -131,9 +137,11 @@ class _Lowering:
         block = Block()
         self.nest_shape = shape or self.shape
         result = self._level(0, block, [], zero, body, carried)
+        place = before.parent
+        assert place is not None
         for op in list(block.ops):
             op.detach()
-            self.block.insert_op_before(op, before)
+            place.insert_op_before(op, before)
         return result
 
     def _level(
@@ -359,13 +367,28 @@ class _Lowering:
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))
             attributes = {**store.attributes, **({"edge": self.edge} if self.edge is not None else {})}
+            if "ttl.held" in self.compute.attributes:
+                attributes["in_order"] = UnitAttr()  # packed once, behind the loop
             put = StoreOp.create(operands=[tile.results[0], target], attributes=attributes, location=store.location)
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
             insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
             block.add_ops([tile, put, insert])
 
-        self.nest(body, store, target)
+        anchor: Operation = store
+        if "ttl.held" in self.compute.attributes:
+            anchor = self.anchor = accumulation.release_after(self.compute)
+        adding = accumulation.flag(store, self.compute) if "ttl.held" not in self.compute.attributes else None
+        if adding is not None:
+            place = anchor.parent
+            assert place is not None
+            place.insert_ops_before(adding, anchor)
+        self.nest(body, anchor, target)
+        if adding is not None:
+            place = anchor.parent
+            assert place is not None
+            off = L1AccumulateOp.create(operands=[self.constant(0)], location=store.location)
+            place.insert_op_before(off, anchor)
         store.detach()
         store.erase()
 

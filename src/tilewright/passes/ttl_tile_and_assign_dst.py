@@ -8,7 +8,7 @@ is several regions with buffers between. The algorithm is in ``dst/``; its answe
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -28,7 +28,7 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.problem import Place
-from tilewright.passes import sub_blocks
+from tilewright.passes import accumulation, sub_blocks
 from tilewright.passes.context import PassContext
 from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
 from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST, FormUse
@@ -53,6 +53,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     intermediates = Intermediates(plan, region, compute, function)
     block = compute.parent
     assert block is not None
+    held = len(plan.parts) == 1 and accumulation.may_be_held(compute, plan.parts[0].allocation.tiles_per_acquire)
     for part in plan.parts:
         bound = intermediates.operands(part)
         allocation = part.allocation
@@ -71,6 +72,11 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
         new = ComputeOp(inputs, bound.outputs, maps, iterators, body, attributes)
         new.location = compute.location
         block.insert_ops_before([*bound.before, new, *bound.after], compute)
+        if held:
+            new.attributes["ttl.held"] = UnitAttr()
+            title = "partial sums stay in DST across the loop"
+            context.trace.decide(NAME, title, "acquired before it, packed once after it", place=f"line {line_of(new)}")
+            continue
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"

@@ -13,7 +13,8 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_movement import CopyOp
-from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, place, problem, sources
+from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
+from tilewright.places import place_of
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 
@@ -76,7 +77,7 @@ class BlockChecker:
             "TW205",
             f"block of '{buffer_name(op)}' is pushed, but {reason}",
             op,
-            notes=(Note("it was reserved here", place(acquire)),),
+            notes=(Note("it was reserved here", place_of(acquire)),),
             help="copy tiles into it before the push" if self.thread == "noc" else "store to it before the push",
         )
 
@@ -104,7 +105,7 @@ class BlockChecker:
         if side == "wait" and acquire not in state.released:
             return
         name = buffer_name(acquire)
-        since = (Note(f"acquired with {side}() here", place(acquire)),)
+        since = (Note(f"acquired with {side}() here", place_of(acquire)),)
         if side == "reserve":
             self.report(
                 "TW203",
@@ -119,7 +120,7 @@ class BlockChecker:
                 f"block of '{name}' is used after it was popped",
                 op,
                 label="evaluated here",
-                notes=(Note("it was popped here", place(state.released[acquire])), *since),
+                notes=(Note("it was popped here", place_of(state.released[acquire])), *since),
                 help="pop after the store: an expression is evaluated where it is stored",
             )
 
@@ -133,7 +134,7 @@ class BlockChecker:
         if not waited and acquire not in state.released:
             return
         name = buffer_name(acquire)
-        since = (Note("acquired here", place(acquire)),)
+        since = (Note("acquired here", place_of(acquire)),)
         if waited:
             self.report(
                 "TW204",
@@ -147,7 +148,7 @@ class BlockChecker:
                 "TW206",
                 f"block of '{name}' is written after it was pushed",
                 op,
-                notes=(Note("it was pushed here", place(state.released[acquire])), *since),
+                notes=(Note("it was pushed here", place_of(state.released[acquire])), *since),
                 help="push after the last write",
             )
 

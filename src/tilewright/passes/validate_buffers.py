@@ -7,7 +7,8 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
-from tilewright.passes.validate_events import ACQUIRES, RELEASES, Buffer, key_of, place, problem
+from tilewright.passes.validate_events import ACQUIRES, RELEASES, Buffer, key_of, problem
+from tilewright.places import place_of
 
 
 def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
@@ -38,7 +39,9 @@ def _agreement(buffer: Buffer) -> list[Diagnostic]:
 def _several(buffer: Buffer, side: str, threads: list[FuncOp]) -> Diagnostic:
     word = "fill" if side == "reserve" else "read"
     uses = [first_use(buffer, side, thread) for thread in threads]
-    notes = tuple(Note(f"thread '{t.sym_name.data}' {side}s it here", place(use)) for t, use in zip(threads, uses, strict=True))
+    notes = tuple(
+        Note(f"thread '{t.sym_name.data}' {side}s it here", place_of(use)) for t, use in zip(threads, uses, strict=True)
+    )
     return problem(
         "TW207",
         f"{len(threads)} threads {word} buffer '{buffer.name}'",

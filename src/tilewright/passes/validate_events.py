@@ -14,6 +14,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.places import place_of
 
 ACQUIRES = (CBWaitOp, CBReserveOp)
 RELEASES = (CBPopOp, CBPushOp)
@@ -32,20 +33,13 @@ class Buffer:
 
     @property
     def span(self) -> Span | None:
-        return place(self.binds[0])
-
-
-def place(op: Operation) -> Span | None:
-    """Where the user wrote this."""
-    from tilewright.frontend.places import place_of  # only a wrong kernel needs the front end here
-
-    return place_of(op)
+        return place_of(self.binds[0])
 
 
 def problem(
     code: str, message: str, op: Operation, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()
 ) -> Diagnostic:
-    return Diagnostic(code=code, message=message, span=place(op), label=label, notes=notes, help=help)
+    return Diagnostic(code=code, message=message, span=place_of(op), label=label, notes=notes, help=help)
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:

@@ -31,9 +31,9 @@ from tilewright.passes.validate_events import (
     buffer_name,
     effects,
     key_of,
-    place,
     problem,
 )
+from tilewright.places import place_of
 
 NAME = "ttl-validate"
 Key = tuple[int, str]
@@ -205,7 +205,7 @@ def _varying(release: Operation) -> Diagnostic:
 
 
 def _shifted_inside(release: Operation, queue: list[Operation]) -> Diagnostic:
-    span = place(queue[-1])
+    span = place_of(queue[-1])
     return problem(
         "TW201",
         f"'{buffer_name(release)}' is released inside a loop or branch, with more blocks of it held",

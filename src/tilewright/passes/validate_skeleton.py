@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
-from tilewright.passes.validate_events import Buffer, functions_of, place, problem
+from tilewright.passes.validate_events import Buffer, functions_of, problem
 from tilewright.passes.validate_traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
+from tilewright.places import place_of
 
 NAME = "ttl-validate"
 DEPTH_TRIES = 64
@@ -77,7 +78,9 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
         other = last.get((index, "reserve")) if few else last.get((index, "wait"))
         assert anchor is not None
         notes = (
-            (Note(f"the other side is here ({pushed if few else popped} times)", place(other.op)),) if other is not None else ()
+            (Note(f"the other side is here ({pushed if few else popped} times)", place_of(other.op)),)
+            if other is not None
+            else ()
         )
         problems.append(
             problem(
@@ -189,7 +192,7 @@ def _deadlock(
     thread, event = next(((t, e) for t, e in blocked if e.word == "reserve"), blocked[0])
     where = f" on core {core}" if core is not None else ""
     notes = tuple(
-        Note(f"'{name}' is stopped here, {_reason(other, buffers)}", place(other.op))
+        Note(f"'{name}' is stopped here, {_reason(other, buffers)}", place_of(other.op))
         for name, other in blocked
         if other is not event
     )

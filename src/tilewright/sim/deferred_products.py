@@ -83,7 +83,7 @@ class DeferredProducts:
         first, down, across = block
         shape = (self._core_count, down * ROWS, across * COLS)
         if down * across == 1 and slots[first] is not None:
-            return slots[first]
+            return self._arithmetic.concrete(slots[first])
         before = self._arithmetic.zeros(shape)
         olds = slots[first : first + down * across]
         if all(old is None for old in olds):
@@ -91,7 +91,7 @@ class DeferredProducts:
         before = before.copy()
         for offset, old in enumerate(olds):
             if old is not None:
-                before[_place(offset, across)] = old
+                before[_place(offset, across)] = self._arithmetic.concrete(old)
         return before
 
     def _scatter(self, slots: list[Any], first: int, down: int, across: int, after: Array) -> None:

@@ -14,7 +14,7 @@ from tilewright.sim.call_parameters import encoded_params, nearest_even, variant
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
 from tilewright.sim.numerics.fidelity import Fidelity
 from tilewright.sim.registry import Site
-from tilewright.sim.tensors import Array, join_tiles, split_tiles
+from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
 INTEGER_DTYPES = ("i32", "u32", "u16")
 STORAGE: dict[str, Any] = {"bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16}
@@ -22,13 +22,13 @@ EVERY_BF16 = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 
 
-class ExactArithmetic:
+class ExactArithmetic(DirectMemory):
     defers_products = True
 
     def __init__(self, config: ComputeConfig) -> None:
         self.dst32 = config.fp32_dest_acc_en
         self.fidelity: Fidelity = cast(Fidelity, config.math_fidelity)
-        self._calls: dict[tuple[Site, Site | None], tuple[tuple[int, ...], str]] = {}
+        self._calls: dict[tuple[Site, Site | None], tuple[tuple[int, ...], str, bool]] = {}
         self._tables: dict[tuple[Any, ...], Array] = {}
         self._zeros: dict[tuple[int, ...], Array] = {}
 
@@ -89,12 +89,9 @@ class ExactArithmetic:
         )  # fmt: skip
 
     def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
-        key = (site, init)
-        if key not in self._calls:
-            self._calls[key] = (encoded_params(site, init), variant_of(site, init))
-        params, variant = self._calls[key]
+        params, variant, nearest = self.vector_choice(site, init)
         if len(operands) == 2:
-            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest_even(site))
+            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest)
         if len(operands) == 3:
             return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params)
         if not operands:
@@ -103,12 +100,25 @@ class ExactArithmetic:
             return sfpu.unary(site.name, operands[0], dst32=True, params=params, variant=variant)
         return self._table(site.name, params, variant)[operands[0] >> np.uint32(16)]
 
+    def vector_choice(self, site: Site, init: Site | None) -> tuple[tuple[int, ...], str, bool]:
+        """Immediates, variant and rounding of a call."""
+        key = (site, init)
+        if key not in self._calls:
+            self._calls[key] = (encoded_params(site, init), variant_of(site, init), nearest_even(site))
+        return self._calls[key]
+
     def _table(self, name: str, params: tuple[int, ...], variant: str) -> Array:
         """A function of one 16-bit number is its table: computed once, then looked up."""
         key = (name, params, variant)
         if key not in self._tables:
             self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, variant=variant)
         return self._tables[key]
+
+    def vector_broadcast(self, kind: str, data: Array, vector: Array, dim: str) -> Array:
+        """Row 0 or column 0 of ``vector`` with every row or column of ``data``; a 16-bit result is cut, not rounded."""
+        repeated = np.broadcast_to(vector[..., :1, :] if dim == "row" else vector[..., :, :1], data.shape)
+        result = sfpu.binary(f"{kind}_binary_tile", data, repeated, dst32=True)
+        return result if self.dst32 else result & np.uint32(0xFFFF0000)
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         return packer.pack(value, dtype, dst32=self.dst32, relu=relu, old_l1=old, l1_acc=old is not None)

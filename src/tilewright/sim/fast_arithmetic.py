@@ -14,7 +14,7 @@ from tilewright.sim.call_parameters import meaning_of
 from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
 from tilewright.sim.registry import Site
-from tilewright.sim.tensors import Array, join_tiles, split_tiles
+from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16}
@@ -31,7 +31,7 @@ def round_bf16(values: Array) -> Array:
     return result
 
 
-class FastArithmetic:
+class FastArithmetic(DirectMemory):
     defers_products = False
 
     def __init__(self) -> None:
@@ -118,6 +118,10 @@ class FastArithmetic:
                 value = np.asarray(row.reference(**params))
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
             return np.asarray(row.reference(*operands, **params)).astype(operands[0].dtype, copy=False)
+
+    def vector_broadcast(self, kind: str, data: Array, vector: Array, dim: str) -> Array:
+        repeated = vector[..., :1, :] if dim == "row" else vector[..., :, :1]
+        return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[kind](data, repeated)
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         if dtype in INTEGERS:

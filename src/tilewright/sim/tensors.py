@@ -50,3 +50,19 @@ def check_argument(spec: TensorSpec, array: Array) -> None:
         raise fail("TW514", f"tensor '{spec.name}' has layout {spec.layout}; the simulator moves tiled tensors only")
     if len(spec.shape) < 2 or spec.shape[-1] % hardware.TILE_COLS or spec.shape[-2] % hardware.TILE_ROWS:
         raise fail("TW516", f"tensor '{spec.name}' of shape {tuple(spec.shape)} is not made of whole 32x32 tiles")
+
+
+class DirectMemory:
+    """Tensor access of an arithmetic whose tiles are always arrays."""
+
+    def settle(self) -> None:
+        """Nothing is ever pending."""
+
+    def concrete(self, tile: Array) -> Array:
+        return tile
+
+    def read(self, tensor: Tensor, pages: Array) -> Array:
+        return tensor.pages[pages]
+
+    def write(self, tensor: Tensor, pages: Array, tile: Array) -> None:
+        tensor.pages[pages] = tile

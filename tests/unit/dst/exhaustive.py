@@ -1,8 +1,9 @@
 """An oracle for tiny problems: uniform-cost search over concrete DST contents, with no reduction of any kind.
 
-A state is the set of ops executed, what every slot holds (None: untouched since the acquire) and the init in force. A load may
-go to any slot at any time, an op may read any slot that holds its operand and write any slot its rule allows; a copy is made
-directly before the op that destroys it. Each state keeps all pairs of cost and unpack cycles that no other pair beats.
+A state is the set of ops executed, what every slot holds (None: untouched since the acquire) and the init in force. A
+load may go to any slot at any time, an op may read any slot that holds its operand and write any slot its rule
+allows; a copy is made directly before the op that destroys it. Each state keeps all pairs of cost and unpack cycles
+that no other pair beats.
 """
 
 from __future__ import annotations

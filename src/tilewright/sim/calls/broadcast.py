@@ -7,6 +7,7 @@ from itertools import product
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import ARITHMETIC, unpack_operands
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
+from tilewright.sim.calls.vector import need_vector
 from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
@@ -145,3 +146,21 @@ def math_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, inde
     tiles = machine.sources.take(site)
     machine.dst.put(site, index, machine.arithmetic.transpose(tiles.a, direct=tiles.direct))
     return None
+
+
+VECTOR_BROADCASTS = [f"sfpu_{kind}_bcast_{dim}" for kind in ("add", "sub", "mul") for dim in ("row", "col")]
+
+
+@call(*(f"{name}_init" for name in VECTOR_BROADCASTS), on="m")
+def init_vector_broadcast(machine: Machine, site: Site) -> None:
+    machine.vector.ready = True
+    machine.vector.owner = site.name
+    machine.vector.site = site
+
+
+@call(*VECTOR_BROADCASTS, on="m")
+def vector_broadcast(machine: Machine, site: Site, data: int, vector: int) -> None:
+    need_vector(machine, site, f"{site.name}_init", stateful=True)
+    _, kind, _, dim = site.name.split("_")
+    dst = machine.dst
+    dst.put(site, data, machine.arithmetic.vector_broadcast(kind, dst.get(site, data), dst.get(site, vector), dim))

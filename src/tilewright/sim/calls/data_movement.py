@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,8 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
     check_same_dtype(site, tensor, buffer)
     buffer.back_slot(site, slot - buffer.write)
     transfers = machine.transfers_of(site)
-    transfers.reads.append((buffer, slot, partial(getitem, tensor.pages, machine.page_numbers(site, tensor, page))))
+    pages = machine.page_numbers(site, tensor, page)
+    transfers.reads.append((buffer, slot, partial(machine.arithmetic.read, tensor, pages)))
     transfers.last = site
     buffer.slots[slot] = LANDING
 
@@ -73,7 +73,7 @@ def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address:
     buffer, slot = machine.slot_at(site, address)
     check_same_dtype(site, tensor, buffer)
     tile = buffer.front(site, slot - buffer.read)
-    tensor.pages[machine.page_numbers(site, tensor, page)] = tile
+    machine.arithmetic.write(tensor, machine.page_numbers(site, tensor, page), tile)
     tensor.written = True
     transfers = machine.transfers_of(site)
     transfers.writes.append((buffer, slot))

@@ -52,7 +52,8 @@ def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Array:
     if id(data) not in known:
         if len(known) * machine.core_count >= MOST_UNPACKED:
             known.clear()
-        known[id(data)] = (data, machine.arithmetic.to_source(data, buffer.dtype))
+        arithmetic = machine.arithmetic
+        known[id(data)] = (data, arithmetic.concrete(arithmetic.to_source(data, buffer.dtype)))
     return known[id(data)][1]
 
 

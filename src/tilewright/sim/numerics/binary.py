@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tilewright.sim.numerics.formats import F32, U32, Bool, from_bits, is_tiny
+from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
+from tilewright.sim.numerics.formulas import encode, flushed_values
 from tilewright.sim.numerics.lanes import (
     ONE,
+    QUIET_NAN,
     ZERO,
+    absolute,
+    greater,
     is_zero,
     largest,
     round_even,
     rounded_unless,
     smallest,
 )
-from tilewright.sim.numerics.mad import add, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import BinaryOp, Params
+from tilewright.sim.numerics.roots import reciprocal
 
 
 def _flag(condition: Bool) -> U32:
@@ -101,7 +108,49 @@ def mask(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(b), ZERO, a)
 
 
+def div_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    """a * (1/b); 32-bit DST adds one residual step. Division by an exact +0 is told apart."""
+    inverse = reciprocal(b, 2)
+    quotient = mul(a, inverse)
+    if dst32:
+        residual = sub(a, mul(quotient, b))
+        finite = (quotient & INFINITY) != INFINITY
+        quotient = np.where(finite, mad(residual, inverse, quotient), quotient)
+    by_zero = np.where(is_zero(a), QUIET_NAN, (a & SIGN) | INFINITY)
+    quotient = np.where(is_zero(b), by_zero, quotient)
+    return rounded_unless(quotient, dst32)
+
+
+def isclose(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    """|a - b| <= atol + rtol*|b|; parameters are the bits of rtol and atol."""
+    limit = mad(np.uint32(params[0]), absolute(b), np.uint32(params[1]))
+    near = ~greater(absolute(sub(a, b)), limit)
+    infinite = ((a & MAGNITUDE) == INFINITY) | ((b & MAGNITUDE) == INFINITY)
+    return _flag(np.where(infinite, a == b, near) & ~is_nan(a) & ~is_nan(b))
+
+
+def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
+    """No bit-exact model: the float64 value, rounded once."""
+
+    def operation(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+        with np.errstate(all="ignore"):
+            return rounded_unless(encode(function(flushed_values(a), flushed_values(b))), dst32)
+
+    return operation
+
+
+def _xlogy(a: F64, b: F64) -> F64:
+    return np.where(b < 0, np.nan, a * np.log(b))
+
+
 OPS: dict[str, BinaryOp] = {
+    "div_binary_tile": div_binary,
+    "isclose_binary_tile": isclose,
+    "power_binary_tile": _by_formula(np.power),
+    "fmod_binary_tile": _by_formula(np.fmod),
+    "remainder_binary_tile": _by_formula(np.remainder),
+    "atan2_binary_tile": _by_formula(np.arctan2),
+    "xlogy_binary_tile": _by_formula(_xlogy),
     "add_binary_tile": add_binary,
     "sub_binary_tile": sub_binary,
     "rsub_binary_tile": rsub_binary,

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewright.sim.numerics import accuracy, tables
 from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
+from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce_columns
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.formats import U32
@@ -20,6 +21,7 @@ from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.registry import FORMULAS, UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
+from tilewright.sim.numerics.typecast import typecast
 
 
 def unary(
@@ -73,5 +75,11 @@ def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[
 
 
 def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:
-    """How close the model of a call is to the hardware; raises ``UnknownOperation`` if there is none."""
+    """How close the model of a call is to the recordings; raises ``UnknownOperation`` if none was recorded."""
     return accuracy.lookup(operation_key(name, approx=approx, variant=variant), dst32=dst32)
+
+
+__all__ = [
+    "available", "binary", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce_columns", "ternary", "typecast",
+    "unary",
+]  # fmt: skip

@@ -8,6 +8,7 @@ from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.lanes import is_zero, round_away, rounded_unless
 from tilewright.sim.numerics.mad import mad, mul, sub
 from tilewright.sim.numerics.operation import Params, TernaryOp
+from tilewright.sim.numerics.roots import reciprocal
 
 
 def where(condition: U32, then: U32, otherwise: U32, params: Params, dst32: bool) -> U32:
@@ -29,11 +30,17 @@ def addcmul(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
     return result if dst32 else round_away(result)
 
 
+def addcdiv(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
+    scaled = mul(b, np.asarray(params[0], dtype=np.uint32))
+    return rounded_unless(mad(scaled, reciprocal(c, 2), a), dst32)
+
+
 OPS: dict[str, TernaryOp] = {
     "where_tile": where,
     "mac_tile": mac,
     "lerp_tile": lerp,
     "addcmul_tile": addcmul,
+    "addcdiv_tile": addcdiv,
 }
 
 # Moved as integers: denormals survive the store.

@@ -124,7 +124,7 @@ void check_accumulation(const char* name, const Mode& mode, u32 slot, bool inten
     const Slot& state = current_half().slots[slot];
     if (!state.written || intended || machine.says_accumulate(at)) return;
     if (state.writer == mode.kind && !state.consumed) return;
-    if (state.writer == Kind::Copy && mode.kind == Kind::Matmul && !state.consumed) return;  // partial sums reloaded
+    if (state.writer == Kind::Copy && !state.consumed) return;  // an addend or partial sums loaded just for this
     report("dirty-accumulate", at, "%s adds to DST[%u], which line %d wrote in this window", name, slot, state.at.line);
 }
 

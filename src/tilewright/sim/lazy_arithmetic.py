@@ -1,0 +1,208 @@
+"""Arithmetic that waits until many tiles need the same operation.
+
+NumPy is slow on one tile and fast on a hundred. A machine of many cores has a hundred tiles per operation; one of few cores
+gets them by waiting: an operation becomes a node, and pending nodes are carried out together, those with the same operation and
+depth as one array. Nothing in a kernel can depend on a value, so when they are carried out makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tilewright import hardware
+from tilewright.program import TensorSpec
+from tilewright.sim.arithmetic import Format
+from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.sim.registry import Site
+from tilewright.sim.tensors import Array, Tensor
+
+MOST_PENDING = 2048  # nodes
+BATCH_TILES = 64  # of one operation at once: intermediate arrays then stay in cache
+
+Function = Callable[..., Array]
+
+
+class Node:
+    """A tile that is not computed yet."""
+
+    __slots__ = ("arguments", "count", "function", "key", "level", "value")
+
+    def __init__(self, key: Hashable, function: Function, arguments: tuple[Any, ...]) -> None:
+        self.key = key
+        self.function = function
+        self.arguments = arguments
+        self.value: Array | None = None
+        self.level = 0
+        self.count = 0
+        for argument in arguments:
+            if isinstance(argument, Node):
+                self.count = argument.count
+                if argument.value is None and argument.level >= self.level:
+                    self.level = argument.level + 1
+            else:
+                self.count = len(argument)
+
+
+def value_of(tile: Any) -> Array:
+    """The array behind a tile; a node must have been carried out."""
+    if isinstance(tile, Node):
+        assert tile.value is not None
+        return tile.value
+    return tile
+
+
+class LazyArithmetic:
+    """The arithmetic of ``exact``, later."""
+
+    defers_products = True
+
+    def __init__(self, exact: ExactArithmetic) -> None:
+        self._exact = exact
+        self._pending: list[Node] = []
+        self._writes: list[tuple[Tensor, Array, Any]] = []
+        self._checked: set[Hashable] = set()
+        self.zeros = exact.zeros
+
+    def _later(self, key: Hashable, function: Function, *arguments: Any) -> Any:
+        node = Node(key, function, arguments)
+        self._pending.append(node)
+        if len(self._pending) >= MOST_PENDING:
+            self.settle()
+        return node
+
+    def settle(self) -> None:
+        """Carry out everything that is pending."""
+        pending, self._pending = self._pending, []
+        levels: dict[int, dict[Hashable, list[Node]]] = {}
+        for node in pending:
+            levels.setdefault(node.level, {}).setdefault(node.key, []).append(node)
+        for level in sorted(levels):
+            for nodes in levels[level].values():
+                for batch in batches(nodes):
+                    carry_out(batch)
+        writes, self._writes = self._writes, []
+        for tensor, pages, tile in writes:
+            tensor.pages[pages] = value_of(tile)
+
+    def concrete(self, tile: Any) -> Array:
+        if isinstance(tile, Node) and tile.value is None:
+            self.settle()
+        return value_of(tile)
+
+    def read(self, tensor: Tensor, pages: Array) -> Array:
+        if any(written is tensor for written, _, _ in self._writes):
+            self.settle()
+        return tensor.pages[pages]
+
+    def write(self, tensor: Tensor, pages: Array, tile: Any) -> None:
+        self._writes.append((tensor, pages, tile))
+
+    def pages(self, spec: TensorSpec, array: Array) -> Array:
+        return self._exact.pages(spec, array)
+
+    def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
+        self._exact.write_back(spec, pages, array)
+
+    def to_source(self, tile: Any, dtype: str) -> Any:
+        return self._later(("source", dtype), lambda tile: self._exact.to_source(tile, dtype), tile)
+
+    def straight_to_dst(self, tile: Any, dtype: str, *, unpack_to_dest: bool) -> Any:
+        def function(tile: Array) -> Array:
+            return self._exact.straight_to_dst(tile, dtype, unpack_to_dest=unpack_to_dest)
+
+        return self._later(("straight", dtype, unpack_to_dest), function, tile)
+
+    def copy(self, source: Any) -> Any:
+        return self._later("copy", self._exact.copy, source) if self._exact.dst32 else source
+
+    def binary(self, kind: str, a: Any, b: Any, old: Any, *, accumulate: bool) -> Any:
+        def function(a: Array, b: Array, old: Array | None = None) -> Array:
+            return self._exact.binary(kind, a, b, old, accumulate=accumulate)
+
+        key = ("binary", kind, accumulate)
+        if old is None or not accumulate:
+            return self._later(key, function, a, b)
+        return self._later((*key, "onto"), function, a, b, old)
+
+    def dst_to_source(self, value: Any, source: Format) -> Any:
+        if not self._exact.dst32:
+            return value
+        return self._later(("reuse", source), lambda value: self._exact.dst_to_source(value, source), value)
+
+    def broadcast(self, source: Any, dim: str, row: int = 0) -> Any:
+        return self._later(("broadcast", dim, row), lambda source: self._exact.broadcast(source, dim, row), source)
+
+    def unary_broadcast(self, source: Any, dim: str, *, direct: bool) -> Any:
+        def function(source: Array) -> Array:
+            return self._exact.unary_broadcast(source, dim, direct=direct)
+
+        return self._later(("unary broadcast", dim, direct), function, source)
+
+    def transpose(self, source: Any, *, direct: bool) -> Any:
+        return self._later(("transpose", direct), lambda source: self._exact.transpose(source, direct=direct), source)
+
+    def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
+        return self._exact.matmul(in0, in1, old)
+
+    def reduce(self, data: Any, scaler: Any, old: Any, *, pool: str, dim: str, dtype: str) -> Any:
+        def function(data: Array, scaler: Array, old: Array | None = None) -> Array:
+            return self._exact.reduce(data, scaler, old, pool=pool, dim=dim, dtype=dtype)
+
+        key = ("reduce", pool, dim, dtype)
+        if old is None:
+            return self._later(key, function, data, scaler)
+        return self._later((*key, "onto"), function, data, scaler, old)
+
+    def vector(self, site: Site, init: Site | None, operands: list[Any], shape: tuple[int, ...]) -> Any:
+        if not operands:
+            return self._exact.vector(site, init, [], shape)
+        key = ("vector", site.name, len(operands), *self._exact.vector_choice(site, init))
+        if key not in self._checked:
+            # A call without a numeric model must fail where it is made, not when its batch is carried out.
+            self._exact.vector(site, init, [self.zeros((1, hardware.TILE_ROWS, hardware.TILE_COLS))] * len(operands), shape)
+            self._checked.add(key)
+        return self._later(key, lambda *tiles: self._exact.vector(site, init, list(tiles), shape), *operands)
+
+    def pack(self, value: Any, dtype: str, *, relu: Any, old: Any) -> Any:
+        def function(value: Array, old: Array | None = None) -> Array:
+            return self._exact.pack(value, dtype, relu=relu, old=old)
+
+        if old is None:
+            return self._later(("pack", dtype, relu), function, value)
+        return self._later(("pack onto", dtype, relu), function, value, old)
+
+    def mask_reduced(self, tile: Any, dim: str) -> Any:
+        return self._later(("mask", dim), lambda tile: self._exact.mask_reduced(tile, dim), tile)
+
+
+def batches(nodes: list[Node]) -> Iterable[list[Node]]:
+    """Runs of nodes of about BATCH_TILES tiles."""
+    batch: list[Node] = []
+    tiles = 0
+    for node in nodes:
+        batch.append(node)
+        tiles += node.count
+        if tiles >= BATCH_TILES:
+            yield batch
+            batch, tiles = [], 0
+    if batch:
+        yield batch
+
+
+def carry_out(nodes: list[Node]) -> None:
+    """One operation on all tiles of a batch."""
+    first = nodes[0]
+    if len(nodes) == 1:
+        first.value = first.function(*map(value_of, first.arguments))
+        first.arguments = ()
+        return
+    columns = [np.concatenate([value_of(node.arguments[index]) for node in nodes]) for index in range(len(first.arguments))]
+    result = first.function(*columns)
+    start = 0
+    for node in nodes:
+        node.value = result[start : start + node.count]
+        node.arguments = ()
+        start += node.count

@@ -1,0 +1,63 @@
+"""typecast_tile. Integers lie in DST as L1 has them, in two's complement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import SIGN, U32, FormatError, from_bits, to_bits
+from tilewright.sim.numerics.lanes import round_even, store
+
+
+def _f32_to_i32(bits: U32) -> U32:
+    """Towards zero; what does not fit becomes 0x80000000 (ttnn 0.78)."""
+    values = np.trunc(from_bits(bits).astype(np.float64))
+    fits = np.abs(values) < 2.0**31
+    return np.where(fits, np.where(fits, values, 0).astype(np.int64) & 0xFFFFFFFF, 0x80000000).astype(np.uint32)
+
+
+def _f32_to_u32(bits: U32) -> U32:
+    """Towards zero, clamped; NaN clamps by its sign."""
+    values = from_bits(bits).astype(np.float64)
+    values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
+    return np.clip(np.trunc(values), 0, 2.0**32 - 1).astype(np.uint32)
+
+
+def _i32_to_f32(bits: U32) -> U32:
+    return to_bits(np.ascontiguousarray(bits).view(np.int32).astype(np.float32))
+
+
+def _u32_to_f32(bits: U32) -> U32:
+    return to_bits(bits.astype(np.float32))
+
+
+def _f32_to_bf16(bits: U32) -> U32:
+    return store(round_even(bits), dst32=True)
+
+
+def _same(bits: U32) -> U32:
+    return bits
+
+
+_CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
+    ("f32", "i32"): _f32_to_i32,
+    ("bf16", "i32"): _f32_to_i32,
+    ("f32", "u32"): _f32_to_u32,
+    ("bf16", "u32"): _f32_to_u32,
+    ("i32", "f32"): _i32_to_f32,
+    ("u32", "f32"): _u32_to_f32,
+    ("f32", "bf16"): _f32_to_bf16,
+    ("bf16", "f32"): _same,
+}
+
+
+def typecast(dst: U32, source: str, target: str, *, dst32: bool) -> U32:
+    """typecast_tile<source, target>; 32-bit numbers need 32-bit DST."""
+    cast = _CASTS.get((source, target))
+    if cast is None:
+        known = ", ".join(f"{left} to {right}" for left, right in sorted(_CASTS))
+        raise FormatError(f"no typecast from {source} to {target}; possible: {known}")
+    if not dst32 and {source, target} != {"bf16", "f32"}:
+        raise FormatError(f"typecast from {source} to {target} needs 32-bit DST")
+    return cast(dst) if dst32 else dst
