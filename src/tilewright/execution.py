@@ -120,8 +120,12 @@ def run_fast(program: Program, args: Sequence[Any]) -> Any:
 
 def run_native(program: Program, args: Sequence[Any]) -> Any:
     from tilewright.native import driver
+    from tilewright.native.errors import NoCompilerError
 
-    return on_arrays(args, lambda arrays: driver.run(program, arrays))
+    try:
+        return on_arrays(args, lambda arrays: driver.run(program, arrays))
+    except NoCompilerError as error:
+        raise fail("TW601", str(error), help="leave out --native to simulate") from None
 
 
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:

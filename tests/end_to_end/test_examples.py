@@ -16,14 +16,22 @@ def test_there_are_examples():
     assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04"]
 
 
-@pytest.mark.parametrize("engine", ["sim", "fast"])
+@pytest.mark.parametrize("engine", ["sim", "fast", "native"])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, engine: str, capsys: pytest.CaptureFixture[str]):
-    flags = [] if engine == "sim" else ["--fast"]
+    flags = [] if engine == "sim" else [f"--{engine}"]
     assert main(["run", *flags, str(example)]) == 0
     captured = capsys.readouterr()
     assert re.match(r"max (relative )?error against NumPy: ", captured.out)
     assert re.fullmatch(rf"\w+: grid \dx\d, {engine} [\d.]+ m?s, DST \d+ of (4|8).*\n", captured.err)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_emitted_code_computes_what_the_simulator_does(example: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--quiet", str(example)]) == 0
+    simulated = capsys.readouterr().out
+    assert main(["run", "--quiet", "--native", str(example)]) == 0
+    assert capsys.readouterr().out == simulated
 
 
 @pytest.mark.parametrize("allocator", ["optimal", "linear-scan"])

@@ -33,7 +33,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def _add_setup_options(parser: argparse.ArgumentParser) -> None:
     """What the host program would set up; also the options a kernel file may state for itself."""
     add = parser.add_argument
-    add("--cb", action="append", default=[], metavar="INDEX:DTYPE:PAGES", help="a circular buffer, like 0:bf16:8; once per buffer")
+    add(
+        "--cb", action="append", default=[], metavar="INDEX:DTYPE:PAGES", help="a circular buffer, like 0:bf16:8; once per buffer"
+    )
     add("--ct-arg", action="append", default=[], metavar="WORDS", help="compile-time arguments, in order, separated by commas")
     add("--arg", action="append", default=[], metavar="WORDS", help="run-time arguments, in order, separated by commas")
     add("-D", "--define", action="append", default=[], metavar="NAME=VALUE", help="a preprocessor definition")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,7 @@ from types import TracebackType
 from tilewright.diagnostics import Diagnostic, KernelError, Span
 
 PACKAGE = Path(__file__).resolve().parent.parent
+INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
     "ttnn": "pip install ttnn, or run without --device and --real-modules",
@@ -62,7 +64,11 @@ def belongs_to_package(file: str) -> bool:
 
 
 def is_user_file(file: str) -> bool:
-    return not file.startswith("<") and PACKAGE not in Path(file).resolve().parents and Path(file).name != "runpy.py"
+    """Whether a file is the user's: neither ours, nor Python's, nor of an installed package."""
+    if file.startswith("<"):
+        return False
+    above = Path(file).resolve().parents
+    return not any(Path(folder).resolve() in above for folder in (PACKAGE, *INSTALLED))
 
 
 def frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:

@@ -31,6 +31,7 @@ from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
 from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
+from tilewright.dialects.ttl_work import WORK_OPS
 from tilewright.dialects.verify import expect, expect_operands, parameters_of
 
 PURE = traits_def(Pure())
@@ -172,6 +173,7 @@ TTL = Dialect(
         *COMPUTE_OPS,
         *BLOCK_OPS,
         *TILE_BLOCK_OPS,
+        *WORK_OPS,
         CoreOp,
         GridSizeOp,
         StoreOp,

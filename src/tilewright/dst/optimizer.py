@@ -23,7 +23,7 @@ class Effort:
     """How many states and successors a search may look at: counted, not timed, so that no result depends on the machine."""
 
     work: int = 200_000  # per slot budget, without inits
-    init_work: int = 12_000  # per slot budget, with inits
+    init_work: int = 8_000  # per slot budget, with inits
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ together. Each part is then optimized on its own, since it may hold more tiles p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewright.dst.allocation import Part
 from tilewright.dst.model import Model, bits
@@ -75,7 +76,8 @@ def _part(
     slots = [placement.slot_of[value] for value in packed]
     allocation = best_layout(problem, placement.steps, slots, placement.used, len(spills))
     model = Model(problem, packed, buffered)
-    other = Optimizer(model, effort=effort, spilled=len(spills)).run()
+    share = replace(effort, work=min(SPLIT_WORK, effort.work))
+    other = Optimizer(model, effort=share, spilled=len(spills)).run()
     if other is not None and rank(other) < rank(allocation):
         allocation = other
     return part_of(problem, allocation, packed, len(spills))

@@ -9,6 +9,7 @@ from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.emit.expressions import Expressions
 from tilewright.program import ThreadSpec
+from tilewright.work import WorkArgument
 
 DECLARED = ("get_compile_time_arg_val", "get_arg_val", "my_core", "tensor_accessor")
 
@@ -30,8 +31,15 @@ def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, ob
             if entry not in runtime:
                 runtime.append(entry)
         elif name == "get_arg_val":
-            runtime.append(("int", text_value(op, "name")))
+            runtime.append(_number_entry(op))
     return tuple(compile_time), tuple(runtime)
+
+
+def _number_entry(op: KernelCallOp) -> tuple[str, object]:
+    """A number by name, or one that follows from the core's share of the work."""
+    if "part" in op.attributes:
+        return "work", WorkArgument(part=text_value(op, "part"), amount=int_value(op, "amount"))
+    return "int", text_value(op, "name")
 
 
 class Arguments:
@@ -76,7 +84,7 @@ class Arguments:
             elif kind == "get_arg_val":
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
-                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[('int', text_value(op, 'name'))]});")
+                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[_number_entry(op)]});")
         return [*constants, *runtime, *accessors]
 
     def _accessor(self, name: str, args: str, address: str, offset: str) -> list[str]:

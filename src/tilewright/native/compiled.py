@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.work import core_number
 
 if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult
@@ -78,13 +80,17 @@ def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) 
     return words
 
 
-def _runtime_words(thread: compiled.ThreadSpec, core: tuple[int, ...], scalars: Mapping[str, int]) -> list[int]:
+def _runtime_words(
+    thread: compiled.ThreadSpec, core: tuple[int, ...], grid: Sequence[int], scalars: Mapping[str, int]
+) -> list[int]:
     words: list[int] = []
     for kind, value in thread.runtime_args:
         if kind == "address":
             words.append(_address(value))
         elif kind == "core":
             words.append(core[value[0] if isinstance(value, tuple) else value])
+        elif kind == "work":
+            words.append(value.value(core_number(core, grid), math.prod(grid)))
         elif value in scalars:
             words.append(int(scalars[value]))
         else:
@@ -99,19 +105,20 @@ def _cores(grid: Sequence[int]) -> list[tuple[int, ...]]:
 
 def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
     """``pages`` are the tensors' bytes in the order of L1."""
-    grid = (*program.grid, 1, 1)[:2] if len(program.grid) < 3 else (program.grid[0], int(np.prod(program.grid[1:])))
+    grid = (program.grid[0], int(np.prod(program.grid[1:], dtype=np.int64)))
     places = {(core[0], _row(core, program.grid)): core for core in _cores(program.grid)}
     kernels = [
         KernelSource(
             role=thread.role, text=program.cpp[thread.role], name=f"{program.name}/{thread.role}.cpp",
             compile_time_args=_compile_time_words(program, thread),
-            runtime_args={place: _runtime_words(thread, core, scalars) for place, core in places.items()},
+            runtime_args={place: _runtime_words(thread, core, program.grid, scalars) for place, core in places.items()},
         )
         for thread in program.threads
     ]  # fmt: skip
     tensors = [
         TensorSpec(
-            name=str(number), address=_address(number), page_bytes=hardware.tile_bytes(spec.dtype), pages=len(raw), data=raw, dtype=spec.dtype
+            name=str(number), address=_address(number), page_bytes=hardware.tile_bytes(spec.dtype), pages=len(raw), data=raw,
+            dtype=spec.dtype,
         )
         for number, (spec, raw) in enumerate(zip(program.tensors, pages, strict=True))
     ]  # fmt: skip
@@ -122,8 +129,8 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         tensors=tensors,
         grid=grid,
         config=ComputeConfig(
-            fp32_dest_acc_en=config.fp32_dest_acc_en, dst_full_sync_en=config.dst_full_sync_en, math_fidelity=config.math_fidelity,
-            unpack_to_dest=frozenset(config.unpack_to_dest),
+            fp32_dest_acc_en=config.fp32_dest_acc_en, dst_full_sync_en=config.dst_full_sync_en,
+            math_fidelity=config.math_fidelity, unpack_to_dest=frozenset(config.unpack_to_dest),
         ),
         metal=program.options.metal,
         l1_bytes=hardware.CHIPS[program.options.arch].l1_bytes,

@@ -72,8 +72,12 @@ def compile_kernels(program: NativeProgram) -> dict[str, Path]:
         for thread in COMPUTE_THREADS:
             units[thread] = (kernel.label(), unit_text(program, kernel, thread if apart else "compute"))
     distinct = {text: name for name, text in units.values()}
+
+    def build(text: str) -> Path:
+        return compile_kernel(distinct[text], text, release)
+
     with ThreadPoolExecutor(max(1, len(distinct))) as pool:
-        built = dict(zip(distinct, pool.map(lambda text: compile_kernel(distinct[text], text, release), distinct), strict=True))
+        built = dict(zip(distinct, pool.map(build, distinct), strict=True))
     return {thread: built[text] for thread, (_, text) in units.items()}
 
 

@@ -58,7 +58,11 @@ def parse_fidelity(text: str) -> str:
 def check_kernel(path: Path, setup: CheckSetup, *, seconds: int = 60) -> NativeResult:
     """Runs one compute kernel on one core."""
     kernel = KernelSource(
-        role="compute", path=path, compile_time_args=setup.compile_time_args, runtime_args=setup.runtime_args, defines=setup.defines
+        role="compute",
+        path=path,
+        compile_time_args=setup.compile_time_args,
+        runtime_args=setup.runtime_args,
+        defines=setup.defines,
     )
     program = NativeProgram(
         kernels=(kernel,), buffers=setup.buffers, config=setup.config, metal=setup.metal, alone=True, shared_functions=False

@@ -68,9 +68,8 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     places = _buffer_offsets(program.buffers, program.l1_bytes)
     for buffer in program.buffers:
         to_dst = buffer.index in config.unpack_to_dest
-        lines.append(
-            f"buffer {buffer.index} {FORMATS[buffer.dtype]} {buffer.bytes_per_page()} {buffer.pages} {to_dst:d} {places[buffer.index]}"
-        )
+        size = f"{FORMATS[buffer.dtype]} {buffer.bytes_per_page()} {buffer.pages}"
+        lines.append(f"buffer {buffer.index} {size} {to_dst:d} {places[buffer.index]}")
     lines += [f"semaphore {identifier} {value}" for identifier, value in program.semaphores.items()]
     for kernel in program.kernels:
         lines += [f"intended {number} {kernel.label()}" for number in accumulating_lines(kernel.source())]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 # Headers whose functions are written by hand in tw/compute/vector_special.h.
 SPECIAL = (
-    "eltwise_unary/exp.h", "eltwise_unary/fill.h", "eltwise_unary/fmod.h", "eltwise_unary/remainder.h", "eltwise_unary/rounding.h",
-    "eltwise_unary/typecast.h", "eltwise_unary/rdiv.h", "eltwise_unary/rpow.h", "copy_dest_values.h", "mask.h", "isclose.h", "cumsum.h",
+    "eltwise_unary/exp.h", "eltwise_unary/fill.h", "eltwise_unary/fmod.h", "eltwise_unary/remainder.h",
+    "eltwise_unary/rounding.h", "eltwise_unary/typecast.h", "eltwise_unary/rdiv.h", "eltwise_unary/rpow.h",
+    "copy_dest_values.h", "mask.h", "isclose.h", "cumsum.h",
 )  # fmt: skip
 
 FAMILIES: dict[str, str] = {
@@ -17,8 +18,9 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/addcdiv.h": "T1 addcdiv",
     "eltwise_unary/addcmul.h": "T1 addcmul",
     "eltwise_unary/binop_with_scalar.h": (
-        "I binop_with_scalar_tile_init; U1 add_unary:binop_with_scalar; U1 sub_unary:binop_with_scalar; U1 mul_unary:binop_with_scalar;"
-        "U1 div_unary:binop_with_scalar; U1 rsub_unary:binop_with_scalar; U1 @add_unary_tile_int32:binop_with_scalar;"
+        "I binop_with_scalar_tile_init; U1 add_unary:binop_with_scalar; U1 sub_unary:binop_with_scalar;"
+        "U1 mul_unary:binop_with_scalar; U1 div_unary:binop_with_scalar; U1 rsub_unary:binop_with_scalar;"
+        "U1 @add_unary_tile_int32:binop_with_scalar;"
         "U1 @sub_unary_tile_int32:binop_with_scalar"
     ),
     "eltwise_unary/bitwise.h": "U1 bitwise_and; U1 bitwise_or; U1 bitwise_xor",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
@@ -13,6 +11,7 @@ from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
+from tilewright.passes.fused_forms import FusedForms, FormUse
 from tilewright.passes.init_keys import init_key
 from tilewright.passes.kernel_names import bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.program import ComputeConfig
@@ -23,14 +22,6 @@ SFPU_BCAST = "sfpu_bcast"
 MATRIX_FORMATS = ("bf16", "bfp8_b")  # what the matrix unit reads without losing bits
 # Mixing 16-bit buffers with a 32-bit DST, the broadcasting copy is unreliable: take it only if nothing else does the job.
 RISKY_BCAST_CYCLES = 2000
-
-
-@dataclass(frozen=True)
-class FormUse:
-    """How one form is written back into the IR."""
-
-    unit: str
-    absorbed: Operation | None = None
 
 
 def is_tile_math(op: Operation) -> bool:
@@ -70,13 +61,13 @@ class FormBuilder:
 
     # Costs ------------------------------------------------------------------------------------------------------------
 
-    def _cost(self, call: str, template: tuple[str, ...] = ()) -> op_costs.CallCost:
+    def cost(self, call: str, template: tuple[str, ...] = ()) -> op_costs.CallCost:
         config = self.config
         return op_costs.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip.name, template=template
         )
 
-    def _form(
+    def form(
         self,
         key: str,
         operands: tuple[Operand, ...],
@@ -116,7 +107,7 @@ class FormBuilder:
             found += self._bcast_forms(op)
         if op.SPEC.name == "add":
             found += self._accumulate_forms(op)
-        return found
+        return found + FusedForms(self).of(op)
 
     def _row_form(self, op: TileOpBase, form: UnitForm, order: tuple[int, ...]) -> Form | None:
         places = {
@@ -128,17 +119,17 @@ class FormBuilder:
         operands = tuple(
             Operand(self.numbers[op.operands[position]], place) for position, place in zip(order, places, strict=True)
         )
-        if form.unit is not Unit.SFPU and not self._matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):
+        if form.unit is not Unit.SFPU and not self.matrix_unit_allowed(op, operands, reuse=form.unit is not Unit.FPU):
             return None
         rule, reuses = ResultRule.FREE, None
         if form.writes is Writes.ACCUMULATES:
             rule = ResultRule.ZEROED
         elif form.writes is Writes.IN_PLACE:
             rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
-        cost = self._cost(form.call, form.template)
-        return self._form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
+        cost = self.cost(form.call, form.template)
+        return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
 
-    def _matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:
+    def matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:
         if not self.options.fpu_binary_ops:
             return False
         if any(operand.place is Place.BUFFER and operand.value >= self.leaf_count for operand in operands):
@@ -155,26 +146,26 @@ class FormBuilder:
         found: list[tuple[Form, FormUse]] = []
         for position in (1, 0) if op.SPEC.name != "sub" else (1,):
             bcast = op.operands[position].owner
-            if not isinstance(bcast, TileBcastOp) or not self._absorbable(bcast) or op.operands[0] is op.operands[1]:
+            if not isinstance(bcast, TileBcastOp) or not self.absorbable(bcast) or op.operands[0] is op.operands[1]:
                 continue
             data, vector = self.numbers[op.operands[1 - position]], self.numbers[bcast.operands[0]]
             absorbs = (self.numbers[bcast.results[0]] - self.leaf_count,)
             use = FormUse(FPU_BCAST, bcast)
             buffers = (Operand(data, Place.BUFFER), Operand(vector, Place.BUFFER))
-            if self._matrix_unit_allowed(op, buffers, reuse=False) and self._matrix_unit_allowed(bcast, (), reuse=False):
+            if self.matrix_unit_allowed(op, buffers, reuse=False) and self.matrix_unit_allowed(bcast, (), reuse=False):
                 rule = ResultRule.ZEROED if op.SPEC.name == "mul" else ResultRule.FREE
                 call = bcast_call(op.SPEC.name, bcast.dim)
-                found.append((self._form(FPU_BCAST, buffers, rule, self._cost(call), call, absorbs=absorbs), use))
+                found.append((self.form(FPU_BCAST, buffers, rule, self.cost(call), call, absorbs=absorbs), use))
             if bcast.dim != "scalar":
                 call = sfpu_bcast_call(op.SPEC.name, bcast.dim)
                 slots = (Operand(data, Place.DST), Operand(vector, Place.DST))
-                form = self._form(
-                    SFPU_BCAST, slots, ResultRule.IN_PLACE, self._cost(call), call, reuses=0, absorbs=absorbs
+                form = self.form(
+                    SFPU_BCAST, slots, ResultRule.IN_PLACE, self.cost(call), call, reuses=0, absorbs=absorbs
                 )
                 found.append((form, FormUse(SFPU_BCAST, bcast)))
         return found
 
-    def _absorbable(self, op: Operation) -> bool:
+    def absorbable(self, op: Operation) -> bool:
         number = self.numbers[op.results[0]]
         return len(list(op.results[0].uses)) == 1 and number not in self.outputs
 
@@ -186,21 +177,21 @@ class FormBuilder:
             product = op.operands[position].owner
             if op.operands[0] is op.operands[1] or not isinstance(product, Operation) or not is_tile_math(product):
                 continue
-            if not self._absorbable(product):
+            if not self.absorbable(product):
                 continue
             factors = tuple(Operand(self.numbers[value], Place.BUFFER) for value in product.operands)
             if isinstance(product, TileOpBase):
                 form = product.SPEC.form(Unit.FPU) if product.SPEC.name == "mul" else None
-                if form is None or not self._matrix_unit_allowed(product, factors, reuse=False):
+                if form is None or not self.matrix_unit_allowed(product, factors, reuse=False):
                     continue
-                cost, init, repeat = self._cost(form.call), init_key(form, product), 1
+                cost, init, repeat = self.cost(form.call), init_key(form, product), 1
             elif isinstance(product, TileMatmulOp):
-                cost, init, repeat = self._cost("matmul_block"), "matmul", product.k
+                cost, init, repeat = self.cost("matmul_block"), "matmul", product.k
             else:
                 continue
             operands = (Operand(self.numbers[op.operands[1 - position]], Place.DST), *factors)
             absorbs = (self.numbers[product.results[0]] - self.leaf_count,)
-            built = self._form(
+            built = self.form(
                 ACCUMULATE, operands, ResultRule.ACCUMULATE, cost, init, reuses=0, absorbs=absorbs, repeat=repeat
             )
             return [(built, FormUse(ACCUMULATE, product))]
@@ -212,20 +203,20 @@ class FormBuilder:
         operands = tuple(Operand(self.numbers[value], Place.BUFFER) for value in op.operands)
         rule, repeat, extra = ResultRule.FREE, 1, 0
         if isinstance(op, TileMatmulOp):
-            cost, init, rule, repeat = self._cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
+            cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):
             template = reduce_template(op.kind, op.dim)
             rows, cols = op.counts
-            cost, init = self._cost("reduce_tile", template), f"reduce<{template}>"
+            cost, init = self.cost("reduce_tile", template), f"reduce<{template}>"
             rule, repeat = ResultRule.ZEROED, rows * cols
         elif isinstance(op, TileBcastOp):
-            cost, init = self._cost("unary_bcast"), f"unary_bcast:{op.dim}"
+            cost, init = self.cost("unary_bcast"), f"unary_bcast:{op.dim}"
             if self.config.fp32_dest_acc_en and dtype_of(op.operands[0]) in MATRIX_FORMATS:
                 extra = RISKY_BCAST_CYCLES
         else:
             assert isinstance(op, TileTransposeOp)
-            cost, init = self._cost("transpose_wh_tile"), "transpose"
-        form = self._form("buffer", operands, rule, cost, init, repeat=repeat, extra=extra)
+            cost, init = self.cost("transpose_wh_tile"), "transpose"
+        form = self.form("buffer", operands, rule, cost, init, repeat=repeat, extra=extra)
         return [(form, FormUse("buffer"))]
 
 

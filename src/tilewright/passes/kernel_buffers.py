@@ -13,6 +13,7 @@ from tilewright.dialects.ir_types import CBType, KernelCBType
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.dialects.ttl import CoreOp, InitSfpuOp
 from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
 FINISH = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
@@ -72,6 +73,13 @@ def convert_buffer_op(
         return True
     if isinstance(op, InitSfpuOp):
         block.insert_op_before(call("init_sfpu", [buffers[operand] for operand in op.operands], like=op), op)
+        return True
+    if isinstance(op, WorkOp):
+        attributes = {"name": text_attr(op.argument_name), "part": op.attributes["part"], "amount": op.attributes["amount"]}
+        number = call("get_arg_val", (), [INDEX], attributes, op)
+        number.results[0].name_hint = op.argument_name
+        block.insert_op_before(number, op)
+        op.results[0].replace_all_uses_with(number.results[0])
         return True
     if type(op) is CoreOp:
         for dim, result in enumerate(op.results):

@@ -14,10 +14,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import INDEX, constant, i32_attr, text_attr
+from tilewright.dialects.attributes import INDEX, constant, i32_attr, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
-from tilewright.dialects.ttl import TileOpBase, YieldOp, thread_kind
+from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     CopyDestValuesOp,
@@ -27,11 +27,14 @@ from tilewright.dialects.ttl_compute import (
 )
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
+from tilewright.dst.linear_scan import DoesNotFit
+from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Place
 from tilewright.passes import accumulation, sub_blocks
 from tilewright.passes.context import PassContext
 from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
-from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST, FormUse
+from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST
+from tilewright.passes.fused_forms import PREVIOUS, FormUse
 from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.ttl_set_compute_config import config_of
@@ -89,7 +92,12 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
     for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
         if not problem_op.forms:
             raise fail("TW401", f"no unit can run '{problem_op.name}' on these operands", span_of(op))
-    return allocate(region.problem, allocator=options.allocator, schedule="source" if options.schedule == "auto" else options.schedule)  # pyright: ignore
+    schedule = "source" if options.schedule == "auto" else options.schedule
+    try:
+        return allocate(region.problem, allocator=options.allocator, schedule=schedule)  # pyright: ignore
+    except DoesNotFit as error:
+        place = span_of(compute) or next((span_of(op) for op in region.ops if span_of(op) is not None), None)
+        raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
 
 
 def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: PassContext) -> None:
@@ -140,16 +148,16 @@ def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOper
             block.add_op(copy)
             held[step.target] = copy.results[0]
         else:
-            op = _execute(step, region, arguments, held)
-            block.add_op(op)
-            held[step.target] = op.results[0]
+            ops = _execute(step, region, arguments, held)
+            block.add_ops(ops)
+            held[step.target] = ops[-1].results[0]
     block.add_op(YieldOp.create(operands=[held[slot] for slot in part.allocation.output_slots]))
     return block
 
 
 def _execute(
     step: Execute, region: RegionProblem, arguments: dict[int, BlockArgument], held: dict[int, SSAValue]
-) -> Operation:
+) -> list[Operation]:
     source = region.ops[step.op]
     form = region.problem.ops[step.op].forms[step.form]
     use = region.uses[step.op, step.form]
@@ -161,11 +169,27 @@ def _execute(
             assert slot is not None
             operands.append(held[slot])
     result = source.results[0]
+    placed = {"dst_idx": i32_attr(step.target)}
+    if use.calls:
+        return _several(use, operands, source, placed)
     kind, attributes = _written(source, use)
-    attributes |= {"dst_idx": i32_attr(step.target), "ttl.unit": text_attr(use.unit)}
+    attributes |= {**placed, "ttl.unit": text_attr(use.unit)}
     op = kind.create(operands=operands, result_types=[result.type], attributes=attributes, location=source.location)
     op.results[0].name_hint = result.name_hint
-    return op
+    return [op]
+
+
+def _several(use: FormUse, operands: list[SSAValue], source: Operation, placed: dict[str, Attribute]) -> list[Operation]:
+    """A form that is other rows of the table, one after the other in one slot."""
+    result = source.results[0]
+    ops: list[Operation] = []
+    for call in use.calls:
+        taken = [ops[-1].results[0] if position == PREVIOUS else operands[position] for position in call.operands]
+        attributes = {**{name: number_attr(value) for name, value in call.params}, **placed, "ttl.unit": text_attr(call.unit)}
+        kind = TILE_OPS[call.row]
+        ops.append(kind.create(operands=taken, result_types=[result.type], attributes=attributes, location=source.location))
+    ops[-1].results[0].name_hint = result.name_hint
+    return ops
 
 
 def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str, Attribute]]:

@@ -52,8 +52,8 @@ def _groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Course
         courses: list[tuple[Item, ...]] = []
         for number, trace in enumerate(traces):
             if not trace.by_core and number not in fixed:
-                fixed[number] = trace.items(core)
-            courses.append(trace.items(core) if trace.by_core else fixed[number])
+                fixed[number] = trace.items(core, grid)
+            courses.append(trace.items(core, grid) if trace.by_core else fixed[number])
         found.setdefault(tuple(courses), core)
         if not any(trace.by_core for trace in traces):
             break

@@ -20,8 +20,10 @@ from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import problem
+from tilewright.work import core_number
 
 NAME = "ttl-validate"
 POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
@@ -102,6 +104,8 @@ class Ranges:
         owner = value.owner
         if isinstance(owner, CoreOp):
             return 0, self.grid[owner.results.index(value)] - 1  # pyright: ignore
+        if isinstance(owner, WorkOp):
+            return 0, owner.argument.largest
         if isinstance(value, BlockArgument):
             loop = value.block.parent_op()
             if not isinstance(loop, scf.ForOp) or value.index != 0:
@@ -144,9 +148,12 @@ class Points:
         chain = _around(op)
         needed = self._needed(op, chain)
         cores = [leaf for leaf in needed if isinstance(leaf.owner, CoreOp)]
-        if cores:
+        works = [leaf for leaf in needed if isinstance(leaf.owner, WorkOp)]
+        if cores or works:
             self.count = int(np.prod(grid))
             places = np.indices(grid).reshape(len(grid), -1)
+            for leaf in works:
+                self.values[leaf] = _shares(leaf, places, grid)
             for leaf in cores:
                 self.values[leaf] = places[leaf.owner.results.index(leaf)]  # pyright: ignore
         for outer, inner in chain:
@@ -234,6 +241,12 @@ class Points:
         return f" (when {words})" if words else ""
 
 
+def _shares(leaf: SSAValue, places: Any, grid: tuple[int, ...]) -> Any:
+    assert isinstance(leaf.owner, WorkOp)
+    argument = leaf.owner.argument
+    return np.array([argument.value(core_number(place, grid), int(np.prod(grid))) for place in places.T.tolist()])
+
+
 def _around(op: Operation) -> list[tuple[Operation, Any]]:
     """Ops around ``op``, outermost first, each with the block of it that ``op`` is in."""
     chain: list[tuple[Operation, Any]] = []
@@ -254,7 +267,7 @@ def leaves(value: SSAValue) -> set[SSAValue]:
         if not isinstance(loop, scf.ForOp) or value.index != 0:
             raise Unknown
         return {value}
-    if isinstance(owner, CoreOp):
+    if isinstance(owner, (CoreOp, WorkOp)):
         return {value}
     assert isinstance(owner, Operation)
     if type(owner) not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):

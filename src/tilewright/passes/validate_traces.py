@@ -6,6 +6,7 @@ whose course does not depend on its counter is run once and counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, WORDS, bind_of
+from tilewright.work import WorkArgument, core_number
 
 EVENT_LIMIT = 1_000_000
 
@@ -54,9 +57,12 @@ class ThreadTrace:
     chunks: list[Chunk]
     by_core: bool  # whether cores differ
 
-    def items(self, core: tuple[int, ...]) -> tuple[Item, ...]:
+    def items(self, core: tuple[int, ...], grid: tuple[int, ...]) -> tuple[Item, ...]:
+        def work(part: str, amount: int) -> int:
+            return WorkArgument(part=part, amount=amount).value(core_number(core, grid), math.prod(grid))
+
         out: list[Any] = []
-        self.run(core, out)
+        self.run(core, out, work)
         merged: list[tuple[int, int]] = []
         for identity, count in _flattened(out):
             if merged and merged[-1][0] == identity:
@@ -87,7 +93,7 @@ def _flattened(out: list[Any]) -> list[tuple[int, int]]:
 def trace_thread(function: FuncOp) -> ThreadTrace:
     writer = Writer()
     writer.block(function.body.block, 1)
-    text = "def run(core, out):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
+    text = "def run(core, out, work):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
     scope: dict[str, Any] = {}
     exec(compile(text, f"<course of {function.sym_name.data}>", "exec"), scope)
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core)
@@ -182,6 +188,9 @@ class Writer:
         if isinstance(owner, CoreOp):
             self.by_core = True
             return f"core[{owner.results.index(value)}]"  # pyright: ignore
+        if isinstance(owner, WorkOp):
+            self.by_core = True
+            return f"work({owner.argument.part!r}, {owner.argument.amount})"
         if isinstance(value, BlockArgument) or not isinstance(owner, Operation):
             raise Unpredictable
         parts = [self.value(operand) for operand in owner.operands]

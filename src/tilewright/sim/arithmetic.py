@@ -15,7 +15,10 @@ Format = tuple[str, bool]  # dtype of a buffer, and whether it is unpacked strai
 
 
 class Arithmetic(Protocol):
-    """Tiles are arrays with a leading core axis, or stand for such arrays. Nothing here changes its arguments; ``old`` is ``None`` for a zero slot."""
+    """Tiles are arrays with a leading core axis, or stand for such arrays. Nothing here changes its arguments.
+
+    ``old`` is what the result is added to, ``None`` for a zero slot.
+    """
 
     @property
     def defers_products(self) -> bool: ...  # whether large products are much cheaper than small ones
@@ -55,6 +58,10 @@ class Arithmetic(Protocol):
     def reduce(self, data: Any, scaler: Any, old: Any, *, pool: str, dim: str, dtype: str) -> Any: ...
 
     def vector(self, site: Site, init: Site | None, operands: list[Any], shape: tuple[int, ...]) -> Any: ...
+
+    def vector_broadcast(self, kind: str, dim: str, data: Any, vector: Any) -> Any: ...
+
+    def constant_tile(self, values: Array, dtype: str) -> Array: ...
 
     def pack(self, value: Any, dtype: str, *, relu: Any, old: Any) -> Any: ...
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.program import ComputeConfig, TensorSpec
+from tilewright.sim import vector_broadcast
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
@@ -114,11 +115,12 @@ class ExactArithmetic(DirectMemory):
             self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, variant=variant)
         return self._tables[key]
 
-    def vector_broadcast(self, kind: str, data: Array, vector: Array, dim: str) -> Array:
-        """Row 0 or column 0 of ``vector`` with every row or column of ``data``; a 16-bit result is cut, not rounded."""
-        repeated = np.broadcast_to(vector[..., :1, :] if dim == "row" else vector[..., :, :1], data.shape)
-        result = sfpu.binary(f"{kind}_binary_tile", data, repeated, dst32=True)
-        return result if self.dst32 else result & np.uint32(0xFFFF0000)
+    def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
+        return vector_broadcast.combine(kind, dim, data, vector, dst32=self.dst32)
+
+    def constant_tile(self, values: Array, dtype: str) -> Array:
+        """Numbers as L1 holds them."""
+        return formats.to_l1(values, dtype)
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         return packer.pack(value, dtype, dst32=self.dst32, relu=relu, old_l1=old, l1_acc=old is not None)

@@ -119,9 +119,12 @@ class FastArithmetic(DirectMemory):
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
             return np.asarray(row.reference(*operands, **params)).astype(operands[0].dtype, copy=False)
 
-    def vector_broadcast(self, kind: str, data: Array, vector: Array, dim: str) -> Array:
-        repeated = vector[..., :1, :] if dim == "row" else vector[..., :, :1]
-        return {"add": np.add, "sub": np.subtract, "mul": np.multiply}[kind](data, repeated)
+    def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return ELEMENTWISE[kind](data, self.broadcast(vector, dim))
+
+    def constant_tile(self, values: Array, dtype: str) -> Array:
+        return self.pack(values, dtype, relu=None, old=None)
 
     def pack(self, value: Array, dtype: str, *, relu: Any, old: Array | None) -> Array:
         if dtype in INTEGERS:

@@ -8,6 +8,7 @@ depth as one array. Nothing in a kernel can depend on a value, so when they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,12 +108,10 @@ class LazyArithmetic:
         self._exact.write_back(spec, pages, array)
 
     def to_source(self, tile: Any, dtype: str) -> Any:
-        return self._later(("source", dtype), lambda tile: self._exact.to_source(tile, dtype), tile)
+        return self._later(("source", dtype), partial(self._exact.to_source, dtype=dtype), tile)
 
     def straight_to_dst(self, tile: Any, dtype: str, *, unpack_to_dest: bool) -> Any:
-        def function(tile: Array) -> Array:
-            return self._exact.straight_to_dst(tile, dtype, unpack_to_dest=unpack_to_dest)
-
+        function = partial(self._exact.straight_to_dst, dtype=dtype, unpack_to_dest=unpack_to_dest)
         return self._later(("straight", dtype, unpack_to_dest), function, tile)
 
     def copy(self, source: Any) -> Any:
@@ -130,19 +129,17 @@ class LazyArithmetic:
     def dst_to_source(self, value: Any, source: Format) -> Any:
         if not self._exact.dst32:
             return value
-        return self._later(("reuse", source), lambda value: self._exact.dst_to_source(value, source), value)
+        return self._later(("reuse", source), partial(self._exact.dst_to_source, source=source), value)
 
     def broadcast(self, source: Any, dim: str, row: int = 0) -> Any:
-        return self._later(("broadcast", dim, row), lambda source: self._exact.broadcast(source, dim, row), source)
+        return self._later(("broadcast", dim, row), partial(self._exact.broadcast, dim=dim, row=row), source)
 
     def unary_broadcast(self, source: Any, dim: str, *, direct: bool) -> Any:
-        def function(source: Array) -> Array:
-            return self._exact.unary_broadcast(source, dim, direct=direct)
-
+        function = partial(self._exact.unary_broadcast, dim=dim, direct=direct)
         return self._later(("unary broadcast", dim, direct), function, source)
 
     def transpose(self, source: Any, *, direct: bool) -> Any:
-        return self._later(("transpose", direct), lambda source: self._exact.transpose(source, direct=direct), source)
+        return self._later(("transpose", direct), partial(self._exact.transpose, direct=direct), source)
 
     def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
         return self._exact.matmul(in0, in1, old)
@@ -164,7 +161,18 @@ class LazyArithmetic:
             # A call without a numeric model must fail where it is made, not when its batch is carried out.
             self._exact.vector(site, init, [self.zeros((1, hardware.TILE_ROWS, hardware.TILE_COLS))] * len(operands), shape)
             self._checked.add(key)
-        return self._later(key, lambda *tiles: self._exact.vector(site, init, list(tiles), shape), *operands)
+
+        def function(*tiles: Array) -> Array:
+            return self._exact.vector(site, init, list(tiles), shape)
+
+        return self._later(key, function, *operands)
+
+    def vector_broadcast(self, kind: str, dim: str, data: Any, vector: Any) -> Any:
+        function = partial(self._exact.vector_broadcast, kind, dim)
+        return self._later(("vector broadcast", kind, dim), function, data, vector)
+
+    def constant_tile(self, values: Array, dtype: str) -> Array:
+        return self._exact.constant_tile(values, dtype)
 
     def pack(self, value: Any, dtype: str, *, relu: Any, old: Any) -> Any:
         def function(value: Array, old: Array | None = None) -> Array:
@@ -175,7 +183,7 @@ class LazyArithmetic:
         return self._later(("pack onto", dtype, relu), function, value, old)
 
     def mask_reduced(self, tile: Any, dim: str) -> Any:
-        return self._later(("mask", dim), lambda tile: self._exact.mask_reduced(tile, dim), tile)
+        return self._later(("mask", dim), partial(self._exact.mask_reduced, dim=dim), tile)
 
 
 def batches(nodes: list[Node]) -> Iterable[list[Node]]:

@@ -16,11 +16,14 @@ from tilewright.sim.calls import catalogue
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.fast_arithmetic import FastArithmetic
 from tilewright.sim.grouping import Core, group_cores
+from tilewright.sim.lazy_arithmetic import LazyArithmetic
 from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
 from tilewright.sim.scheduler import Processor, processors_of, run_to_end
 from tilewright.sim.tensors import Array, Tensor, check_argument
 from tilewright.sim.translate import Translation, translate
+
+MANY_CORES = 32  # machines of fewer cores collect operations until there are enough tiles for one array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +83,15 @@ def simulate(
         check_argument(spec, array)
     translation = translation_of(program)
     arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config)
+    few_cores = LazyArithmetic(arithmetic) if isinstance(arithmetic, ExactArithmetic) else arithmetic
     tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, arrays, strict=True)]
     numbers = dict(scalars or {})
-    machines = [Machine(program, cores, tensors, arithmetic, numbers) for cores in group_cores(program, translation, numbers)]
+    machines = [
+        Machine(program, cores, tensors, few_cores if len(cores) < MANY_CORES else arithmetic, numbers)
+        for cores in group_cores(program, translation, numbers)
+    ]
     counts = run_machines(machines, translation)
+    few_cores.settle()
     for spec, tensor, array in zip(program.tensors, tensors, arrays, strict=True):
         if tensor.written:
             arithmetic.write_back(spec, tensor.pages, array)

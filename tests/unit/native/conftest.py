@@ -23,7 +23,8 @@ template <uint32_t kIndex, uint32_t kOffset> void read_block(uint32_t iteration)
     constexpr auto args = TensorAccessorArgs<kOffset + 2>();
     const auto tensor = TensorAccessor(args, get_arg_val<uint32_t>(1 + kIndex), get_tile_size(cb));
     cb_reserve_back(cb, tiles);
-    for (uint32_t t = 0; t < tiles; ++t) noc_async_read_page(iteration * tiles + t, tensor, get_write_ptr(cb) + t * get_tile_size(cb));
+    const uint32_t l1 = get_write_ptr(cb);
+    for (uint32_t t = 0; t < tiles; ++t) noc_async_read_page(iteration * tiles + t, tensor, l1 + t * get_tile_size(cb));
     noc_async_read_barrier();
     cb_push_back(cb, tiles);
 }
@@ -41,7 +42,8 @@ void kernel_main() {
     const auto tensor = TensorAccessor(args, get_arg_val<uint32_t>(1), get_tile_size(cb));
     for (uint32_t i = 0; i < iterations; ++i) {
         cb_wait_front(cb, tiles);
-        for (uint32_t t = 0; t < tiles; ++t) noc_async_write_page(i * tiles + t, tensor, get_read_ptr(cb) + t * get_tile_size(cb));
+        const uint32_t l1 = get_read_ptr(cb);
+        for (uint32_t t = 0; t < tiles; ++t) noc_async_write_page(i * tiles + t, tensor, l1 + t * get_tile_size(cb));
         noc_async_write_barrier();
         cb_pop_front(cb, tiles);
     }
@@ -70,7 +72,9 @@ def build_program(
     ]
     total = iterations * out_tiles if out_pages is None else out_pages
     empty = np.zeros(total * PAGE[out_dtype], np.uint8)
-    tensors.append(TensorSpec(name="out", address=ADDRESS * 16, page_bytes=PAGE[out_dtype], pages=total, data=empty, dtype=out_dtype))
+    tensors.append(
+        TensorSpec(name="out", address=ADDRESS * 16, page_bytes=PAGE[out_dtype], pages=total, data=empty, dtype=out_dtype)
+    )
     reads = " ".join(f"read_block<{i}, {4 * i}>(i);" for i in range(len(inputs)))
     words = [word for i, (dtype, _) in enumerate(inputs) for word in (i, counts[i], 2, PAGE[dtype])]
     kernels = (
@@ -80,7 +84,8 @@ def build_program(
         ),
         KernelSource(role="compute", text=compute, runtime_args=(iterations,)),
         KernelSource(
-            role="writer", text=WRITER, compile_time_args=(16, out_tiles, 2, PAGE[out_dtype]), runtime_args=(iterations, ADDRESS * 16)
+            role="writer", text=WRITER, compile_time_args=(16, out_tiles, 2, PAGE[out_dtype]),
+            runtime_args=(iterations, ADDRESS * 16),
         ),
     )  # fmt: skip
     buffers = [BufferSpec(index=i, dtype=dtype, pages=2 * counts[i]) for i, (dtype, _) in enumerate(inputs)]
@@ -89,7 +94,9 @@ def build_program(
     return NativeProgram(kernels=kernels, buffers=buffers, tensors=tensors, **extra)
 
 
-def compute_text(headers: Sequence[str], setup: str, body: str, *, tiles: Sequence[int] = (1,), out_tiles: int = 1, pack: str = "") -> str:
+def compute_text(
+    headers: Sequence[str], setup: str, body: str, *, tiles: Sequence[int] = (1,), out_tiles: int = 1, pack: str = ""
+) -> str:
     """A compute kernel that runs ``body`` once per iteration between acquire and commit."""
     includes = "".join(f'#include "api/compute/{header}"\n' for header in ("common.h", *headers))
     waits = "".join(f"cb_wait_front({i}, {count}); " for i, count in enumerate(tiles))
@@ -131,7 +138,8 @@ def run_op() -> Callable[..., np.ndarray[Any, Any]]:
     """Runs a compute body over tiles and returns the raw output; any finding fails the test."""
 
     def go(
-        body: str, inputs: Sequence[tuple[str, np.ndarray[Any, Any]]], out_dtype: str, *, headers: Sequence[str] = (), setup: str = "",
+        body: str, inputs: Sequence[tuple[str, np.ndarray[Any, Any]]], out_dtype: str, *,
+        headers: Sequence[str] = (), setup: str = "",
         tiles: Sequence[int] = (), out_tiles: int = 1, pack: str = "", config: ComputeConfig | None = None,
     ) -> np.ndarray[Any, Any]:  # fmt: skip
         counts = tuple(tiles) or (1,) * len(inputs)

@@ -81,7 +81,13 @@ def test_unreadable_options_are_explained(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_parsing() -> None:
-    assert options_in_file("// tilewright check: --cb 0:bf16:8 --arg 4\n//  tilewright check: --fp32\n") == ["--cb", "0:bf16:8", "--arg", "4", "--fp32"]
+    assert options_in_file("// tilewright check: --cb 0:bf16:8 --arg 4\n//  tilewright check: --fp32\n") == [
+        "--cb",
+        "0:bf16:8",
+        "--arg",
+        "4",
+        "--fp32",
+    ]
     buffer = parse_buffer("3:bfp8_b:6")
     assert (buffer.index, buffer.dtype, buffer.pages, buffer.bytes_per_page()) == (3, "bfp8_b", 6, 1088)
     assert parse_words(["1,0x10", "-1"]) == (1, 16, 0xFFFFFFFF)

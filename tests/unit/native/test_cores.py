@@ -149,9 +149,14 @@ void kernel_main() {
     spec = {"page_bytes": TILE, "pages": len(cores) * 2}
     program = NativeProgram(
         kernels=(
-            KernelSource(role="reader", text=reader, compile_time_args=(2, TILE), runtime_args={c: (p, 0x100) for c, p in places.items()}),
+            KernelSource(
+                role="reader", text=reader, compile_time_args=(2, TILE), runtime_args={c: (p, 0x100) for c, p in places.items()}
+            ),
             KernelSource(role="compute", text=compute, runtime_args=(2,)),
-            KernelSource(role="writer", text=writer, compile_time_args=(2, TILE), runtime_args={c: (2, 0x200, p) for c, p in places.items()}),
+            KernelSource(
+                role="writer", text=writer, compile_time_args=(2, TILE),
+                runtime_args={c: (2, 0x200, p) for c, p in places.items()},
+            ),
         ),
         buffers=(BufferSpec(index=0, dtype="bf16", pages=2), BufferSpec(index=16, dtype="bf16", pages=2)),
         tensors=(

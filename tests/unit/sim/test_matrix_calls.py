@@ -146,7 +146,7 @@ tile_regs_release()
         ("mul_bcast_cols_init_short(a, b)", "mul_tiles_bcast_cols(a, b, 0, 0, 0)", lambda a, b: a * b[:, :, :1]),
         ("sub_bcast_rows_init_short(a, b)", "sub_tiles_bcast_rows(a, b, 0, 0, 0)", lambda a, b: a - b[:, :1, :]),
         ("add_tiles_bcast_scalar_init_short(a, b)", "add_tiles_bcast_scalar(a, b, 0, 0, 0)", lambda a, b: a + b[:, :1, :1]),
-        ("unary_bcast_init(b, o, template=('BroadcastType::COL',))", "unary_bcast(b, 0, 0, template=('BroadcastType::COL',))",
+        ("unary_bcast_init(b, template=('BroadcastType::COL',))", "unary_bcast(b, 0, 0, template=('BroadcastType::COL',))",
          lambda a, b: np.broadcast_to(b[:, :, :1], b.shape)),
         ("transpose_wh_init_short(a)", "transpose_wh_tile(a, 0, 0)", lambda a, b: np.swapaxes(a, 1, 2)),
         ("mul_tiles_init(a, b)", "mul_tiles(a, b, 0, 0, 0)\nmul_tiles(a, a, 0, 0, 0)", lambda a, b: a * b + a * a),

@@ -73,15 +73,8 @@ def math_broadcast(
     return None
 
 
-@call("unary_bcast_init", on="ump")
-def init_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, output: Buffer | None = None) -> None:
-    """The oldest spelling names the output too and configures formats."""
-    if site.role == "p":
-        if output is not None:
-            machine.packer.format = output.format
-        return
-    if output is not None:
-        configure(machine, site, buffer, buffer)
+@call("unary_bcast_init", on="um")
+def init_unary_broadcast(machine: Machine, site: Site, buffer: Buffer) -> None:
     set_mode(machine, site, ("unary broadcast", template_dim(site)))
 
 
@@ -111,6 +104,11 @@ def math_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int
         return wait
     dim = template_dim(site)
     need_mode(machine, site, ("unary broadcast", dim), "unary_bcast_init")
+    if dim == "row" and machine.program.config.fp32_dest_acc_en and not buffer.unpack_to_dest:
+        raise fault(
+            "TW511", site, f"rows of {buffer.label} are broadcast into 32-bit DST: the device gives wrong values",
+            help="use 16-bit DST, or an f32 buffer that is unpacked straight to DST",
+        )  # fmt: skip
     tiles = machine.sources.take(site)
     machine.dst.put(site, index, machine.arithmetic.unary_broadcast(tiles.a, dim, direct=tiles.direct))
     return None
@@ -148,19 +146,21 @@ def math_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, inde
     return None
 
 
-VECTOR_BROADCASTS = [f"sfpu_{kind}_bcast_{dim}" for kind in ("add", "sub", "mul") for dim in ("row", "col")]
+VECTOR_FORMS = tuple(f"sfpu_{kind}_bcast_{dim}" for kind, dim in product(ARITHMETIC, ("row", "col")))
 
 
-@call(*(f"{name}_init" for name in VECTOR_BROADCASTS), on="m")
+@call(*(f"{name}_init" for name in VECTOR_FORMS), on="m")
 def init_vector_broadcast(machine: Machine, site: Site) -> None:
+    """Rows and columns have one set-up each, whatever the operation."""
     machine.vector.ready = True
-    machine.vector.owner = site.name
+    machine.vector.owner = f"sfpu_bcast_{site.name.removesuffix('_init')[-3:]}_init"
     machine.vector.site = site
 
 
-@call(*VECTOR_BROADCASTS, on="m")
+@call(*VECTOR_FORMS, on="m")
 def vector_broadcast(machine: Machine, site: Site, data: int, vector: int) -> None:
-    need_vector(machine, site, f"{site.name}_init", stateful=True)
-    _, kind, _, dim = site.name.split("_")
+    kind, dim = site.name[5:8], site.name[-3:]
+    need_vector(machine, site, f"sfpu_bcast_{dim}_init", stateful=True)
     dst = machine.dst
-    dst.put(site, data, machine.arithmetic.vector_broadcast(kind, dst.get(site, data), dst.get(site, vector), dim))
+    result = machine.arithmetic.vector_broadcast(kind, dim, dst.get(site, data), dst.get(site, vector))
+    dst.put(site, data, result)

@@ -9,7 +9,6 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
-from tilewright.program import TensorSpec
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
@@ -91,9 +90,8 @@ def write_barrier(machine: Machine, site: Site) -> None:
 
 @call("fill_scaler", on="d")
 def fill_scaler(machine: Machine, site: Site, buffer: Buffer) -> None:
-    """The processor writes L1 itself: the value in the first row of every face."""
-    values = np.zeros((hardware.TILE_ROWS, hardware.TILE_COLS), np.float32)
-    values[:: hardware.FACE_ROWS] = site.attributes["value"]
-    spec = TensorSpec(name=buffer.name, shape=values.shape, dtype=buffer.dtype)
-    page = machine.arithmetic.pages(spec, values)
-    buffer.slots[buffer.back_slot(site, 0)] = np.repeat(page, len(machine.cores), axis=0)
+    """The processor itself writes attribute ``value`` into the first row of every face; the rest of the tile is zero."""
+    values = np.zeros(machine.tile_shape, np.float32)
+    values[:, :: hardware.FACE_ROWS, :] = site.attributes.get("value", 1.0)
+    slot = buffer.back_slot(site, site.attributes.get("tile", 0))
+    buffer.slots[slot] = machine.arithmetic.constant_tile(values, buffer.dtype)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from tilewright.diagnostics import fail
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, Wait, call, value
+from tilewright.work import WorkArgument, core_number
 
 
 @value("get_compile_time_arg_val")
@@ -32,9 +36,18 @@ def compile_time_argument(machine: Machine, site: Site) -> Any:
 @value("get_arg_val", per_core=True)
 def runtime_argument(machine: Machine, site: Site) -> Any:
     name = site.attributes.get("name", "")
+    if "part" in site.attributes:
+        return _work(machine, WorkArgument(part=site.attributes["part"], amount=site.attributes["amount"]))
     if name not in machine.scalars:
         raise fail("TW516", f"the program wants a number '{name}' that was not given", site.span)
     return machine.scalars[name]
+
+
+def _work(machine: Machine, argument: WorkArgument) -> Any:
+    """One number per core of the machine."""
+    grid = machine.program.grid
+    places = zip(*(coordinate.tolist() for coordinate in machine.coordinates), strict=True)
+    return np.array([argument.value(core_number(place, grid), math.prod(grid)) for place in places], np.int64)
 
 
 @value("my_core", per_core=True)

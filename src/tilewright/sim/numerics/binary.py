@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilewright.sim.numerics import powers
 from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
 from tilewright.sim.numerics.formulas import encode, flushed_values
 from tilewright.sim.numerics.lanes import (
@@ -16,6 +17,7 @@ from tilewright.sim.numerics.lanes import (
     greater,
     is_zero,
     largest,
+    pattern,
     round_even,
     rounded_unless,
     smallest,
@@ -123,7 +125,7 @@ def div_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
 
 def isclose(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """|a - b| <= atol + rtol*|b|; parameters are the bits of rtol and atol."""
-    limit = mad(np.uint32(params[0]), absolute(b), np.uint32(params[1]))
+    limit = mad(pattern(params[0]), absolute(b), pattern(params[1]))
     near = ~greater(absolute(sub(a, b)), limit)
     infinite = ((a & MAGNITUDE) == INFINITY) | ((b & MAGNITUDE) == INFINITY)
     return _flag(np.where(infinite, a == b, near) & ~is_nan(a) & ~is_nan(b))
@@ -146,7 +148,7 @@ def _xlogy(a: F64, b: F64) -> F64:
 OPS: dict[str, BinaryOp] = {
     "div_binary_tile": div_binary,
     "isclose_binary_tile": isclose,
-    "power_binary_tile": _by_formula(np.power),
+    **powers.BINARY,
     "fmod_binary_tile": _by_formula(np.fmod),
     "remainder_binary_tile": _by_formula(np.remainder),
     "atan2_binary_tile": _by_formula(np.arctan2),
@@ -170,3 +172,6 @@ NEAREST: dict[str, BinaryOp] = {
     "sub_binary_tile": sub_binary_nearest,
     "rsub_binary_tile": rsub_binary_nearest,
 }
+
+# Lanes that are not selected are not stored at all: denormals survive.
+RAW_STORE = frozenset({"mask_tile"})

@@ -15,6 +15,7 @@ from tilewright.sim.numerics.lanes import (
     is_zero,
     largest,
     negative,
+    pattern,
     round_away,
     smallest,
     with_exponent,
@@ -82,7 +83,7 @@ def expm1_accurate(x: U32) -> U32:
     multiple = sub(shifted, const(ROUNDER))
     rest = mad(multiple, const(LN2_LOW), mad(multiple, const(LN2_HIGH), x))
     series = horner(rest, 1.666667163e-1, 4.166680202e-2, 8.333439939e-3, 1.393107930e-3, 1.974105835e-04)
-    series = mad(series, rest, np.uint32(0x3EFFFFFF))
+    series = mad(series, rest, pattern(0x3EFFFFFF))
     less_one = add(multiple, const(-1.0))
     linear = np.where(is_zero(less_one), add(rest, half), rest)
     series = mad(series, mul(rest, rest), linear)
@@ -136,7 +137,7 @@ def _expm1(x: U32, params: Params, dst32: bool) -> U32:
 
 def _exp_scaled(x: U32, params: Params, dst32: bool) -> U32:
     """exp_tile<false, true>(i, mode, scale): the scale is bf16 bits."""
-    return exp_accurate(mul(x, np.uint32(params[0] << 16)))
+    return exp_accurate(mul(x, pattern(params[0] << 16)))
 
 
 def exp_approximate(x: U32, *, scale: float = 1.0, clamp: bool = True) -> U32:

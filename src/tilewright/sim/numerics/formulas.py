@@ -103,20 +103,6 @@ def _of(formula: Formula) -> UnaryOp:
     return operation
 
 
-def _parameter(params: Params, index: int = 0) -> float:
-    return float(np.uint32(params[index]).view(np.float32))
-
-
-def power(x: U32, params: Params, dst32: bool) -> U32:
-    with np.errstate(all="ignore"):
-        return rounded_unless(encode(np.power(flushed_values(x), _parameter(params))), dst32)
-
-
-def rpow(x: U32, params: Params, dst32: bool) -> U32:
-    with np.errstate(all="ignore"):
-        return rounded_unless(encode(np.power(_parameter(params), flushed_values(x))), dst32)
-
-
 OPS: dict[str, UnaryOp] = {
     "acos_tile": _of(np.arccos),
     "asin_tile": _of(np.arcsin),
@@ -137,6 +123,4 @@ OPS: dict[str, UnaryOp] = {
     "tanh_derivative_tile": _of(lambda x: 1 - np.tanh(x) ** 2),
     "gelu_derivative_tile": _of(gelu_derivative),
     "mish_tile:approx": _of(mish),
-    "power_tile": power,
-    "rpow_tile": rpow,
 }

@@ -22,6 +22,10 @@ _MAGIC_BIAS = 1023 - 127 - 10 + 52  # rounds to the 11-bit grid of exponent E
 _PUSH_AWAY = 1.0 + 2.0**-20
 
 
+class UnreliableOperation(ValueError):
+    """A combination for which the hardware itself gives wrong numbers."""
+
+
 def elwadd(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool) -> U32:
     """add_tiles: overwrites DST, or adds to it with ``accumulate`` (acc_to_dest). Fidelity is ignored."""
     return _add(src_a, src_b, dst_old, dst32=dst32, onto=accumulate)
@@ -52,21 +56,22 @@ def elwmul(
 ) -> U32:
     """mul_tiles: DST += A*B, one accumulation per fidelity phase. Without ``accumulate`` DST starts at zero."""
     dst = dst_old if accumulate else np.zeros_like(dst_old)
+    src_a, src_b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(src_a, src_b))
     exponent_a, exponent_b = exponent_of(src_a), exponent_of(src_b)
     exponent = exponent_a + exponent_b - 127
-    alive = (exponent_a != 0) & (exponent_b != 0)
-    for phase in range(FIDELITY_PHASES[fidelity]):
-        product = decode_product(src_a, src_b, phase)
+    exponent[(exponent_a == 0) | (exponent_b == 0)] = 0
+    phases = FIDELITY_PHASES[fidelity]
+    part_a = [slice_src_a(src_a, phase) for phase in range(min(phases, 2))]
+    part_b = [slice_src_b(src_b, phase) for phase in range(0, phases, 2)]
+    for phase in range(phases):
+        product = part_a[phase & 1] * part_b[phase >> 1]
         phase_exponent = exponent - phase_offset(phase)
-        live = alive & (phase_exponent > 0)
-        term: tuple[F64, I64] = (product * live, phase_exponent * live)
-        dst = _accumulate_term(term, dst, dst32=dst32)
+        dropped = phase_exponent <= 0
+        if dropped.any():
+            product[dropped] = 0.0
+            phase_exponent[dropped] = 0
+        dst = _accumulate_term((product, phase_exponent), dst, dst32=dst32)
     return dst
-
-
-def decode_product(src_a: U32, src_b: U32, phase: int) -> F64:
-    """The exact partial product of one fidelity phase."""
-    return slice_src_a(src_a, phase) * slice_src_b(src_b, phase)
 
 
 def _accumulate_term(term: tuple[F64, I64], dst: U32, *, dst32: bool) -> U32:
@@ -92,7 +97,9 @@ def broadcast_src_b(src_b: U32, kind: Broadcast, *, row: int = 0) -> U32:
 
 
 def unary_bcast(src: U32, kind: Broadcast, *, dst32: bool, unpack_to_dest: bool = False) -> U32:
-    """unary_bcast into DST. With 32-bit DST the Src route is an FPU add with zero."""
+    """unary_bcast into DST. With 32-bit DST the Src route is an FPU add with zero, and does not work for rows."""
+    if kind == "row" and dst32 and not unpack_to_dest:
+        raise UnreliableOperation("unary_bcast<ROW> through Src with 32-bit DST gives garbage on the hardware")
     spread = np.ascontiguousarray(broadcast_src_b(src, kind))
     if not dst32 or unpack_to_dest:
         return spread
@@ -110,6 +117,7 @@ def transpose(src: U32, *, dst32: bool, unpack_to_dest: bool = False) -> U32:
 __all__ = [
     "Broadcast",
     "Fidelity",
+    "UnreliableOperation",
     "broadcast_src_b",
     "dest_to_src",
     "elwadd",

@@ -19,15 +19,21 @@ from tilewright.sim.numerics.formats import (
 )
 from tilewright.sim.numerics.mad import add, mul, sub
 
-ZERO = np.uint32(0)
-ONE = np.uint32(0x3F800000)
-MINUS_ONE = np.uint32(0xBF800000)
-QUIET_NAN = np.uint32(0x7FC00000)
+
+def const(value: float) -> U32:
+    """Pattern of an fp32 constant, as a one-element operand."""
+    return np.asarray(value, dtype=np.float32).view(np.uint32)
 
 
-def const(value: float) -> np.uint32:
-    """Pattern of an fp32 constant."""
-    return np.float32(value).view(np.uint32)
+def pattern(bits: int) -> U32:
+    """A parameter given as bits, as a one-element operand."""
+    return np.asarray(bits, dtype=np.uint32)
+
+
+ZERO = const(0.0)
+ONE = const(1.0)
+MINUS_ONE = const(-1.0)
+QUIET_NAN = pattern(0x7FC00000)
 
 
 def store(bits: U32, *, dst32: bool) -> U32:
@@ -134,6 +140,6 @@ def values(bits: U32) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 __all__ = [
     "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction", "greater",
-    "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "round_away", "round_even",
+    "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern", "round_away", "round_even",
     "rounded_unless", "smallest", "store", "sub", "values", "with_exponent", "with_sign",
 ]  # fmt: skip

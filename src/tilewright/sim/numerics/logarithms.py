@@ -12,6 +12,7 @@ from tilewright.sim.numerics.lanes import (
     const,
     float_of,
     negative,
+    pattern,
     round_away,
     with_exponent,
     with_sign,
@@ -48,10 +49,10 @@ def log_body(x: U32, *, dst32: bool, scale: int | None = None, base_two: bool = 
     series = mad(horner(m, *_LONG), m, const(-0.5)) if dst32 else horner(m, *_SHORT)
     series = mad(series, mul(m, m), m)
     if base_two:
-        result = mad(series, np.uint32(scale or 0), mul(_exponent_value(offset), const(2.0**-23)))
+        result = mad(series, pattern(scale or 0), mul(_exponent_value(offset), const(2.0**-23)))
     else:
         result = mad(_exponent_value(offset), const(_LN2_PER_EXPONENT_STEP), series)
-        result = result if scale is None else mul(result, np.uint32(scale))
+        result = result if scale is None else mul(result, pattern(scale))
     field = biased_exponent(x)
     halved = np.where(field == 255, x, with_exponent(x, field - 1))  # zero wraps to infinity
     result = np.where((halved & INFINITY) == INFINITY, mul(result, halved), result)

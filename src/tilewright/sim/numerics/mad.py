@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import INFINITY, MAGNITUDE, SIGN, U32, Bool, I64, from_bits, to_bits
+from tilewright.sim.numerics.formats import I64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, to_bits
 
-ONE = np.uint32(0x3F800000)
-ZERO = np.uint32(0)
+ONE: U32 = np.asarray(0x3F800000, dtype=np.uint32)
+ZERO: U32 = np.asarray(0, dtype=np.uint32)
 _CHUNK = 16384  # lanes per pass: two dozen int64 temporaries stay in the second-level cache
 _ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)
 _SMALLEST_SAFE = 2.0**-124

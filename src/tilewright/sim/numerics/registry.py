@@ -7,6 +7,7 @@ from tilewright.sim.numerics import (
     exponentials,
     formulas,
     logarithms,
+    powers,
     roots,
     rounding,
     trigonometry,
@@ -25,5 +26,9 @@ UNARY: dict[str, UnaryOp] = {
     **logarithms.OPS,
     **trigonometry.OPS,
     **activations.OPS,
+    **powers.UNARY,
 }
 FORMULAS: dict[str, UnaryOp] = formulas.OPS
+
+# Exact in 16-bit DST only.
+FORMULA_IN_32_BIT = frozenset(powers.UNARY) | frozenset(powers.BINARY)

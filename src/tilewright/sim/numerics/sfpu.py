@@ -7,6 +7,7 @@ Parameters are the integers the C++ call gets: fp32 bits for scalars, plain inte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
 from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce_columns
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
+from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.lanes import store
 from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.registry import FORMULAS, UNARY
+from tilewright.sim.numerics.registry import CHEAP, FORMULAS, UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
 from tilewright.sim.numerics.typecast import typecast
+
+_SMALL = 8192  # elements below which building a table does not pay
 
 
 def unary(
@@ -34,7 +38,16 @@ def unary(
     if not dst32 and entry in tables.table_names():
         return tables.look_up(entry, dst)
     operation = find_unary(key)
+    if not dst32 and key not in CHEAP and dst.size > _SMALL:
+        return _table_of(key, tuple(params))[dst >> np.uint32(16)]
     return store(operation(dst, tuple(params), dst32), dst32=dst32)
+
+
+@lru_cache(maxsize=32)
+def _table_of(key: str, params: Params) -> U32:
+    """In 16-bit DST any call is a function of 65,536 inputs: computed once for given parameters."""
+    inputs = np.arange(65536, dtype=np.uint32) << np.uint32(16)
+    return store(find_unary(key)(inputs, params, False), dst32=False)
 
 
 def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
@@ -62,7 +75,8 @@ def binary(
         raise UnknownOperation(name, BINARY)
     given: Params = tuple(params)
     a, b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b))
-    return store(operation(a, b, given, dst32), dst32=dst32)
+    result = operation(a, b, given, dst32)
+    return result if dst32 and name in UNSTORED else store(result, dst32=dst32)
 
 
 def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = ()) -> U32:

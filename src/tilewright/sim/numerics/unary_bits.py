@@ -15,6 +15,7 @@ from tilewright.sim.numerics.lanes import (
     negated,
     negative,
     order,
+    pattern,
     smallest,
 )
 from tilewright.sim.numerics.operation import Params, UnaryOp
@@ -109,39 +110,39 @@ def relu(x: U32, params: Params, dst32: bool) -> U32:
 
 
 def relu_max(x: U32, params: Params, dst32: bool) -> U32:
-    return relu(smallest(x, np.uint32(params[0])), params, dst32)
+    return relu(smallest(x, pattern(params[0])), params, dst32)
 
 
 def relu_min(x: U32, params: Params, dst32: bool) -> U32:
-    return largest(x, np.uint32(params[0]))
+    return largest(x, pattern(params[0]))
 
 
 def unary_max(x: U32, params: Params, dst32: bool) -> U32:
-    return largest(x, np.uint32(params[0]))
+    return largest(x, pattern(params[0]))
 
 
 def unary_min(x: U32, params: Params, dst32: bool) -> U32:
-    return smallest(x, np.uint32(params[0]))
+    return smallest(x, pattern(params[0]))
 
 
 def clamp(x: U32, params: Params, dst32: bool) -> U32:
-    return smallest(largest(x, np.uint32(params[0])), np.uint32(params[1]))
+    return smallest(largest(x, pattern(params[0])), pattern(params[1]))
 
 
 def threshold(x: U32, params: Params, dst32: bool) -> U32:
-    return np.where(order(x) <= order(np.full_like(x, params[0])), np.uint32(params[1]), x)
+    return np.where(order(x) <= order(np.full_like(x, params[0])), pattern(params[1]), x)
 
 
 def heaviside(x: U32, params: Params, dst32: bool) -> U32:
-    return np.where(negative(x), ZERO, np.where(is_zero(x), np.uint32(params[0]), ONE))
+    return np.where(negative(x), ZERO, np.where(is_zero(x), pattern(params[0]), ONE))
 
 
 def unary_eq(x: U32, params: Params, dst32: bool) -> U32:
-    return _flag(x == np.uint32(params[0]))
+    return _flag(x == pattern(params[0]))
 
 
 def unary_ne(x: U32, params: Params, dst32: bool) -> U32:
-    return _flag(x != np.uint32(params[0]))
+    return _flag(x != pattern(params[0]))
 
 
 def unary_gt(x: U32, params: Params, dst32: bool) -> U32:

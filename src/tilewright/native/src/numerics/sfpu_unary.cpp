@@ -119,7 +119,7 @@ const VectorOp kRows[] = {
     ROW(floor, Exact, BITS(rounded(x, 0))),
     ROW(ceil, Exact, BITS(rounded(x, 1))),
     ROW(trunc, Exact, BITS(rounded(x, 2))),
-    ROW(frac, Exact, BITS(vector_add(x, rounded(x, 2) ^ kSign))),
+    ROW(frac, Exact, BITS(vector_subtract(x, rounded(x, 2)))),
     ROW(isinf, Exact, BITS(truth(is_infinite(x)))),
     ROW(isposinf, Exact, BITS(truth(x == kInfinity))),
     ROW(isneginf, Exact, BITS(truth(x == (kSign | kInfinity)))),

@@ -81,6 +81,15 @@ inline void sfpu_bcast(uint32_t data, uint32_t vector, TW_AT) {
                     static_cast<uint32_t>(kType));
 }
 
+#define TW_BCAST_ALIAS(op, dim) \
+    inline void sfpu_##op##_bcast_##dim##_init(TW_AT) { tw::vector_init("sfpu_bcast_" #dim "_init", 0, false, tw_at); }
+TW_BCAST_ALIAS(add, col)
+TW_BCAST_ALIAS(sub, col)
+TW_BCAST_ALIAS(mul, col)
+TW_BCAST_ALIAS(add, row)
+TW_BCAST_ALIAS(sub, row)
+TW_BCAST_ALIAS(mul, row)
+
 // ---- masks, closeness, running sums
 TW_INIT(mask_tile_init)
 inline void mask_tile(uint32_t data, uint32_t mask, DataFormat format = DataFormat::Float16_b, TW_AT) {
