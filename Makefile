@@ -29,7 +29,8 @@ examples: $(VENV)/.installed ## run every example in the simulator
 	@set -e; for example in examples/*.py; do echo "$$example"; $(BIN)/tilewright run "$$example"; done
 
 docs: $(VENV)/.installed ## write the generated pages
-	$(BIN)/python docs/generate_errors.py
+	$(BIN)/python -m tilewright.report.errors_page docs/errors.md
+	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,16 +1,17 @@
-"""Builds the simulator's numeric data from recordings of real kernels.
+"""Builds the simulator's numeric tables from recordings of real kernels.
 
     python benchmarks/make_numeric_tables.py GOLDEN_FOLDER
 
-GOLDEN_FOLDER holds ``golden.py`` and ``data/*.npz``: outputs of the kernels of ttnn 0.78.0, compiled by the vendor's compiler and run on
-ttsim 1.10.0, the vendor's bit-accurate simulator of a Wormhole core (no silicon involved). Two results:
+GOLDEN_FOLDER holds ``golden.py`` and ``data/*.npz``: outputs of the kernels of ttnn 0.78.0, compiled by the vendor's
+compiler and run on ttsim 1.10.0, the vendor's bit-accurate simulator of a Wormhole core (no silicon involved).
+Two results, both in ``src/tilewright/sim/numerics/data``:
 
-* ``src/tilewright/sim/numerics/data/unary_bf16.npz``: for every unary SFPU call whose model is a table, the result for each of the
-  65,536 bf16 inputs, as differences between neighbours (uint16), compressed with LZMA.
-* ``tests/golden_data/*.npz``: the inputs and outputs the tests compare with, packed by family.
+* ``unary_bf16.npz``: for every unary SFPU call whose 16-bit model is a table, the result for each of the 65,536 bf16
+  inputs, as differences between neighbours (uint16), compressed with LZMA.
+* ``accuracy.json``: how far every modelled SFPU call is from its recording, for the documentation and ``available``.
 
-The packer writes NaN as infinity and -0 or denormals as +0, so a bf16 recording cannot show them. Such an entry is completed
-from the 32-bit recording of the same call at the nearest input, if that value packs to the same bf16 number.
+The packer writes NaN as infinity and -0 or denormals as +0, so a bf16 recording cannot show them. Such an entry is
+completed from the 32-bit recording of the same call at the nearest input, if that value packs to the same bf16 number.
 """
 
 from __future__ import annotations
@@ -30,14 +31,26 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "src/tilewright/sim/numerics/data/unary_bf16.npz"
 ACCURACY = ROOT / "src/tilewright/sim/numerics/data/accuracy.json"
-TEST_DATA = ROOT / "tests/golden_data"
 
 VARIANTS = {
-    "exp_approx": "approx", "exp_approx_noclamp": "approx_unclamped", "exp_approx_scale_half": "approx_scale_half",
-    "exp_scale_half": "scale_half", "erf_approx": "approx", "expm1_approx": "approx", "gelu_approx": "approx", "log1p_approx": "approx",
-    "log_approx": "approx", "log2_base2": "base2", "mish_approx": "approx", "recip_nolegacy": "ieee", "rsqrt_approx": "approx",
-    "rsqrt_legacy": "legacy", "sigmoid_approx": "approx", "sqrt_approx": "approx", "tanh_approx": "approx",
-}  # fmt: skip
+    "exp_approx": "approx",
+    "exp_approx_noclamp": "approx_unclamped",
+    "exp_approx_scale_half": "approx_scale_half",
+    "exp_scale_half": "scaled",
+    "erf_approx": "approx",
+    "expm1_approx": "approx",
+    "gelu_approx": "approx",
+    "log1p_approx": "approx",
+    "log_approx": "approx",
+    "log2_base2": "base2",
+    "mish_approx": "approx",
+    "recip_nolegacy": "ieee",
+    "rsqrt_approx": "approx",
+    "rsqrt_legacy": "legacy",
+    "sigmoid_approx": "approx",
+    "sqrt_approx": "approx",
+    "tanh_approx": "approx",
+}
 
 
 def load_reader(folder: Path) -> ModuleType:
@@ -199,7 +212,7 @@ def measure(golden: ModuleType) -> dict[str, dict[str, Any]]:
             for index, (bits, dtype) in enumerate(zip(inputs, meta["in_dtypes"], strict=True))
         ]
         name, params = parse_call(meta)
-        variant = "scaled" if meta["name"] == "exp_scale_half" else VARIANTS.get(meta["name"], "")
+        variant = VARIANTS.get(meta["name"], "")
         key = f"{name}:{variant}" if variant else name
         nearest = "NearestEven" in meta["call"]
         if len(dst) == 1:

@@ -95,3 +95,12 @@ def _buffers(functions: list[FuncOp]) -> tuple[BufferSpec, ...]:
                 origin=text_value(op, "origin", "user"),
             )
     return tuple(found[index] for index in sorted(found))
+
+
+def respelled(program: Program, metal: str) -> dict[str, str]:
+    """The C++ of a program for another release; the IR does not depend on it."""
+    functions = {op.sym_name.data: op for op in program.module.ops if isinstance(op, FuncOp)}
+    return {
+        thread.role: emit(functions[thread.function], thread, program.config, kernel=program.name, metal=metal)
+        for thread in program.threads
+    }

@@ -82,10 +82,10 @@ def test_optional_packages_are_imported_late():
 
 
 def test_report_reads_only_the_trace():
-    """The page of ops is the exception: it shows the table of ops."""
+    """The pages of ops and of errors are no views of a compilation: they show those tables."""
     for file in in_part("report"):
         ours = {name for name in imports(file) if name.startswith("tilewright.")}
-        assert ours <= uses(file, "report", "trace") or file.name == "ops_page.py", file
+        assert ours <= uses(file, "report", "trace") or file.name in ("ops_page.py", "errors_page.py"), file
 
 
 def test_nobody_imports_the_command_line():

@@ -12,6 +12,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from tilewright import execution
@@ -81,6 +82,8 @@ def summary_printer(as_json: bool) -> execution.Listener:
             kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=record.facts
         )
         print(summary.as_json(call) if as_json else summary.line(call), file=sys.stderr, flush=True)
+        for warning in getattr(record.result, "warnings", ()):
+            print(json.dumps(warning.as_json()) if as_json else warning.render(), file=sys.stderr, flush=True)
 
     return tell
 

@@ -157,7 +157,10 @@ def parser_value_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
 
 
 class CallOp(PlainOp):
-    """``ttkernel.copy_tile(%cb, %i, %dst) {attributes} : (types) -> (types)``"""
+    """``ttkernel.copy_tile(%cb, %i, %dst) {attributes} : (types) -> (types)``
+
+    The listings end the operands of ``pack_tile`` with ``false`` or ``true``: whether it packs out of order.
+    """
 
     def print(self, printer: Printer) -> None:
         printer.print_string("(")
@@ -171,9 +174,18 @@ class CallOp(PlainOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        unresolved: list[UnresolvedOperand] = []
+        out_of_order = False
         with parser.in_parens():
-            unresolved = parse_operands(parser)
+            while operand := parser.parse_optional_unresolved_operand():
+                unresolved.append(operand)
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+            else:
+                out_of_order = bool(parser.parse_optional_boolean())
         attributes = parser.parse_optional_attr_dict()
+        if out_of_order:
+            attributes["out_of_order"] = UnitAttr()
         parser.parse_punctuation(":")
         kind = parser.parse_function_type()
         operands = parser.resolve_operands(unresolved, kind.inputs.data, parser.pos)

@@ -25,7 +25,7 @@ from tilewright.dialects.ir_types import (
     TileType,
     TransferType,
 )
-from tilewright.dialects.tile_op import TileOp
+from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import BLOCK_OPS
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
@@ -69,6 +69,14 @@ def is_block(kind: Attribute) -> bool:
     return isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
 
 
+def both_float(first: Attribute, second: Attribute) -> bool:
+    """Blocks of one shape that hold floats: the unpacker and the packer convert between float formats."""
+    if not isinstance(first, TensorType) or not isinstance(second, TensorType) or first.get_shape() != second.get_shape():
+        return False
+    tiles = (first.element_type, second.element_type)
+    return all(isinstance(tile, TileType) and tile.dtype in FLOAT_DTYPES for tile in tiles)
+
+
 def _row_class(base: type[Operation], name: str, row: TileOp) -> type[Operation]:
     words = "".join(word.capitalize() for word in row.name.split("_"))
     return type(f"{words}{base.__name__}", (base,), {"name": name, "SPEC": row, "__doc__": row.summary, "traits": PURE})
@@ -107,7 +115,7 @@ class StoreOp(FlatOp):
         target = self.operands[1].type
         expect(self, is_block(target), f"stores into a block, not into {target}")
         value = self.operands[0].type
-        if is_block(value) and value != target:
+        if is_block(value) and value != target and not both_float(value, target):
             raise VerifyException(f"ttl.store: value is {value}, block is {target}")
 
 

@@ -1,7 +1,8 @@
-"""Linear scan, phase 1: a value that an in-place op destroys is copied for all of its users but the last.
+"""Linear scan, phase 1: a value that an in-place op destroys is copied for each such op but the last user.
 
-Users are counted as the specification does: one per op, and the pack at the end (the yield) is a user of every
-output, the last one. If no user destroys the value, nobody needs a copy.
+Users are counted as the specification does: one per op, and the pack at the end (the yield) is a user of every output,
+the last one. Ops that only read the value need no copy: that is what makes "schedule the unary consumer last" (phase 0)
+save one. The specification's pseudo-code copies for readers too; ``copy_readers`` does the same, for comparison.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def destroyed_value(form: Form) -> int | None:
     return None
 
 
-def insert_copies(problem: Problem, order: Sequence[int]) -> tuple[list[ScanOp], list[InsertedCopy]]:
+def insert_copies(
+    problem: Problem, order: Sequence[int], *, copy_readers: bool = False
+) -> tuple[list[ScanOp], list[InsertedCopy]]:
     """The ops in ``order`` with their operands renamed to copies where needed, and the copies in order of execution."""
     forms = {op: problem.ops[op].forms[plain_form(problem, op)] for op in order}
     users: dict[int, list[int]] = {}
@@ -68,10 +71,11 @@ def insert_copies(problem: Problem, order: Sequence[int]) -> tuple[list[ScanOp],
     outputs = set(problem.outputs)
     needs_copy: set[tuple[int, int]] = set()
     for value, ops in users.items():
-        if not any(destroyed_value(forms[op]) == value for op in ops):
+        destroyers = [op for op in ops if destroyed_value(forms[op]) == value]
+        if not destroyers:
             continue
         earlier = ops if value in outputs else ops[:-1]
-        needs_copy.update((op, value) for op in earlier)
+        needs_copy.update((op, value) for op in earlier if copy_readers or op in destroyers)
 
     scan_ops: list[ScanOp] = []
     copies: list[InsertedCopy] = []

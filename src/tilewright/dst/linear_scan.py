@@ -84,11 +84,13 @@ def linear_scan(problem: Problem, *, schedule: Literal["source", "lars"] = "sour
     )
 
 
-def scan(problem: Problem, *, schedule: Literal["source", "lars"] = "source") -> LinearScanTrace:
+def scan(
+    problem: Problem, *, schedule: Literal["source", "lars"] = "source", copy_readers: bool = False
+) -> LinearScanTrace:
     """Phases 0 to 4 without a capacity: how many slots the algorithm wants."""
     order = list(range(len(problem.ops))) if schedule == "source" else lars_order(problem)
     try:
-        ops, copies = insert_copies(problem, order)
+        ops, copies = insert_copies(problem, order, copy_readers=copy_readers)
     except NoUsableForm as error:
         raise DoesNotFit(str(error), needed=problem.capacity + 1, capacity=problem.capacity) from error
     intervals = build_intervals(ops, copies, problem.outputs, len(problem.leaves))

@@ -12,12 +12,15 @@ import contextlib
 from dataclasses import replace
 
 from tilewright.dst.allocation import Part, Plan
+from tilewright.dst.bounds import BoundTables
 from tilewright.dst.greedy import candidate_orders, greedy_parts
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import Model
-from tilewright.dst.optimizer import Effort, Optimizer
+from tilewright.dst.moves import Options
+from tilewright.dst.optimizer import Effort, Optimizer, least_slots
 from tilewright.dst.parts import part_of, rank_of_parts
 from tilewright.dst.problem import Problem
+from tilewright.dst.search import Search
 from tilewright.dst.split import split
 
 SIZE_LIMIT = 64  # ops; above it the search is not tried
@@ -92,3 +95,13 @@ def _cheapest(problem: Problem, plan: Plan) -> Plan:
 
 def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
     return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync)
+
+
+def fewest_slots(problem: Problem, *, most: int = 64) -> int:
+    """The least capacity at which one tile of the region fits without recomputing or splitting."""
+    model = Model(replace(problem, capacity=most, tiles=1))
+    tables = BoundTables(model)
+    for slots in range(least_slots(tables), most + 1):
+        if Search(model, Options(slots=slots, tiles=1), tables=tables).run() is not None:
+            return slots
+    raise DoesNotFit(f"one tile needs more than {most} DST slots", needed=most + 1, capacity=most)

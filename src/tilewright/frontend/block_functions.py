@@ -9,63 +9,69 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
 from xdsl.ir import Attribute
 
-from tilewright.dialects.tile_op import TileOp
-from tilewright.dialects.tile_ops import BY_PYTHON
+from tilewright.dialects.tile_op import Composite, TileOp
+from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
-from tilewright.frontend.blocks import apply_row, binary, check_same, emit, is_number, readable, require_compute, row_named
+from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, is_number, readable, require_compute
 from tilewright.frontend.describe import described
 from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
 from tilewright.frontend.thread import I64, Thread
 from tilewright.frontend.values import Block
-
-SCALAR_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
 
 
 def call_function(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     require_compute(thread, node, f"ttl.{name}")
     if name in BLOCK_FUNCTIONS:
         return HANDLERS[BLOCK_FUNCTIONS[name]](thread, args, named, node)
-    return call_row(thread, BY_PYTHON[name], args, named, node)
+    op = BY_PYTHON.get(name) or COMPOSITE_BY_PYTHON[name]
+    return _exponential(thread, op, args, dict(named), node) if op.name == "exp" else call_op(thread, op, args, named, node)
 
 
-def call_row(thread: Thread, row: TileOp, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    """Blocks first, then the row's parameters by position or name. A number in place of a block uses the scalar form."""
-    tiles, rest = args[: row.arity], args[row.arity :]
-    if len(tiles) < row.arity:
-        raise thread.error("TW004", f"{row.name} takes {row.arity} blocks, found {len(tiles)}", node, help=row.summary)
-    if row.arity == 2 and any(is_number(tile) for tile in tiles) and not rest and not named:
-        return _with_scalar(thread, row, tiles, node)
+def call_op(thread: Thread, op: TileOp | Composite, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    """Blocks first, then the op's parameters by position or name. A number in place of a block uses the scalar form."""
+    tiles, rest = args[: op.arity], args[op.arity :]
+    if len(tiles) < op.arity:
+        raise thread.error("TW004", f"{op.name} takes {op.arity} blocks, found {len(tiles)}", node, help=op.summary)
+    if op.arity == 2 and not rest and not named and any(is_number(tile) for tile in tiles):
+        if not any(isinstance(tile, Block) for tile in tiles):
+            raise thread.error("TW004", f"{op.name} of two numbers", node, help="use Python arithmetic on numbers")
+        return apply_pair(thread, op, tiles[0], tiles[1], node)
     for tile in tiles:
         if not isinstance(tile, Block):
-            raise thread.error("TW004", f"{row.name} takes blocks, not {described(tile)}", node, help=row.summary)
-    names = [param.name for param in row.params]
+            raise thread.error("TW004", f"{op.name} takes blocks, not {described(tile)}", node, help=op.summary)
+    params = _parameters(thread, op, rest, named, node)
+    return apply_op(thread, op, tiles, params, node)
+
+
+def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
+    visible = [param for param in op.params if not param.hidden]
+    names = [param.name for param in visible]
+    known = f"its parameters are {', '.join(names)}" if names else "it has no parameters"
     if len(rest) > len(names):
-        raise thread.error(
-            "TW004", f"{row.name} takes {row.arity + len(names)} arguments, found {len(args)}", node, help=row.summary
-        )
+        raise thread.error("TW004", f"{op.name} takes {op.arity + len(names)} arguments at most", node, help=known)
     params = dict(zip(names, rest, strict=False))
     for key, value in named.items():
         if key not in names or key in params:
-            known = f"its parameters are {', '.join(names)}" if names else "it has no parameters"
-            raise thread.error("TW004", f"{row.name} has no free argument '{key}'", node, help=known)
+            raise thread.error("TW004", f"{op.name} has no free argument '{key}'", node, help=known)
         params[key] = value
-    missing = [param.name for param in row.params if param.default is None and param.name not in params]
+    missing = [param.name for param in visible if param.default is None and param.name not in params]
     if missing:
-        raise thread.error("TW004", f"{row.name} needs '{missing[0]}'", node, help=row.summary)
-    return apply_row(thread, row, tiles, params, node)
+        raise thread.error("TW004", f"{op.name} needs '{missing[0]}'", node, help=op.summary)
+    return params
 
 
-def _with_scalar(thread: Thread, row: TileOp, tiles: list[Any], node: ast.Call) -> Block:
-    if not any(isinstance(tile, Block) for tile in tiles):
-        raise thread.error(
-            "TW004", f"{row.name} takes blocks, not {described(tiles[0])}", node, help="use Python arithmetic on numbers"
-        )
-    if row.name in SCALAR_OPERATORS:
-        return binary(thread, SCALAR_OPERATORS[row.name], tiles[0], tiles[1], node)
-    block, scalar = (tiles[0], tiles[1]) if isinstance(tiles[0], Block) else (tiles[1], tiles[0])
-    one_sided = row_named(thread, f"{row.name}_scalar", node, f"{row.name} of a block and a number")
-    return apply_row(thread, one_sided, [block], {one_sided.params[0].name: float(scalar)}, node)
+def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    """``exp(x, approx=, scale=, skip_clamp_check=, iterations=)``: a tile has exactly 8 iterations."""
+    if named.pop("iterations", 8) != 8:
+        raise thread.error("TW004", "iterations of exp must be 8, which is the whole tile", node)
+    named.pop("skip_clamp_check", None)
+    scale = named.pop("scale", 1.0)
+    if scale == 1.0:
+        return call_op(thread, op, args, named, node)
+    approximate = bool(named.pop("approx", False))
+    scaled = BY_NAME["exp_scaled"] if approximate else COMPOSITE_BY_NAME["exp_of_product"]
+    return call_op(thread, scaled, args, {**named, "scale": scale}, node)
 
 
 def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
@@ -177,12 +183,18 @@ def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     like = next((arg for arg in args if isinstance(arg, Block)), None)
     numbers = [arg for arg in (*args, named.get("value")) if is_number(arg)]
     shape = named.get("shape", like.shape if like else None)
-    dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else "bf16")
+    dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else _expected_dtype(thread))
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.error("TW004", "fill needs a number and a shape", node, help="ttl.block.fill(0.0, shape=out.shape)")
     number: Any = numbers[0]
     value: dict[str, Attribute] = {"value": FloatAttr(float(number), f32)}
     return emit(thread, FillBlockOp, [], tuple(shape), dtype, value)
+
+
+def _expected_dtype(thread: Thread) -> str:
+    """What a fill without dtype is for: the block that was reserved last."""
+    reserved = [held.buffer.dtype for held in thread.held if held.kind == "reserve"]
+    return reserved[-1] if reserved else "bf16"
 
 
 def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -199,10 +211,10 @@ def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
     source = readable(thread, args[0], node)
     if source.dtype == dtype:
         return source
-    row = row_named(thread, "typecast", node, "typecast")
-    attributes = {param.name: StringAttr(dtype) for param in row.params if param.kind == "str" and param.name in ("dtype", "to")}
-    attributes |= {param.name: StringAttr(source.dtype) for param in row.params if param.name in ("source", "from_dtype")}
-    return emit(thread, TENSOR_OPS[row.name], [source], source.shape, dtype, dict(attributes))
+    if (source.dtype, dtype) not in (*TYPECASTS, *FREE_TYPECASTS):
+        raise thread.error("TW107", f"no conversion from {source.dtype} to {dtype}", node, help="convert in two steps")
+    attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
+    return emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
 
 
 HANDLERS: dict[str, Callable[..., Block]] = {

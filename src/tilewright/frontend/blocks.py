@@ -12,19 +12,15 @@ from xdsl.ir import Attribute
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.ir_types import block_type
-from tilewright.dialects.tile_op import Param, TileOp
-from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR
+from tilewright.dialects.tile_op import Composite, Param, TileOp
+from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, with_number
 from tilewright.dialects.ttl import TENSOR_OPS
+from tilewright.dialects.ttl_blocks import FillBlockOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 
-SCALAR_RIGHT = {"+": "add_scalar", "-": "sub_scalar", "*": "mul_scalar", "/": "div_scalar"}
-SCALAR_LEFT = {"+": "add_scalar", "-": "rsub_scalar", "*": "mul_scalar", "/": "rdiv_scalar"}
-COMPARISON_ROWS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-LARGEST_EXPANDED_POWER = 8
-POWERS = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "recip", 2.0: "square"}
 
 
 def is_number(value: Any) -> bool:
@@ -56,19 +52,46 @@ def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
     return held.stored
 
 
-def apply_row(thread: Thread, row: TileOp, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
+def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
     """One elementwise op of the table on blocks that agree in shape and dtype."""
-    require_compute(thread, node, f"ttl.{row.name}")
+    require_compute(thread, node, f"ttl.{op.name}")
     blocks = [readable(thread, operand, node) for operand in operands]
     first = blocks[0]
     for other in blocks[1:]:
         check_same(thread, first, other, node)
-    if first.dtype not in row.dtypes:
+    by_dtype = dict(op.by_dtype)
+    if first.dtype in by_dtype:
+        op = BY_NAME[by_dtype[first.dtype]]
+    if isinstance(op, Composite):
+        return _composite(thread, op, blocks, params, node)
+    if first.dtype not in op.dtypes:
         raise thread.error(
-            "TW107", f"{row.name} does not work on {first.dtype}", node, help=f"it takes {', '.join(row.dtypes)}; typecast first"
+            "TW107", f"{op.name} does not work on {first.dtype}", node, help=f"it takes {', '.join(op.dtypes)}; typecast first"
         )
-    attributes = {param.name: checked_param(thread, row, param, params, node) for param in row.params if param.name in params}
-    return emit(thread, TENSOR_OPS[row.name], blocks, first.shape, row.result_dtype or first.dtype, attributes)
+    attributes = {param.name: checked_param(thread, op, param, params, node) for param in op.params if param.name in params}
+    dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
+    return emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
+
+
+def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
+    """The steps of a function that the kernel API has no single call for."""
+    names = {f"a{index}": block for index, block in enumerate(operands)}
+    values = {param.name: params.get(param.name, param.default) for param in op.params}
+    result = operands[0]
+    for index, step in enumerate(op.steps):
+        given: dict[str, Any] = {key: values[v[1:]] if isinstance(v, str) and v.startswith("=") else v for key, v in step.params}
+        if step.op == "fill":
+            result = filled(thread, given["value"], operands[0])
+        else:
+            chosen = BY_NAME.get(step.op) or COMPOSITE_BY_NAME[step.op]
+            result = apply_op(thread, chosen, [names[name] for name in step.operands], given, node)
+        names[f"s{index}"] = result
+    return result
+
+
+def filled(thread: Thread, value: float, like: Block) -> Block:
+    """A block of one number, in the shape and dtype of another."""
+    return emit(thread, FillBlockOp, [], like.shape, like.dtype, {"value": FloatAttr(float(value), f32)})
 
 
 def emit(
@@ -131,43 +154,36 @@ def checked_param(thread: Thread, row: TileOp, param: Param, params: dict[str, A
     return FloatAttr(float(value), f32) if param.kind == "float" else number_attr(value)
 
 
-def row_named(thread: Thread, name: str, node: ast.AST, what: str) -> TileOp:
-    row = BY_NAME.get(name)
-    if row is None:
-        raise thread.error("TW003", f"{what} is not supported on blocks", node, help="see docs/ops.md for what is")
-    return row
-
-
-def scalar_row(thread: Thread, name: str, block: Block, scalar: float, node: ast.AST, what: str) -> Block:
-    row = row_named(thread, name, node, what)
-    return apply_row(thread, row, [block], {row.params[0].name: _as(row.params[0], scalar)}, node)
-
-
-def _as(param: Param, value: float) -> float | int:
-    return float(value) if param.kind == "float" else value
+def operator_op(thread: Thread, symbol: str, node: ast.AST) -> TileOp | Composite:
+    op = BY_OPERATOR.get(symbol) or COMPOSITE_BY_OPERATOR.get(symbol)
+    if op is None:
+        raise thread.error("TW003", f"operator {symbol} is not supported on blocks", node, help="see docs/ops.md for what is")
+    return op
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Block:
     """``left symbol right`` where at least one side is a block."""
     require_compute(thread, node, symbol)
-    if symbol == "**":
-        return power(thread, left, right, node)
+    if symbol == "/" and right == 0 and isinstance(left, Block):
+        raise thread.error("TW004", "division of a block by zero", node, help="the result would be infinite everywhere")
+    return apply_pair(thread, operator_op(thread, symbol, node), left, right, node)
+
+
+def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, node: ast.AST) -> Block:
+    """An op on two blocks, or on a block and a number."""
     if isinstance(left, Block) and isinstance(right, Block):
-        row = BY_OPERATOR.get(symbol)
-        if row is None:
-            raise thread.error("TW003", f"operator {symbol} is not supported on blocks", node, help="see docs/ops.md for what is")
-        return apply_row(thread, row, [left, right], {}, node)
-    block, scalar = (left, right) if isinstance(left, Block) else (right, left)
-    if not is_number(scalar):
-        raise not_a_number(thread, scalar, node)
-    if block is left:
-        if symbol == "/" and scalar == 0:
-            raise thread.error("TW004", "division of a block by zero", node, help="the result would be infinite everywhere")
-        return scalar_row(thread, SCALAR_RIGHT.get(symbol, ""), block, scalar, node, f"block {symbol} number")
-    if symbol == "/" and "rdiv_scalar" not in BY_NAME:
-        inverse = apply_row(thread, row_named(thread, "recip", node, "number / block"), [block], {}, node)
-        return inverse if scalar == 1 else scalar_row(thread, "mul_scalar", inverse, scalar, node, "number / block")
-    return scalar_row(thread, SCALAR_LEFT.get(symbol, ""), block, scalar, node, f"number {symbol} block")
+        return apply_op(thread, op, [left, right], {}, node)
+    block, number = (left, right) if isinstance(left, Block) else (right, left)
+    if not is_number(number):
+        raise not_a_number(thread, number, node)
+    value = readable(thread, block, node)
+    if op.name == "pow" and block is left and number == 1:
+        return value
+    chosen = with_number(op, number, left=block is right, dtype=value.dtype)
+    if chosen is not None:
+        return apply_op(thread, chosen[0], [value], chosen[1], node)
+    other = filled(thread, number, value)
+    return apply_op(thread, op, [value, other] if block is left else [other, value], {}, node)
 
 
 def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
@@ -179,65 +195,13 @@ def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
     )
 
 
-def power(thread: Thread, base: Any, exponent: Any, node: ast.AST) -> Block:
-    if not isinstance(base, Block):
-        if base == 2 and "exp2" in BY_NAME:
-            return apply_row(thread, BY_NAME["exp2"], [exponent], {}, node)
-        raise thread.error(
-            "TW003", "number ** block is supported for the base 2 only", node, help="use ttl.math.exp(x * log(base))"
-        )
-    if isinstance(exponent, Block):
-        return apply_row(thread, row_named(thread, "pow", node, "block ** block"), [base, exponent], {}, node)
-    if not is_number(exponent):
-        raise not_a_number(thread, exponent, node)
-    if exponent == 1:
-        return readable(thread, base, node)
-    special = BY_NAME.get(POWERS.get(float(exponent), ""))
-    if special is not None:
-        return apply_row(thread, special, [base], {}, node)
-    if isinstance(exponent, int) and 2 <= exponent <= LARGEST_EXPANDED_POWER:
-        return _by_squaring(thread, base, exponent, node)
-    row = next((BY_NAME[name] for name in ("power", "pow_scalar", "power_scalar") if name in BY_NAME), None)
-    if row is None:
-        raise thread.error("TW003", f"block ** {exponent} is not supported", node, help="use 0.5, -1 or a whole number up to 8")
-    return apply_row(thread, row, [base], {row.params[0].name: _as(row.params[0], exponent)}, node)
-
-
-def _by_squaring(thread: Thread, base: Block, exponent: int, node: ast.AST) -> Block:
-    result: Block | None = None
-    factor = base
-    remaining = exponent
-    while remaining:
-        if remaining & 1:
-            result = factor if result is None else apply_row(thread, BY_NAME["mul"], [result, factor], {}, node)
-        remaining >>= 1
-        if remaining:
-            square = BY_NAME.get("square")
-            factor = (
-                apply_row(thread, square, [factor], {}, node)
-                if square
-                else apply_row(thread, BY_NAME["mul"], [factor, factor], {}, node)
-            )
-    assert result is not None
-    return result
-
-
 def unary(thread: Thread, symbol: str, operand: Block, node: ast.AST) -> Block:
     require_compute(thread, node, symbol)
-    row = BY_OPERATOR.get(symbol)
-    if row is None:
-        raise thread.error("TW003", f"operator {symbol} is not supported on blocks", node, help="see docs/ops.md for what is")
-    return apply_row(thread, row, [operand], {}, node)
+    return apply_op(thread, operator_op(thread, symbol, node), [operand], {}, node)
 
 
 def compare(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Block:
-    """1.0 where the comparison holds, else 0.0."""
-    require_compute(thread, node, symbol)
-    if not isinstance(left, Block):
+    """1 where the comparison holds, else 0."""
+    if not isinstance(left, Block):  # the table has the number on the right
         left, right, symbol = right, left, SWAPPED[symbol]
-    name = COMPARISON_ROWS[symbol]
-    if isinstance(right, Block):
-        return apply_row(thread, row_named(thread, name, node, f"block {symbol} block"), [left, right], {}, node)
-    if not is_number(right):
-        raise not_a_number(thread, right, node)
-    return scalar_row(thread, f"{name}_scalar", left, right, node, f"block {symbol} number")
+    return binary(thread, symbol, left, right, node)

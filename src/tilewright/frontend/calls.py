@@ -237,7 +237,7 @@ def _print(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Cal
 def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
     if len(args) == 2 and isinstance(args[0], Block):
         thread.at(node)
-        return blocks.power(thread, args[0], args[1], node)
+        return blocks.binary(thread, "**", args[0], args[1], node)
     return _host_call(thread, pow, args, named, node)
 
 

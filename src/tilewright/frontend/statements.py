@@ -65,13 +65,12 @@ def _augmented(thread: Thread, node: ast.AugAssign) -> None:
         raise thread.error("TW001", "this kind of assignment", node.target, help="assign to a plain name")
     current = evaluate(thread, ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
     value = evaluate(thread, node.value)
-    if isinstance(current, Block) and current.held is not None:
+    held = current.held if isinstance(current, Block) else None
+    if held is not None and (held.kind == "reserve" or isinstance(node.op, ast.Add)):
         if not isinstance(node.op, ast.Add):
+            symbol = BINARY[type(node.op)]
             raise thread.error(
-                "TW204",
-                f"{BINARY[type(node.op)]}= on a block of a buffer",
-                node,
-                help="block += x accumulates; otherwise use store()",
+                "TW204", f"{symbol}= on a reserved block", node, help="block += x accumulates; otherwise use store()"
             )
         movement.store(thread, current, value, True, node)
         return

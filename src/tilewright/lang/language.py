@@ -63,9 +63,9 @@ class FunctionFamily:
 
 
 def function_names() -> tuple[str, ...]:
-    from tilewright.dialects.tile_ops import BY_PYTHON
+    from tilewright.dialects.tile_ops import BY_PYTHON, COMPOSITE_BY_PYTHON
 
-    return (*BY_PYTHON, *BLOCK_FUNCTIONS)
+    return (*BY_PYTHON, *COMPOSITE_BY_PYTHON, *BLOCK_FUNCTIONS)
 
 
 def find_function(name: str) -> str | None:

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp, thread_kind
+from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
 from tilewright.places import place_of
@@ -159,7 +159,7 @@ class BlockChecker:
         for kind in kinds[1:]:
             if kind.get_shape() != kinds[0].get_shape():
                 self.report("TW101", f"blocks of {kinds[0].get_shape()} and {kind.get_shape()} tiles do not combine", op)
-            elif kind != kinds[0]:
+            elif kind != kinds[0] and not both_float(kind, kinds[0]):
                 self.report("TW102", f"blocks of {kinds[0].element_type} and {kind.element_type} do not combine", op)
 
     def branch(self, op: scf.IfOp, state: Held) -> Held:

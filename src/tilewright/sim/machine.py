@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from tilewright import hardware
+from tilewright.diagnostics import fail
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.deferred_products import DeferredProducts
 from tilewright.sim.faults import fault
+from tilewright.sim.numerics.formats import L1_DTYPES
 from tilewright.sim.registers import Dst, SourceQueue
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, Tensor
@@ -125,6 +127,8 @@ def place_buffers(program: Program) -> dict[int, Buffer]:
     address = hardware.CHIPS[program.options.arch].l1_reserved_bytes
     buffers: dict[int, Buffer] = {}
     for spec in sorted(program.buffers, key=lambda spec: spec.index):
+        if spec.dtype not in L1_DTYPES:
+            raise fail("TW514", f"buffer '{spec.name}' holds {spec.dtype}; the simulator knows {', '.join(L1_DTYPES)}")
         tile_bytes = hardware.tile_bytes(spec.dtype)
         direct = spec.index in program.config.unpack_to_dest
         buffers[spec.index] = Buffer(spec, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)

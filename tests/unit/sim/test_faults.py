@@ -364,3 +364,33 @@ def test_unfinished_write_is_a_warning(run):
     _, program, arrays = run(writer=writer)
     messages = [warning.message for warning in simulate(program, arrays).warnings]
     assert any("writer on core (0, 0) ends with 2 unfinished transfers" in message for message in messages)
+
+
+def test_integers_need_32_bit_dst(expect_fault):
+    buffers = (("a", "i32", 2), ("b", "f32", 2), ("o", "i32", 2))
+    compute = COMPUTE.replace("copy_tile(a, 0, 0)", "copy_tile(a, 0, 0 * 1)")
+    expect_fault(
+        "TW511",
+        "copy_tile(a, 0, 0 * 1)",
+        "only a 32-bit DST",
+        compute=compute,
+        buffers=buffers,
+        tensors=(("A", "i32"), ("O", "i32")),
+    )
+
+
+def test_call_and_init_of_different_precision(expect_fault):
+    compute = vector_calls("exp_tile_init(template=('true',))", "exp_tile(0, template=('false',))")
+    expect_fault("TW503", "exp_tile(0, ", "prepared the approximate form", compute=compute)
+
+
+def test_call_without_numeric_model_fails_where_it_is(expect_fault):
+    compute = vector_calls("exp_tile_init(template=('true', '0x40400000'))", "exp_tile(0, template=('true',))")
+    expect_fault("TW514", "exp_tile(0, ", "approx_scaled", compute=compute)
+
+
+def test_rows_broadcast_into_32_bit_dst(expect_fault):
+    row = "template=('BroadcastType::ROW',)"
+    compute = COMPUTE.replace("init_sfpu(a, o)", f"init_sfpu(a, o)\n    unary_bcast_init(a, {row})")
+    compute = compute.replace("copy_tile(a, 0, 0)", f"unary_bcast(a, 0, 0, {row})")
+    expect_fault("TW511", "unary_bcast(a", "wrong values", compute=compute, fp32_dest_acc_en=True)

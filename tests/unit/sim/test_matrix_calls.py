@@ -228,3 +228,69 @@ def test_copy_between_dst_slots(run):
     lines = "copy_tile(a, 0, 3)\ncopy_dest_values_init()\ncopy_dest_values(0, 3)\nexp_tile_init()\nexp_tile(3)"
     a, _, out = run(SECTION.format(init="copy_tile_init(a)", call=lines))
     assert np.array_equal(out.view(np.uint16), narrow_bf16(bits(a)))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("dim", ["row", "col"])
+@pytest.mark.parametrize("kind", ["add", "sub", "mul"])
+@pytest.mark.parametrize("fast", [False, True])
+def test_vector_unit_repeats_a_row_or_column(run, kind, dim, wide, fast):
+    name = f"sfpu_{kind}_bcast_{dim}"
+    lines = f"copy_tile(a, 0, 0)\ncopy_tile(b, 0, 1)\n{name}_init()\n{name}(0, 1)"
+    a, b, out = run(SECTION.format(init="copy_tile_init(a)", call=lines), fp32_dest_acc_en=wide, fast=fast)
+    line = b[:, :1, :] if dim == "row" else b[:, :, :1]
+    left, right = a.astype(np.float64), line.astype(np.float64)
+    exact = {"add": left + right, "sub": left - right, "mul": left * right}[kind].astype(np.float32)
+    if fast or wide:
+        # The packer rounds half away, the host half to even; these inputs have no ties that differ by more than one step.
+        assert np.allclose(out.astype(np.float32), exact, rtol=2**-8)
+    else:
+        cut = (exact.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        assert np.array_equal(out.astype(np.float32), cut)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_row_sum_with_a_filled_scaler(make_program, random_bf16, fast):
+    text = """
+def reader():
+    cb_reserve_back(s, 1)
+    fill_scaler(s, value=1.0)
+    cb_push_back(s, 1)
+    cb_reserve_back(a, 1)
+    noc_async_read_page(0, A, get_write_ptr(a))
+    noc_async_read_barrier()
+    cb_push_back(a, 1)
+
+def compute():
+    cb_wait_front(s, 1)
+    cb_wait_front(a, 1)
+    cb_reserve_back(o, 1)
+    binary_op_init_common(s, a, o)
+    reduce_init(a, s, o, template=("PoolType::SUM", "ReduceDim::REDUCE_ROW"))
+    tile_regs_acquire()
+    reduce_tile(a, s, 0, 0, 0, template=("PoolType::SUM", "ReduceDim::REDUCE_ROW"))
+    tile_regs_commit()
+    tile_regs_wait()
+    pack_tile(0, o, 0)
+    tile_regs_release()
+    reduce_uninit()
+    cb_push_back(o, 1)
+    cb_pop_front(a, 1)
+    cb_pop_front(s, 1)
+
+def writer():
+    cb_wait_front(o, 1)
+    noc_async_write_page(0, O, get_read_ptr(o))
+    noc_async_write_barrier()
+    cb_pop_front(o, 1)
+"""
+    program = make_program(
+        text, buffers=[("a", "bf16", 1), ("s", "bf16", 1), ("o", "bf16", 1)], fp32_dest_acc_en=True,
+        tensors=[("A", "bf16", (32, 32)), ("O", "bf16", (32, 32))],
+    )  # fmt: skip
+    data = random_bf16(32, 32, low=0.5, high=2.0)
+    out = np.ones((32, 32), ml_dtypes.bfloat16)
+    simulate(program, [data, out], fast=fast)
+    exact = data.astype(np.float64).sum(axis=1)
+    assert np.allclose(out[:, 0].astype(np.float64), exact, rtol=2**-7)
+    assert not out[:, 1:].any()

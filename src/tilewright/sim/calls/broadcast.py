@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tilewright.sim.buffers import Buffer
-from tilewright.sim.calls.matrix import ARITHMETIC, unpack_operands
+from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operands
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
 from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
@@ -89,6 +89,7 @@ def unpack_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: i
 def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, register: str) -> None:
     """One tile on its way to DST that the matrix unit only rearranges."""
     need_source(machine, site, register, buffer)
+    need_wide_dst(machine, site, buffer)
     data = buffer.front(site, tile)
     direct = buffer.unpack_to_dest or buffer.dtype in INTEGER_DTYPES
     if direct:

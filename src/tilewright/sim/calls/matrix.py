@@ -26,6 +26,15 @@ def need_float_source(site: Site, buffer: Buffer) -> None:
         raise fault("TW511", site, f"{buffer.label} holds {buffer.dtype}; the matrix unit works on floats")
 
 
+def need_wide_dst(machine: Machine, site: Site, buffer: Buffer) -> None:
+    narrow = not machine.program.config.fp32_dest_acc_en
+    if narrow and (buffer.dtype in ("i32", "u32") or buffer.unpack_to_dest):
+        raise fault(
+            "TW511", site, f"{buffer.label} holds {buffer.dtype}, which only a 32-bit DST can take as it is",
+            help="set fp32_dest_acc",
+        )  # fmt: skip
+
+
 @call("copy_tile_init", "copy_tile_to_dst_init_short", on="um")
 def init_copy(machine: Machine, site: Site, buffer: Buffer) -> None:
     set_mode(machine, site, ("copy", buffer.unpack_to_dest))
@@ -37,6 +46,7 @@ def unpack_copy(machine: Machine, site: Site, buffer: Buffer, tile: int, index: 
         return wait
     need_mode(machine, site, ("copy", buffer.unpack_to_dest), f"copy_tile_init({buffer.name})")
     need_source(machine, site, "a", buffer)
+    need_wide_dst(machine, site, buffer)
     data = buffer.front(site, tile)
     direct = buffer.unpack_to_dest or buffer.dtype in INTEGER_DTYPES
     if direct:

@@ -10,6 +10,8 @@ from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.numerics.packer import Relu
 from tilewright.sim.registry import Site, call
 
+SIGN_BIT = 0x8000
+
 
 def need_format(machine: Machine, site: Site, buffer: Buffer) -> None:
     found = machine.packer.format
@@ -32,6 +34,8 @@ def store(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -
         value = machine.arithmetic.mask_reduced(value, setup.reduced)
     old = None
     if setup.accumulate:
+        if buffer.dtype not in ("bf16", "f32"):
+            raise fault("TW514", site, f"accumulates in {buffer.label}, which holds {buffer.dtype}; the packer adds bf16 and f32")
         old = buffer.stale[slot] if buffer.slots[slot] is None else buffer.slots[slot]
         if old is None:
             raise fault("TW512", site, f"accumulates onto tile {tile} of {buffer.label}, which nobody wrote")
@@ -65,4 +69,6 @@ def configure_relu(machine: Machine, site: Site) -> None:
     """Attributes ``mode`` (none, zero, min, max) and ``threshold``; sticky."""
     mode = site.attributes.get("mode", "none")
     threshold = scalar_bits(float(site.attributes.get("threshold", 0.0))) >> 16
+    if threshold >= SIGN_BIT:
+        raise fault("TW514", site, "the threshold of the packer's ReLU must not be negative")
     machine.packer.relu = None if mode == "none" else Relu(mode, threshold)

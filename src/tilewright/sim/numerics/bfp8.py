@@ -54,10 +54,10 @@ def encode(bits: U32, *, precise: bool = False) -> U8:
 
     ``precise`` leaves out the first rounding to 6 fraction bits.
     """
-    magnitude = bits & np.uint32(0x7FFF0000)
+    magnitude: U32 = bits & np.uint32(0x7FFF0000)
     if not precise:
-        magnitude = np.minimum((magnitude + ROUND_NEAREST_AWAY), np.uint32(0x7FFE0000) + ROUND_NEAREST_AWAY)
-        magnitude = magnitude & np.uint32(0xFFFE0000)
+        raised: U32 = np.minimum(magnitude + ROUND_NEAREST_AWAY, np.uint32(0x7FFE0000) + ROUND_NEAREST_AWAY)
+        magnitude = raised & np.uint32(0xFFFE0000)
     return _share_exponent(bits, magnitude)
 
 

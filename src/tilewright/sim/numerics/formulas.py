@@ -22,7 +22,10 @@ _ERF_BOTTOM = (1.0, 5.2367275953e-01, 1.2961706519e-01, 1.9642570987e-02, 1.9545
 
 
 def _series(x: F64, coefficients: tuple[float, ...]) -> F64:
-    return np.polynomial.polynomial.polyval(x, np.asarray(coefficients))
+    total = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + coefficient
+    return total
 
 
 def erf(x: F64) -> F64:

@@ -1,9 +1,9 @@
 """Tables of unary SFPU functions in 16-bit DST: one entry per bf16 input.
 
-The entries are outputs of the real kernels of ttnn 0.78.0 on the vendor's bit-accurate simulator (``benchmarks/
-make_numeric_tables.py`` builds the file). A function of one 16-bit number is its table, so these ops are exact by
-construction. The packer hides the sign of zero and NaN from any recording; those entries are completed from recordings of the same
-kernels in 32-bit DST, where it does not.
+The entries are outputs of the real kernels of ttnn 0.78.0 on the vendor's bit-accurate simulator;
+``benchmarks/make_numeric_tables.py`` builds the file. A function of one 16-bit number is its table, so these ops are
+exact by construction. The packer hides NaN and the sign of zero from any recording; those entries are completed from
+recordings of the same kernels in 32-bit DST, where it does not.
 """
 
 from __future__ import annotations

@@ -28,9 +28,10 @@ def to_src(l1: Array, dtype: str, *, dst32: bool) -> U32:
         return bfp8.decode(l1)
     if dtype != "f32":
         raise FormatError(f"{dtype!r} has no float path into Src; possible: bf16, f32, bfp8_b")
+    bits: U32 = np.asarray(l1, dtype=np.uint32)
     if dst32:
-        return l1 & TF32
-    return np.where(is_tiny(l1), l1 & SIGN, l1 & HIGH_HALF)
+        return bits & TF32
+    return np.where(is_tiny(bits), bits & SIGN, bits & HIGH_HALF)
 
 
 def src_format(dtype: str, *, dst32: bool, unpack_to_dest: bool = False) -> str:

@@ -1,0 +1,54 @@
+"""TileLang's names of element types, and the tile formats that hold them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilewright.frontend.tilelang.trouble import Trouble
+
+if TYPE_CHECKING:
+    from tilewright.frontend.tilelang.reading import Reading
+
+TILE_FORMATS = {
+    "float16": "bf16",
+    "half": "bf16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float": "f32",
+    "int32": "i32",
+    "uint32": "u32",
+    "uint16": "u16",
+    "bool": "bf16",
+}
+INFINITY = {"float16": 65504.0}
+
+
+class DataType(str):
+    """``T.float16``: a string that can be called to convert, as in ``T.float32(0)``."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any) -> Any:
+        from tilewright.frontend.tilelang.elements import converted
+
+        return converted(self, value)
+
+
+def element_name(dtype: Any) -> str:
+    """``T.float16``, ``torch.float16``, ``numpy.float16``, ``"float16"`` -> ``float16``."""
+    name = getattr(dtype, "name", None)
+    return (name if isinstance(name, str) else str(dtype)).strip("<>' ").split(".")[-1].strip("'> ").lower()
+
+
+def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
+    name = element_name(dtype)
+    found = TILE_FORMATS.get(name)
+    if found is None:
+        raise Trouble(
+            "TW107",
+            f"tiles cannot hold {name}",
+            help="use float16 (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
+        )
+    if name in ("float16", "half") and reading is not None:
+        reading.note("float16 is held as bfloat16", "the matrix and vector units have no IEEE half; use bfloat16 to say so")
+    return found

@@ -1,0 +1,323 @@
+"""Values that stand for what only the device knows while a kernel is read: integers, elements, fragments, tensors.
+
+The reader evaluates the kernel's Python expressions as they stand; these classes overload the operators and record what was
+asked for. None of them has a truth value: ``if`` on one is handled by the reader, anything else is an error at its line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, is_truth, make
+from tilewright.frontend.tilelang.trouble import Trouble
+
+
+class Arithmetic:
+    """Operators of everything symbolic; ``combine`` decides what they give."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return combine("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return combine("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return combine("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return combine("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return combine("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return combine("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return combine("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return combine("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return combine("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return combine("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return combine("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return combine("%", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return combine("**", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return combine("**", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return combine("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return combine("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return combine(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return combine(">=", self, other)
+
+    def __eq__(self, other: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return combine("==", self, other)
+
+    def __ne__(self, other: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return combine("!=", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return combine("and", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return combine("and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return combine("or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return combine("or", other, self)
+
+    def __neg__(self) -> Any:
+        return combine("*", self, -1) if isinstance(self, Index) else Apply("neg", (expression(self),))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return Apply("abs", (expression(self),))
+
+    def __invert__(self) -> Any:
+        return negated(self)
+
+    def __bool__(self) -> bool:
+        raise Trouble(
+            "TW007",
+            "a value that only the device knows is used as a Python truth",
+            help="choose with T.if_then_else(condition, a, b), or branch with an if statement of its own",
+        )
+
+    def __index__(self) -> int:
+        raise Trouble("TW007", "a value that only the device knows is used where Python needs a number", help="use a constant")
+
+    def __float__(self) -> float:
+        raise Trouble("TW007", "a value that only the device knows is used where Python needs a number", help="use a constant")
+
+
+class Index(Arithmetic):
+    """An integer or truth that differs per core, block or iteration."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Leaf | Node) -> None:
+        self.value = value
+
+
+class Expression(Arithmetic):
+    """A value per element, or of a whole fragment."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Number(Expression):
+    value: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read(Expression):
+    """A fragment. ``indices`` is None for the whole of it; ``form`` is how it lies in the target, once that is known."""
+
+    fragment: Fragment
+    indices: tuple[Value, ...] | None = None
+    form: str = ""  # same, transposed, column, row
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Position(Expression):
+    """An integer that depends on the element: ``bx * 64 + i``."""
+
+    value: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apply(Expression):
+    """An operator (``+``, ``<``) or a row of the op table on expressions."""
+
+    op: str
+    arguments: tuple[Expression, ...]
+    parameters: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cast(Expression):
+    dtype: str
+    argument: Expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Product(Expression):
+    """``left @ right``; each may be transposed."""
+
+    left: Fragment
+    right: Fragment
+    transpose_left: bool
+    transpose_right: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduction(Expression):
+    kind: str  # sum or max
+    dim: int
+    argument: Expression
+    shape: tuple[int, ...]  # of the argument
+
+
+class Fragment(Arithmetic):
+    """Memory of one block: a fragment, a shared or a local buffer. All are blocks of tiles here."""
+
+    __slots__ = ("dtype", "element", "ident", "name", "place", "scope", "shape")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, element: str, scope: str, place: Any, ident: int) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype  # of the tiles
+        self.element = element  # as the user wrote it
+        self.scope = scope
+        self.place = place
+        self.ident = ident
+
+    @property
+    def is_vector(self) -> bool:
+        return len(self.shape) == 1 or 1 in self.shape
+
+    @property
+    def length(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        from tilewright.frontend.tilelang.reading import current
+
+        return current("an element of a fragment").read_fragment(self, key)
+
+    def __repr__(self) -> str:
+        return f"fragment '{self.name}' {self.shape}"
+
+
+class Tensor(Arithmetic):
+    """A tensor argument."""
+
+    __slots__ = ("dtype", "element", "index", "name", "shape", "source")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, element: str, index: int) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.element = element
+        self.index = index
+
+    def __getitem__(self, key: Any) -> Any:
+        from tilewright.frontend.tilelang.reading import current
+
+        return current("an element of a tensor").read_tensor(self, key)
+
+    def __repr__(self) -> str:
+        return f"tensor '{self.name}' {self.shape}"
+
+
+def plain(value: Value) -> Any:
+    """A Python number where it is known, else an `Index`."""
+    return Index(value) if isinstance(value, (Leaf, Node)) else value
+
+
+def raw(value: Any) -> Value:
+    return value.value if isinstance(value, Index) else value
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, Index) or (hasattr(value, "__index__") and not isinstance(value, Arithmetic))
+
+
+def expression(value: Any) -> Expression:
+    """Anything that can stand in an expression, as one."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, Fragment):
+        return Read(value)
+    if isinstance(value, Index):
+        return Position(value.value)
+    if isinstance(value, (int, float)) or hasattr(value, "__float__"):
+        return Number(float(value))
+    if isinstance(value, Tensor):
+        raise Trouble(
+            "TW004", f"tensor '{value.name}' in an expression", help="copy it to a fragment first: T.copy(tensor[…], fragment)"
+        )
+    raise Trouble("TW004", f"{value!r} in an expression of the device", help="use fragments, elements and numbers")
+
+
+PYTHON: dict[str, Callable[[float, float], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b if b else math.copysign(math.inf, a),
+    "**": lambda a, b: a**b,
+}
+ROW_OF = {"//": "floordiv", "%": "remainder"}
+
+
+def combine(symbol: str, left: Any, right: Any) -> Any:
+    """``left symbol right``."""
+    if is_integer(left) and is_integer(right) and symbol not in ("/", "**"):
+        if symbol in ("and", "or") and not (is_truth(raw(left)) and is_truth(raw(right))):
+            raise Trouble("TW003", f"'{symbol}' (or &, |) of integers", help="it joins conditions only")
+        return plain(make(symbol, raw(left), raw(right)))
+    first, second = expression(left), expression(right)
+    if isinstance(first, Number) and isinstance(second, Number) and symbol in PYTHON:
+        return Number(PYTHON[symbol](first.value, second.value))
+    if symbol == "and":
+        return Apply("*", (as_mask(first), as_mask(second)))
+    if symbol == "or":
+        return Apply("max", (as_mask(first), as_mask(second)))
+    return Apply(ROW_OF.get(symbol, symbol), (first, second))
+
+
+def as_mask(value: Expression) -> Expression:
+    """A condition as 1.0 and 0.0."""
+    if isinstance(value, Position) and is_truth(value.value):
+        return value
+    if isinstance(value, Number):
+        return Number(float(value.value != 0))
+    return value
+
+
+def negated(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, Index):
+        if not is_truth(value.value):
+            raise Trouble("TW003", "'not' (or ~) of an integer", help="compare it: x == 0")
+        return plain(make("not", value.value))
+    return Apply("==", (expression(value), Number(0.0)))
+
+
+def is_symbolic(value: Any) -> bool:
+    return isinstance(value, Arithmetic)
+
+
+def is_dynamic_truth(value: Any) -> bool:
+    return isinstance(value, Index) and is_dynamic(value.value) and is_truth(value.value)
