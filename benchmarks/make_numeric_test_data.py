@@ -2,9 +2,9 @@
 
     python benchmarks/make_numeric_test_data.py GOLDEN_FOLDER
 
-Every recorded file of ttnn 0.78.0 (see ``make_numeric_tables.py``) is kept as: the SHA-256 of its whole output, so that a test can
-prove equality of all elements without carrying them; the call that made it; and a sample of raw outputs to show where a difference
-lies and to measure distances. The inputs are kept whole.
+Every recorded file of ttnn 0.78.0 (see ``make_numeric_tables.py``) is kept as: the SHA-256 of its whole output, so
+that a test can prove equality of all elements without carrying them; the call that made it; and a sample of raw
+outputs to show where a difference lies and to measure distances. The inputs are kept whole.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 TARGET = tables.ROOT / "tests/golden_data"
 KEPT = (
-    "name", "mode", "fidelity", "fp32_dest_acc_en", "in_dtypes", "out_dtype", "unpack_to_dest", "gens", "init", "call", "in_tiles",
-    "out_tiles",
+    "name", "mode", "fidelity", "fp32_dest_acc_en", "in_dtypes", "out_dtype", "unpack_to_dest", "gens", "init", "call",
+    "in_tiles", "out_tiles",
 )  # fmt: skip
 SAMPLE_STRIDE = 61  # prime: does not fall into step with tile rows
 DENSE_STRIDE = 13  # for calls whose model is a formula: distances are measured on these

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from tilewright import pipeline
-from tilewright.cli.main import main
+from tilewright.cli.main import COMMANDS, main
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ADD = str(EXAMPLES / "01_add.py")
@@ -246,3 +248,23 @@ def test_doctor_finds_a_working_simulator(capsys: pytest.CaptureFixture[str]):
     found = {finding["name"]: finding for finding in json.loads(capsys.readouterr().out)}
     assert found["simulator"]["state"] == "ok"
     assert found["xdsl"]["state"] == "ok"
+
+
+def test_a_device_is_asked_for_where_there_is_none(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    monkeypatch.setattr("tilewright.cli.main.available", lambda: COMMANDS)
+    assert main(["run", "--device", ADD]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error[TW601]: running on a device needs ttnn") and "Traceback" not in error
+
+
+def test_real_modules_that_are_absent_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ttlang", None)  # an import of None fails as a missing package does
+    assert main(["run", "--real-modules", ADD]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error[TW601]: the script imports ttlang") and "without --real-modules" in error
+
+
+def test_the_package_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "tilewright", "explain", "TW601"], capture_output=True, text=True)
+    assert result.returncode == 0 and result.stdout.startswith("TW601: ")

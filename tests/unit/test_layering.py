@@ -89,7 +89,7 @@ def test_report_reads_only_the_trace():
 
 
 def test_nobody_imports_the_command_line():
-    assert not offenders([file for file in FILES if part(file) != "cli"], "cli")
+    assert not offenders([file for file in FILES if part(file) not in ("cli", "__main__")], "cli")
 
 
 def test_dialects_stand_below_everything_that_transforms_them():

@@ -18,6 +18,8 @@ OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
     "ttnn": "pip install ttnn, or run without --device and --real-modules",
     "tilelang": "pip install tilelang",
+    "ttl": "run without --real-modules: Tilewright then answers the import itself",
+    "ttlang": "run without --real-modules: Tilewright then answers the import itself",
 }
 
 

@@ -177,12 +177,14 @@ class CallOp(PlainOp):
         unresolved: list[UnresolvedOperand] = []
         out_of_order = False
         with parser.in_parens():
-            while operand := parser.parse_optional_unresolved_operand():
+            operand = parser.parse_optional_unresolved_operand()
+            while operand is not None:
                 unresolved.append(operand)
                 if parser.parse_optional_punctuation(",") is None:
                     break
-            else:
-                out_of_order = bool(parser.parse_optional_boolean())
+                operand = parser.parse_optional_unresolved_operand()
+                if operand is None:
+                    out_of_order = parser.parse_boolean()
         attributes = parser.parse_optional_attr_dict()
         if out_of_order:
             attributes["out_of_order"] = UnitAttr()

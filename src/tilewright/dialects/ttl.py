@@ -26,7 +26,7 @@ from tilewright.dialects.ir_types import (
     TransferType,
 )
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
-from tilewright.dialects.ttl_blocks import BLOCK_OPS
+from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
@@ -47,6 +47,8 @@ class TensorMathOp(FlatOp):
         expect(self, len(self.results) == 1, "gives one block")
         for value in (*self.operands, *self.results):
             expect(self, is_block(value.type), f"works on blocks of tiles, not on {value.type}")
+        shapes = {shape_of(value.type) for value in (*self.operands, *self.results)}
+        expect(self, len(shapes) == 1, f"operands and result have the same shape, found {sorted(shapes)}")
         parameters_of(self, self.SPEC)
 
 

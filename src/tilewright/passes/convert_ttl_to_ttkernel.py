@@ -65,7 +65,7 @@ def _drop_block_results(function: FuncOp) -> None:
         for argument in reversed(list(body.args[1:])):
             body.erase_arg(argument)
         region = loop.detach_region(loop.body)
-        plain = ForOp(loop.lb, loop.ub, loop.step, [], region)
+        plain = ForOp.create(operands=[loop.lb, loop.ub, loop.step], regions=[region])
         plain.attributes.update(loop.attributes)
         plain.location = loop.location
         parent = loop.parent

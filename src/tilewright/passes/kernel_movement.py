@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.scf import ForOp
-from xdsl.dialects.scf import YieldOp as ScfYieldOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import AccessorType, SliceType
+from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
@@ -87,7 +86,7 @@ class MovementConverter:
             anchors.append((body, body.args[0], dim))
         for body, _, dim in anchors:
             bounds = (self.indices.value(0), self.indices.value(kind.dims[dim]), self.indices.value(1))
-            loop = ForOp(*bounds, [], Region(body))
+            loop = for_loop(*bounds, body)
             loop.location = op.location
             inner.add_op(loop)
             inner = body
@@ -106,7 +105,7 @@ class MovementConverter:
         placeholder.detach()
         placeholder.erase()
         for body, _, _ in anchors:
-            body.add_op(ScfYieldOp())
+            body.add_op(loop_end())
         for new in list(scratch.ops):
             new.detach()
             block.insert_op_before(new, op)

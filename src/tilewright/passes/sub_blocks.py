@@ -10,13 +10,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i32, i64
-from xdsl.dialects.scf import ForOp
-from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from tilewright.dialects.attributes import INDEX, constant, constant_of
+from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.passes.tile_views import DYNAMIC, row_major
 
@@ -80,7 +79,7 @@ class _Runs:
         if whole > 1:
             body, loop = counted_loop(0, whole * self.per_acquire, self.per_acquire, "run", self.compute)
             self._run(body.args[0], self.per_acquire, body)
-            body.add_op(ScfYieldOp())
+            body.add_op(loop_end())
             self.block.insert_ops_before(loop, self.compute)
         else:
             self._inline(0, self.per_acquire)
@@ -141,7 +140,7 @@ class _Rectangles:
         if whole > 1:
             body, loop = counted_loop(0, whole * size, size, ("row", "col")[dim], self.compute)
             self._dimension(dim + 1, [*starts, body.args[0]], [*sizes, size], body)
-            body.add_op(ScfYieldOp())
+            body.add_op(loop_end())
             block.add_ops(loop)
         else:
             start = constant(0)
@@ -199,7 +198,7 @@ def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> 
     bounds = [constant(low), constant(high), constant(step)]
     body = Block(arg_types=[INDEX])
     body.args[0].name_hint = name
-    loop = ForOp(bounds[0].results[0], bounds[1].results[0], bounds[2].results[0], [], Region(body))
+    loop = for_loop(bounds[0].results[0], bounds[1].results[0], bounds[2].results[0], body)
     loop.location = like.location
     loop.attributes["ttl.sub_blocks"] = UnitAttr()
     return body, [*bounds, loop]

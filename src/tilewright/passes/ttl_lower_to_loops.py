@@ -12,13 +12,12 @@ from collections.abc import Callable
 from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import ForOp
-from xdsl.dialects.scf import YieldOp as ScfYieldOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_value, text_attr, text_value
+from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
@@ -32,6 +31,7 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileMatmulOp, TileReduceOp
 from tilewright.dst.allocation import Layout
 from tilewright.passes import accumulation
+from tilewright.passes.affine_values import affine_value
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_names import reduce_template
 
@@ -161,9 +161,9 @@ class _Lowering:
         threaded = None if carried is None else inner.args[1]
         self.threaded = threaded
         result = self._level(dim + 1, inner, [*indices, inner.args[0]], zero, body, threaded)
-        inner.add_op(ScfYieldOp() if result is None else ScfYieldOp(result))
+        inner.add_op(loop_end(() if result is None else (result,)))
         bounds = (zero, self.constant(self.nest_shape[dim]), self.constant(1))
-        loop = ForOp(*bounds, [] if carried is None else [carried], Region(inner))
+        loop = for_loop(*bounds, inner, () if carried is None else (carried,))
         stride = 1
         for extent in self.nest_shape[dim + 1 :]:
             stride *= extent
@@ -218,9 +218,7 @@ class _Lowering:
             elif isinstance(owner, LinearizedIndexOp):
                 map_ = owner.attributes["map"]
                 assert isinstance(map_, AffineMapAttr)
-                apply = ApplyOp([*indices, *owner.operands], map_)
-                block.add_op(apply)
-                operands.append(apply.results[0])
+                operands.append(self.tile_index(map_, indices, tuple(owner.operands), block))
             elif isinstance(value.type, type(INDEX)):
                 operands.append(self.constant(self.place(self.slot(op.results[1]))[0]))
             else:
@@ -238,6 +236,20 @@ class _Lowering:
         new.results[-1].name_hint = op.results[-1].name_hint
         block.add_op(new)
         values[op.results[-1]] = new.results[-1]
+
+    def tile_index(
+        self, map_: AffineMapAttr, indices: tuple[SSAValue, ...], symbols: tuple[SSAValue, ...], block: Block
+    ) -> SSAValue:
+        if not self.op_major:
+            apply = ApplyOp.create(operands=[*indices, *symbols], result_types=[INDEX], properties={"map": map_})
+            block.add_op(apply)
+            return apply.results[0]
+        # In its own loop the index is one short sum: written out at once, it needs no lowering later.
+        ops, value = affine_value(map_.data.results[0], indices, symbols)
+        if isinstance(value, int):
+            return self.constant(value)
+        block.add_ops(ops)
+        return value
 
     def extract(self, argument: BlockArgument, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
         source = self.compute.operands[argument.index]
@@ -315,7 +327,7 @@ class _Lowering:
                 continue
             inner = Block(arg_types=[INDEX])
             inner.args[0].name_hint = name
-            loop = ForOp(self.constant(0), self.constant(count), self.constant(1), [], Region(inner))
+            loop = for_loop(self.constant(0), self.constant(count), self.constant(1), inner)
             loop.location = self.compute.location
             block.add_op(loop)
             indices.append(inner.args[0])
@@ -325,7 +337,7 @@ class _Lowering:
     @staticmethod
     def close(inner: Block, outer: Block) -> None:
         while inner is not outer:
-            inner.add_op(ScfYieldOp())
+            inner.add_op(loop_end())
             loop = inner.parent_op()
             assert loop is not None and loop.parent is not None
             inner = loop.parent

@@ -115,7 +115,8 @@ def test_push_comes_before_a_later_wait_for_the_same_buffer(validate):
     module, _ = validate(compute, write="pass")
     found = [name for name in ops(module, "compute") if name.startswith("cb_") or name == "store"]
     assert found[:5] == ["cb_wait", "cb_reserve", "store", "cb_push", "cb_wait"]
-    assert found[5:] == ["cb_reserve", "store", "cb_push", "cb_pop", "cb_pop", "cb_wait", "cb_pop"]
+    assert found[5:7] == ["cb_reserve", "store"] and sorted(found[7:10]) == ["cb_pop", "cb_pop", "cb_push"]
+    assert found[10:] == ["cb_wait", "cb_pop"]
 
 
 def test_a_store_reads_its_blocks_before_they_are_popped(validate):
@@ -232,9 +233,9 @@ def test_deadlock_names_the_smallest_depth(validate):
     with pytest.raises(KernelError) as caught:
         validate(loop(5, COMPUTE), there_and_back, "pass", depth=1)
     (found,) = caught.value.diagnostics
-    assert (found.code, found.help.split(" is ")[0]) == ("TW211", "block_count=4 for 'a_cb'")
-    assert "'read' stops, waiting for room in 'a_cb' (1 block)" in found.message
-    assert "'compute' is stopped here, waiting for room in 'o_cb'" in found.notes[0].message
+    assert (found.code, found.help.split(" is ")[0]) == ("TW211", "block_count=4 for 'o_cb'")
+    assert "'compute' stops, waiting for room in 'o_cb' (1 block)" in found.message
+    assert "'read' is stopped here, waiting for room in 'a_cb'" in found.notes[0].message
     with pytest.raises(KernelError, match="TW211"):
         validate(loop(9, COMPUTE), there_and_back.replace("range(5)", "range(9)"), "pass", depth=2)
     validate(loop(5, COMPUTE), there_and_back, "pass", depth=4)

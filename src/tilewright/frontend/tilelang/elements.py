@@ -1,0 +1,318 @@
+"""Element expressions of ``T.Parallel`` as expressions on whole fragments, by the pattern of their indices.
+
+``[i, j]`` is the fragment as it lies, ``[j, i]`` its transpose, ``[i]`` of a vector a column that is repeated, ``[j]`` a row.
+Integers that depend on the element (masks) are read from a tensor of positions that the launcher supplies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import hardware
+from tilewright.frontend.integers import Leaf, Node, Value, bounds, is_truth, linear, make
+from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.reading import Reading, TensorElement
+from tilewright.frontend.tilelang.symbols import (
+    Apply,
+    Cast,
+    Expression,
+    Fragment,
+    Number,
+    Position,
+    Product,
+    Read,
+    Reduction,
+    Tensor,
+    expression,
+    is_symbolic,
+)
+from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Store, Window
+from tilewright.frontend.tilelang.trouble import Trouble
+
+POSITIONS = "positions"
+SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"
+EXACT_POSITIONS = 2048  # whole numbers that the matrix unit's 11 significant bits hold
+
+Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
+
+
+def converted(dtype: Any, value: Any) -> Any:
+    """``T.cast(value, dtype)`` and ``T.float32(value)``."""
+    if not is_symbolic(value):
+        return int(value) if element_name(dtype).startswith(("int", "uint")) else float(value)
+    return Cast(tile_dtype(dtype), expression(value))
+
+
+def assign_whole(reading: Reading, target: Fragment, value: Any) -> None:
+    """``C = A + B`` on fragments, outside ``T.Parallel``."""
+    reading.emit(Assign(target, _whole(expression(value), target), reading.place))
+
+
+def _whole(value: Expression, target: Fragment) -> Expression:
+    if isinstance(value, Read):
+        if value.fragment.shape != target.shape:
+            raise Trouble(
+                "TW101",
+                f"fragment '{value.fragment.name}' {value.fragment.shape} does not fit '{target.name}' {target.shape}",
+                help="both sides need the same shape; T.Parallel loops can broadcast",
+            )
+        return Read(value.fragment, None, ALONG if target.is_vector else SAME)
+    if isinstance(value, Position):
+        raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
+    return _rebuilt(value, lambda inner: _whole(inner, target))
+
+
+def _rebuilt(value: Expression, each: Any) -> Expression:
+    if isinstance(value, Apply):
+        return Apply(value.op, tuple(each(argument) for argument in value.arguments), value.parameters)
+    if isinstance(value, Cast):
+        return Cast(value.dtype, each(value.argument))
+    assert isinstance(value, (Number, Product, Reduction)), type(value)
+    return value
+
+
+def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
+    """``target[i, j] = value`` inside ``T.Parallel``."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if isinstance(target, Tensor):
+        _store_to_tensor(reading, target, keys, value)
+        return
+    if not isinstance(target, Fragment):
+        raise Trouble("TW001", "an assignment to an element of this", help="assign to elements of fragments or tensors")
+    indices = tuple(reading.integer(one) for one in keys)
+    if len(indices) != len(target.shape):
+        raise Trouble("TW109", f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices")
+    _assign(reading, target, indices, expression(value))
+
+
+def _assign(reading: Reading, target: Fragment, indices: tuple[Value, ...], value: Expression) -> None:
+    axes = _target_axes(reading, target, indices)
+    resolver = Resolver(reading, axes, target)
+    new = resolver.resolve(value)
+    for condition in reading.conditions:
+        old = Read(target, None, ALONG if target.is_vector else SAME)
+        new = Apply("where", (resolver.resolve(condition), new, old))
+    reading.emit(Assign(target, new, reading.place))
+    for known in [k for k, fragment in reading.loaded.items() if fragment is target]:
+        del reading.loaded[known]
+
+
+def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...]) -> Axes:
+    used = [index for index in indices if index in reading.parallel]
+    fixed = [index for index in indices if index not in reading.parallel]
+    sizes = [size for size, index in zip(target.shape, indices, strict=True) if index in reading.parallel]
+    covered = all(reading.parallel[leaf] == size for leaf, size in zip(used, sizes, strict=True))  # pyright: ignore
+    if any(index != 0 for index in fixed) or len(set(used)) != len(used) or len(used) + target.shape.count(1) < len(target.shape):
+        raise Trouble(
+            "TW001",
+            f"this store does not address '{target.name}' element by element",
+            help="index it with the variables of T.Parallel themselves, as in C[i, j]",
+        )
+    if not covered:
+        extents = tuple(reading.parallel[leaf] for leaf in used)  # pyright: ignore
+        raise Trouble(
+            "TW104",
+            f"T.Parallel covers {extents} of fragment '{target.name}' {target.shape}",
+            help="loop over the whole fragment, or allocate one of that size",
+        )
+    leaves: list[Leaf] = [leaf for leaf in used if isinstance(leaf, Leaf)]
+    return (leaves[0], leaves[1]) if len(leaves) == 2 else (leaves[0], None)
+
+
+class Resolver:
+    def __init__(self, reading: Reading, axes: Axes, target: Fragment) -> None:
+        self.reading, self.axes, self.target = reading, axes, target
+        self.vector = axes[1] is None
+
+    def resolve(self, value: Expression) -> Expression:
+        if isinstance(value, Read):
+            return self._read(value)
+        if isinstance(value, TensorElement):
+            return self._read(_loaded(self.reading, value))
+        if isinstance(value, Position):
+            return self._truth(value.value) if is_truth(value.value) else self._position(value.value)
+        return _rebuilt(value, self.resolve)
+
+    def _read(self, value: Read) -> Read:
+        fragment, indices = value.fragment, value.indices
+        if indices is None:
+            raise Trouble("TW004", f"the whole of fragment '{fragment.name}' inside T.Parallel", help="read an element of it")
+        leaves = [index for index in indices if index in self.reading.parallel]
+        sizes = [size for index, size in zip(indices, fragment.shape, strict=True) if index in self.reading.parallel]
+        known = all(index in self.reading.parallel or index == 0 for index in indices)
+        if not known or len(leaves) + fragment.shape.count(1) < len(fragment.shape) or not leaves:
+            raise Trouble(
+                "TW001",
+                f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column",
+                help="offsets, strides and gathers inside fragments are not supported: copy the part you need to a fragment of its own",
+            )
+        for leaf, size in zip(leaves, sizes, strict=True):
+            if self.reading.parallel[leaf] != size:  # pyright: ignore
+                raise Trouble("TW101", f"T.Parallel runs over {self.reading.parallel[leaf]} entries, '{fragment.name}' has {fragment.shape}")  # pyright: ignore
+        return Read(fragment, None, self._form(fragment, leaves))
+
+    def _form(self, fragment: Fragment, leaves: list[Value]) -> str:
+        row, column = self.axes
+        if len(leaves) == 1:
+            if self.vector:
+                return self._required(ALONG, leaves[0] == row, fragment)
+            return COLUMN_FORM if leaves[0] == row else self._required(ROW_FORM, leaves[0] == column, fragment)
+        if leaves == [row, column]:
+            return SAME
+        return self._required(TRANSPOSED, leaves == [column, row], fragment)
+
+    def _required(self, form: str, fits: bool, fragment: Fragment) -> str:
+        if not fits:
+            raise Trouble(
+                "TW001",
+                f"'{fragment.name}' is read along a dimension that '{self.target.name}' does not have",
+                help="reduce it first: T.reduce_sum, T.reduce_max, T.reduce_min",
+            )
+        return form
+
+    # Integers that depend on the element ------------------------------------------------------------------------------
+
+    def _truth(self, value: Value) -> Expression:
+        if isinstance(value, bool):
+            return Number(float(value))
+        assert isinstance(value, Node)
+        if value.op in ("and", "or"):
+            first, second = (self._truth(argument) for argument in value.args)
+            return Apply("*" if value.op == "and" else "max", (first, second))
+        if value.op == "not":
+            return Apply("==", (self._truth(value.args[0]), Number(0.0)))
+        return Apply(value.op, tuple(self._position(argument) for argument in value.args))
+
+    def _position(self, value: Value) -> Expression:
+        if isinstance(value, Node) and value.op in ("//", "%", "min", "max"):
+            rows = {"//": "floordiv", "%": "remainder"}
+            return Apply(rows.get(value.op, value.op), tuple(self._position(argument) for argument in value.args))
+        terms, constant = linear(value)
+        parts: list[Expression] = []
+        base: Value = 0
+        for term, factor in sorted(terms, key=lambda item: str(item[0])):
+            if term not in self.reading.parallel:
+                base = make("+", base, make("*", term, factor))
+        own = [(term, factor) for term, factor in terms if term in self.reading.parallel]
+        offset = constant // hardware.TILE_ROWS * hardware.TILE_ROWS
+        base = make("+", base, offset)
+        single = len(own) == 1 and own[0][1] == 1
+        if single:
+            parts.append(self._vector(own[0][0], base))
+        else:
+            parts += [_scaled(self._vector(term, 0), factor) for term, factor in own]
+            if base != 0:
+                parts.append(self._scalar(base))
+        rest = constant - offset
+        if rest or not parts:
+            parts.append(Number(float(rest)))
+        total = parts[0]
+        for part in parts[1:]:
+            total = Apply("+", (total, part))
+        return total
+
+    def _vector(self, leaf: Any, base: Value) -> Expression:
+        """``base, base + 1, …`` along a parallel variable."""
+        extent = self.reading.parallel[leaf]
+        fragment = _positions(self.reading, base, extent)
+        return self._read(Read(fragment, (leaf,)))
+
+    def _scalar(self, base: Value) -> Expression:
+        if isinstance(base, int):
+            return Number(float(base))
+        raise Trouble(
+            "TW007",
+            "a number that only the device knows in an element expression",
+            help="add it to a parallel variable in steps of 32, as in k * 64 + j",
+        )
+
+
+def _scaled(value: Expression, factor: int) -> Expression:
+    return value if factor == 1 else Apply("*", (value, Number(float(factor))))
+
+
+def _positions(reading: Reading, base: Value, extent: int) -> Fragment:
+    key = (POSITIONS, base, extent)
+    if key in reading.loaded:
+        return reading.loaded[key]
+    last = bounds(base)[1] + extent
+    if bounds(base)[0] < 0 or last > EXACT_POSITIONS:
+        raise Trouble(
+            "TW106",
+            f"positions up to {last} in an element expression: {EXACT_POSITIONS} is the most the matrix unit holds exactly",
+            help="compare positions relative to the block, or split the tensor",
+        )
+    tensor = next((tensor for tensor in reading.tensors if tensor.name == POSITIONS), None)
+    if tensor is None:
+        tensor = Tensor(POSITIONS, (0,), "f32", "float32", len(reading.tensors))
+        reading.tensors.append(tensor)
+    tensor.shape = (max(tensor.shape[0], last),)
+    fragment = reading.fragment((extent,), "float32", "fragment", f"{POSITIONS}_{len(reading.loaded)}")
+    reading.emit(Load(fragment, Window(tensor, (base,), (extent,)), reading.place))
+    reading.loaded[key] = fragment
+    return fragment
+
+
+# Elements of tensors ------------------------------------------------------------------------------------------------------
+
+
+def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tuple[Window, tuple[Leaf, ...]]:
+    """The rectangle that a tensor's indices run over, and the parallel variables along its dimensions."""
+    starts: list[Value] = []
+    extents: list[int] = []
+    leaves: list[Leaf] = []
+    for index in indices:
+        terms, _ = linear(index)
+        own = [(term, factor) for term, factor in terms if term in reading.parallel]
+        if len(own) > 1 or any(factor != 1 for _, factor in own):
+            raise Trouble("TW001", f"a stride or a gather in an index of tensor '{tensor.name}'", help="index it with start + variable")
+        if own:
+            leaf = own[0][0]
+            assert isinstance(leaf, Leaf)
+            leaves.append(leaf)
+            extents.append(reading.parallel[leaf])
+            index = make("-", index, leaf)
+            index = _rebased(index)
+        else:
+            extents.append(1)
+        starts.append(index)
+    if not leaves:
+        raise Trouble("TW001", f"a single element of tensor '{tensor.name}'", help="read whole blocks: scalars do not reach the tile units")
+    return Window(tensor, tuple(starts), tuple(extents)), tuple(leaves)
+
+
+def _rebased(value: Value) -> Value:
+    """``(base + i) - i`` written as ``base``."""
+    terms, constant = linear(value)
+    total: Value = 0
+    for term, factor in sorted(terms, key=lambda item: str(item[0])):
+        total = make("+", total, make("*", term, factor))
+    return make("+", total, constant)
+
+
+def _loaded(reading: Reading, element: TensorElement) -> Read:
+    window, leaves = _window(reading, element.tensor, element.indices)
+    key = (element.tensor.index, element.indices)
+    if key not in reading.loaded:
+        shape = tuple(reading.parallel[leaf] for leaf in leaves)
+        fragment = reading.fragment(shape, element.tensor.element, "fragment", f"{element.tensor.name}_block")
+        reading.emit(Load(fragment, window, reading.place))
+        reading.loaded[key] = fragment
+    return Read(reading.loaded[key], tuple(leaves))
+
+
+def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
+    if reading.conditions:
+        raise Trouble("TW001", f"a store to tensor '{tensor.name}' under a condition on elements", help="choose with T.if_then_else")
+    indices = tuple(reading.integer(one) for one in keys)
+    if len(indices) != len(tensor.shape):
+        raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
+    window, leaves = _window(reading, tensor, indices)
+    shape = tuple(reading.parallel[leaf] for leaf in leaves)
+    fragment = reading.fragment(shape, tensor.element, "fragment", f"{tensor.name}_block")
+    _assign(reading, fragment, tuple(leaves), expression(value))
+    reading.emit(Store(fragment, window, reading.place))
+
+
+def place_of(reading: Reading) -> Place:
+    return reading.place

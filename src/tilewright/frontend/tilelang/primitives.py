@@ -1,0 +1,191 @@
+"""The functions of ``T`` that act on blocks: copies, fills, products, reductions. Each records what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.frontend.integers import Value, make
+from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
+from tilewright.frontend.tilelang.reading import Corner, Reading
+from tilewright.frontend.tilelang.symbols import (
+    Apply,
+    Cast,
+    Expression,
+    Fragment,
+    Index,
+    Number,
+    Product,
+    Read,
+    Reduction,
+    Tensor,
+    raw,
+)
+from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
+from tilewright.frontend.tilelang.trouble import Trouble
+
+
+def whole(fragment: Fragment) -> Read:
+    return Read(fragment, None, ALONG if fragment.is_vector else SAME)
+
+
+def need_fragment(value: Any, what: str, word: str) -> Fragment:
+    if not isinstance(value, Fragment):
+        raise Trouble("TW004", f"{what} is {value!r}", help="give a fragment or shared buffer", word=word)
+    return value
+
+
+def copy(reading: Reading, source: Any, target: Any, **_hints: Any) -> None:
+    """``T.copy(source, target)`` between a tensor and a fragment, or two fragments."""
+    outside = (Tensor, Corner, Window)
+    if isinstance(source, outside) and isinstance(target, Fragment):
+        window = window_like(source, target)
+        reading.emit(Load(target, window, reading.place, max(2, reading.stages)))
+    elif isinstance(source, Fragment) and isinstance(target, outside):
+        reading.emit(Store(source, window_like(target, source), reading.place))
+    elif isinstance(source, Fragment) and isinstance(target, Fragment):
+        if source.length != target.length or squeezed(source.shape) != squeezed(target.shape):
+            raise Trouble("TW104", f"copy from {source.shape} to {target.shape}", help="both need the same shape", word="copy")
+        read = Read(source, None, ALONG if target.is_vector else SAME)
+        reading.emit(Assign(target, Cast(target.dtype, read), reading.place))
+    elif isinstance(source, outside) and isinstance(target, outside):
+        raise Trouble("TW004", "copy from tensor to tensor", help="go through a fragment: T.alloc_shared", word="copy")
+    else:
+        raise Trouble("TW004", f"copy from {source!r} to {target!r}", help="copy between tensors and fragments", word="copy")
+
+
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def window_like(outside: Tensor | Corner | Window, fragment: Fragment) -> Window:
+    """The rectangle of the tensor that a copy moves: its own, or as large as the fragment."""
+    if isinstance(outside, Window):
+        if outside.shape != squeezed(fragment.shape):
+            raise Trouble(
+                "TW104",
+                f"slice of '{outside.tensor.name}' has {outside.extents} elements, fragment '{fragment.name}' {fragment.shape}",
+                help="make both the same size",
+                word="copy",
+            )
+        return outside
+    tensor = outside if isinstance(outside, Tensor) else outside.tensor
+    starts: tuple[Value, ...] = (0,) * len(tensor.shape) if isinstance(outside, Tensor) else outside.starts
+    shape = fragment.shape if len(fragment.shape) <= len(tensor.shape) else squeezed(fragment.shape)
+    if len(shape) > len(tensor.shape):
+        raise Trouble("TW109", f"fragment '{fragment.name}' {fragment.shape} from tensor '{tensor.name}' {tensor.shape}", word="copy")
+    return Window(tensor, starts, (*((1,) * (len(tensor.shape) - len(shape))), *shape))
+
+
+def fill(reading: Reading, target: Any, value: Any) -> None:
+    fragment = need_fragment(target, "the target of T.fill", "fill")
+    assign_whole(reading, fragment, value)
+
+
+def clear(reading: Reading, target: Any) -> None:
+    fill(reading, need_fragment(target, "the target of T.clear", "clear"), 0.0)
+
+
+def gemm(
+    reading: Reading,
+    left: Any,
+    right: Any,
+    target: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: Any = None,
+    clear_accum: Any = False,
+    **_hints: Any,
+) -> None:
+    del policy
+    first, second, total = (need_fragment(v, "an operand of T.gemm", "gemm") for v in (left, right, target))
+    if any(len(one.shape) != 2 for one in (first, second, total)):
+        raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", word="gemm")
+    rows, inner = first.shape[::-1] if transpose_A else first.shape
+    depth, columns = second.shape[::-1] if transpose_B else second.shape
+    if inner != depth or total.shape != (rows, columns):
+        raise Trouble(
+            "TW101",
+            f"sizes of T.gemm do not fit: ({rows}, {inner}) @ ({depth}, {columns}) into {total.shape}",
+            help="columns of the left are rows of the right; transpose_A and transpose_B turn them",
+            word="gemm",
+        )
+    product = Product(first, second, bool(transpose_A), bool(transpose_B))
+    fresh: list[Statement] = [Assign(total, product, reading.place)]
+    adding: list[Statement] = [Assign(total, Apply("+", (whole(total), product)), reading.place)]
+    if isinstance(clear_accum, Index):
+        reading.emit(Branch(raw(clear_accum), fresh, adding, reading.place))
+        return
+    reading.emit((fresh if clear_accum else adding)[0])
+
+
+def reduction(kind: str, word: str) -> Callable[..., None]:
+    def reduce(reading: Reading, source: Any, target: Any, dim: int = -1, clear: bool = True, **_hints: Any) -> None:
+        data, result = need_fragment(source, "the data", word), need_fragment(target, "the result", word)
+        if len(data.shape) != 2:
+            raise Trouble("TW101", f"{word} of a fragment {data.shape}", help="reduce fragments of two dimensions", word=word)
+        if not isinstance(dim, int) or not -2 <= dim < 2:
+            raise Trouble("TW004", f"dim is {dim!r}", help="0 or 1", word=word)
+        axis = dim % 2
+        if result.length != data.shape[1 - axis] or not result.is_vector:
+            raise Trouble(
+                "TW101",
+                f"{word} of {data.shape} over dimension {axis} gives {data.shape[1 - axis]} values, '{result.name}' has {result.shape}",
+                word=word,
+            )
+        value = reduced(kind, axis, whole(data), data.shape)
+        if not clear:
+            value = Apply(COMBINES[kind], (whole(result), value))
+        reading.emit(Assign(result, value, reading.place))
+
+    return reduce
+
+
+COMBINES = {"sum": "+", "abssum": "+", "max": "max", "absmax": "max", "min": "min"}
+
+
+def reduced(kind: str, dim: int, value: Expression, shape: tuple[int, ...]) -> Expression:
+    """Sums and maxima are what the hardware has; the others follow from them."""
+    if kind in ("abssum", "absmax"):
+        return Reduction(kind[3:], dim, Apply("abs", (value,)), shape)
+    if kind == "min":
+        return Apply("neg", (Reduction("max", dim, Apply("neg", (value,)), shape),))
+    return Reduction(kind, dim, value, shape)
+
+
+def allocate(scope: str) -> Callable[..., Fragment]:
+    def alloc(reading: Reading, shape: Any, dtype: Any = "float32", *_rest: Any, **_hints: Any) -> Fragment:
+        return reading.fragment(shape, dtype, scope)
+
+    return alloc
+
+
+def ceildiv(_reading: Reading | None, value: Any, divisor: Any) -> Any:
+    return (value + divisor - 1) // divisor
+
+
+def infinity(_reading: Reading | None, dtype: Any = "float32") -> Number:
+    del dtype
+    return Number(float("inf"))
+
+
+def select_value(_reading: Reading | None, value: Any) -> Any:
+    return make("+", raw(value), 0)
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "copy": copy,
+    "async_copy": copy,
+    "fill": fill,
+    "clear": clear,
+    "gemm": gemm,
+    "gemm_v2": gemm,
+    "reduce_sum": reduction("sum", "reduce_sum"),
+    "reduce_max": reduction("max", "reduce_max"),
+    "reduce_min": reduction("min", "reduce_min"),
+    "reduce_absmax": reduction("absmax", "reduce_absmax"),
+    "reduce_abssum": reduction("abssum", "reduce_abssum"),
+    "alloc_fragment": allocate("fragment"),
+    "alloc_shared": allocate("shared"),
+    "alloc_local": allocate("local"),
+}

@@ -1,0 +1,79 @@
+"""Tensors in and out of the compiler's view of them."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright import ttl
+from tilewright.diagnostics import KernelError
+from tilewright.lang.standin_ttnn import memory
+from tilewright.lang.standin_ttnn.data_types import DataType
+from tilewright.lang.standin_ttnn.tensor import Tensor
+from tilewright.lang.tensors import KernelTensor, describe, from_array, from_bits, tiles_of, to_array, to_bits
+
+VALUES = np.array([1.0, -2.5, 1.00390625, 3.14159274, -0.0, 65536.0], np.float32)
+
+
+def grid_of(values: np.ndarray) -> np.ndarray:
+    return np.resize(values, (32, 64))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [(np.float32, "f32"), (ml_dtypes.bfloat16, "bf16"), (np.int32, "i32"), (np.uint32, "u32"), (np.uint16, "u16")],
+)
+def test_numpy(dtype, name):
+    array = grid_of(VALUES).astype(dtype)
+    spec = describe(array, "x")
+    assert (spec.name, spec.shape, spec.dtype, spec.memory) == ("x", (32, 64), name, "dram")
+    copy = np.zeros_like(array)
+    from_array(copy, to_array(array))
+    np.testing.assert_array_equal(copy, array)
+    again = np.zeros_like(array)
+    from_bits(again, to_bits(array))
+    np.testing.assert_array_equal(again, array)
+    assert to_bits(array).dtype.itemsize == array.dtype.itemsize
+
+
+def test_float32_array_as_bfloat16():
+    array = grid_of(VALUES)
+    view = ttl.bf16(array)
+    assert describe(view, "x").dtype == "bf16"
+    rounded = array.astype(ml_dtypes.bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(to_array(view), rounded)
+    assert array[0, 2] == VALUES[2], "reading changes nothing"
+    from_array(view, array * 2)
+    np.testing.assert_array_equal(array, grid_of(VALUES * 2).astype(ml_dtypes.bfloat16).astype(np.float32))
+    with pytest.raises(KernelError, match="TW106"):
+        ttl.bf16(np.zeros((32, 32)))
+
+
+def test_standin_tensors():
+    tensor = Tensor(grid_of(VALUES), DataType.BFLOAT16, memory_config=memory.L1_MEMORY_CONFIG)
+    spec = describe(tensor, "x")
+    assert (spec.shape, spec.dtype, spec.memory, spec.layout) == ((32, 64), "bf16", "l1", "tile")
+    from_array(tensor, np.ones((32, 64), np.float32))
+    np.testing.assert_array_equal(to_array(tensor), 1.0)
+
+
+def test_what_is_refused():
+    for value in (3, "x", None):
+        with pytest.raises(KernelError, match="TW106"):
+            describe(value, "x")
+    with pytest.raises(KernelError, match="float64"):
+        describe(np.zeros((32, 32)), "x")
+    for shape in ((100, 64), (32,), (32, 33), (0, 32)):
+        with pytest.raises(KernelError, match="TW105"):
+            describe(np.zeros(shape, np.float32), "x")
+
+
+def test_view_of_the_body():
+    array = np.zeros((2, 64, 96), np.float32)
+    tensor = KernelTensor(describe(array, "x"), 0, array)
+    assert (tensor.shape, tensor.ndim, len(tensor), tensor.dtype) == ((2, 64, 96), 3, 2, np.float32)
+    assert tiles_of(tensor.spec) == tensor.tile_shape == (2, 2, 3)
+    assert tensor.nbytes == array.nbytes
+    with pytest.raises(AttributeError):
+        tensor.colour  # noqa: B018
