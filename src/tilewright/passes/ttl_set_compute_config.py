@@ -16,6 +16,7 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
+from tilewright.passes.config_choice import cheapest
 from tilewright.passes.context import PassContext
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -36,20 +37,30 @@ def run(module: ModuleOp, context: PassContext) -> None:
         matrix = _read_by_matrix_unit(function)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
         unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read and op.results[0] not in matrix)
-        full_sync = bool(options.full_sync)
-        fidelity = options.math_fidelity or "HiFi4"
-        function.attributes["ttl.fp32_dest_acc_en"] = number_attr(fp32)
-        function.attributes["ttl.dst_full_sync_en"] = number_attr(full_sync)
-        function.attributes["ttl.math_fidelity"] = text_attr(fidelity)
-        function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in unpack])
         if options.fp32_dest_acc is not None:
             reason = "asked for"
         elif wide:
             reason = "a buffer holds 32-bit data"
         else:
             reason = "sums over many products lose bits in 16" if sums else "all buffers are 16-bit"
-        title = f"{'32' if fp32 else '16'}-bit DST, {'full' if full_sync else 'half'} sync, {fidelity}"
-        context.trace.decide(NAME, title, reason)
+        config = ComputeConfig(
+            fp32_dest_acc_en=fp32,
+            dst_full_sync_en=bool(options.full_sync),
+            math_fidelity=options.math_fidelity or "HiFi4",
+            unpack_to_dest=tuple(unpack),
+        )
+        config, saving = cheapest(function, config, context)
+        _write(function, config)
+        sync = "full" if config.dst_full_sync_en else "half"
+        title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
+        context.trace.decide(NAME, title, saving or reason)
+
+
+def _write(function: FuncOp, config: ComputeConfig) -> None:
+    function.attributes["ttl.fp32_dest_acc_en"] = number_attr(config.fp32_dest_acc_en)
+    function.attributes["ttl.dst_full_sync_en"] = number_attr(config.dst_full_sync_en)
+    function.attributes["ttl.math_fidelity"] = text_attr(config.math_fidelity)
+    function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in config.unpack_to_dest])
 
 
 def _sums(op: Operation) -> bool:

@@ -35,7 +35,9 @@ def ops(load, tensor):
         built.module.verify()
         skip = ("bind_cb", "cb_", "attach_cb", "kernel_thread", "cb<")
         lines = [line for line in str(built.module).splitlines() if " ttl." in line and not any(word in line for word in skip)]
-        return [re.search(r"ttl\.(\w+)(?: %\w+(?:, %\w+)*)?( {[^}]*})?", line).expand(r"\1\2").replace(" : f32", "") for line in lines]
+        return [
+            re.search(r"ttl\.(\w+)(?: %\w+(?:, %\w+)*)?( {[^}]*})?", line).expand(r"\1\2").replace(" : f32", "") for line in lines
+        ]
 
     return run
 
@@ -113,7 +115,10 @@ def test_matmul_reduce_broadcast_transpose_fill(ops):
     reduced = 'reduce {kind = "sum", dims = [1 : i64]}'
     assert ops("o.store(ttl.math.reduce_sum(a, dims=[-1]))", o=(2, 1)) == [reduced, "store"]
     assert ops("o.store(ttl.math.reduce_sum(a, b, dims=[1]))", b=(1, 1), o=(2, 1)) == [reduced, "store"]
-    assert ops("o.store(ttl.math.reduce_max(a, dims=[0, 1]))", o=(1, 1)) == ['reduce {kind = "max", dims = [0 : i64, 1 : i64]}', "store"]
+    assert ops("o.store(ttl.math.reduce_max(a, dims=[0, 1]))", o=(1, 1)) == [
+        'reduce {kind = "max", dims = [0 : i64, 1 : i64]}',
+        "store",
+    ]
     spread = "bcast {dims = [1 : i64]}"
     assert ops("o.store(ttl.block.broadcast(b, dims=[1], shape=a.shape))", b=(2, 1)) == [spread, "store"]
     assert ops("o.store(ttl.math.broadcast(b, o, dims=[-1]))", b=(2, 1)) == [spread, "store"]

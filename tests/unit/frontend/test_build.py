@@ -150,7 +150,10 @@ def test_roles(add):
 
 
 def test_fewer_threads(add):
-    without_reader = NEW[: NEW.index("    @ttl.datamovement()\n    def dm_read")] + NEW[NEW.index("    @ttl.datamovement()\n    def dm_write") :]
+    without_reader = (
+        NEW[: NEW.index("    @ttl.datamovement()\n    def dm_read")]
+        + NEW[NEW.index("    @ttl.datamovement()\n    def dm_write") :]
+    )
     assert roles(add(without_reader).module) == {"dm_write": "writer"}
     without_writer = NEW[: NEW.index("    @ttl.datamovement()\n    def dm_write")]
     assert roles(add(without_writer).module) == {"dm_read": "reader"}

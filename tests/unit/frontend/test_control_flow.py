@@ -36,7 +36,8 @@ def test_loop_stays_a_loop(load, tensor):
 
 
 @pytest.mark.parametrize(
-    "values", ["range(5, -1, -2)", "range(0)", "range(3, 3)", "(4, 1, 7)", "[2, 2]", "reversed(range(3))", "[n * 3 for n in range(3)]"]
+    "values",
+    ["range(5, -1, -2)", "range(0)", "range(3, 3)", "(4, 1, 7)", "[2, 2]", "reversed(range(3))", "[n * 3 for n in range(3)]"],
 )
 def test_sequences(tiles_read, values):
     starts = tiles_read(f"for i in {values}:\n    {copy('i')}")[0, 0]

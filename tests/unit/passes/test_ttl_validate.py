@@ -195,7 +195,11 @@ def guarded(body: str) -> str:
 
 def test_uneven_work_with_guards_is_accepted(validate):
     module, trace = validate(
-        guarded(COMPUTE), guarded(READ.replace("0, 0", "row, x")), guarded(WRITE.replace("0, 0", "row, x")), grid=(8, 8), shape=(320, 256)
+        guarded(COMPUTE),
+        guarded(READ.replace("0, 0", "row, x")),
+        guarded(WRITE.replace("0, 0", "row, x")),
+        grid=(8, 8),
+        shape=(320, 256),
     )
     assert trace.facts["communication"]["core_groups"] == 3  # four rows, two rows, none
 

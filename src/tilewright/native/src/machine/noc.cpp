@@ -37,9 +37,11 @@ bool inside_window(const Buffer& buffer, u32 l1, u32 bytes, u32 first, u32 count
     return l1 >= start && u64{l1} + bytes <= u64{start} + u64{count} * buffer.page_bytes;
 }
 
-// Several indices may share one piece of L1, so any of them may hold the reservation.
+// Several indices may share one piece of L1, so any of them may hold the reservation. On its own core a thread may only use
+// what it reserved itself.
 bool reserved(Core& core, u32 l1, u32 bytes) {
     for (Buffer& buffer : core.buffers) {
+        if (&core == &self_core() && buffer.producer != &self()) continue;
         if (buffer.present && inside_window(buffer, l1, bytes, buffer.write, buffer.reserved)) return true;
     }
     return false;
@@ -47,6 +49,7 @@ bool reserved(Core& core, u32 l1, u32 bytes) {
 
 bool waited_for(Core& core, u32 l1, u32 bytes) {
     for (Buffer& buffer : core.buffers) {
+        if (buffer.consumer != &self()) continue;
         if (buffer.present && inside_window(buffer, l1, bytes, buffer.read, buffer.waited)) return true;
     }
     return false;
