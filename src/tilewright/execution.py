@@ -136,10 +136,10 @@ def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:
     from tilewright.lang import tensors
 
     arrays = [tensors.to_array(arg) for arg in args]
-    before = [array.tobytes() for array in arrays]
+    before = [None if array is arg else array.copy() for arg, array in zip(args, arrays, strict=True)]
     result = engine(arrays)
     for arg, array, old in zip(args, arrays, before, strict=True):
-        if array.tobytes() != old:
+        if old is not None and (array.view("u1") != old.view("u1")).any():
             tensors.from_array(arg, array)
     return result
 

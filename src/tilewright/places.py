@@ -20,6 +20,8 @@ class ParsedFile:
     functions: dict[tuple[str, int], list[ast.AST]]  # by name and first line
 
 
+SPAN = "tilewright_span"  # parsed files are kept, and so are the places of their nodes
+
 _parsed: dict[str, ParsedFile] = {}
 _exact: WeakKeyDictionary[Operation, Span] = WeakKeyDictionary()
 
@@ -53,6 +55,13 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def span_of_node(file: str, node: ast.AST) -> Span:
     """Where a node stands; a node over several lines is marked to the end of its first."""
+    known = node.__dict__.get(SPAN)
+    if known is None or known.file != file:
+        known = node.__dict__[SPAN] = _measured(file, node)
+    return known
+
+
+def _measured(file: str, node: ast.AST) -> Span:
     line = getattr(node, "lineno", 1)
     text = linecache.getline(file, line)
     column = _characters(text, getattr(node, "col_offset", 0)) + 1

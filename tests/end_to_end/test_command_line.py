@@ -168,6 +168,14 @@ def test_explain_tells_the_story(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert "ttl-lower-to-loops" in page.read_text(encoding="utf-8")
 
 
+def test_explain_shows_every_slot(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", "--allocator", "linear-scan", "--no-fpu-binary-ops", ADD]) == 0
+    text = capsys.readouterr().out
+    steps = ["load input 0 -> slot 0", "load input 1 -> slot 1", "add (sfpu) slot 0, slot 1 -> slot 2", "pack slot 2: DST 2..5"]
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+
+
 def front_end_ir(capsys: pytest.CaptureFixture[str]) -> str:
     assert main(["compile", ADD, "--print-ir-after", "frontend"]) == 0
     return capsys.readouterr().out

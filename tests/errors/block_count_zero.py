@@ -5,9 +5,7 @@ from tilewright import ttl
 
 @ttl.operation(grid=(1, 1))
 def kernel(lhs, rhs, out):
-    a_cb = ttl.make_dataflow_buffer_like(
-        lhs, shape=(2, 2), block_count=0
-    )  # error TW213 at `ttl.make_dataflow_buffer_like`: block_count is 0
+    a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=0)  # error TW213 at `ttl.make_dataflow_buffer_like`: block_count is 0
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
 

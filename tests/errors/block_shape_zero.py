@@ -5,9 +5,7 @@ from tilewright import ttl
 
 @ttl.operation(grid=(1, 1))
 def kernel(lhs, rhs, out):
-    a_cb = ttl.make_dataflow_buffer_like(
-        lhs, shape=(0, 2), block_count=2
-    )  # error TW108 at `ttl.make_dataflow_buffer_like`: below 1
+    a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(0, 2), block_count=2)  # error TW108 at `ttl.make_dataflow_buffer_like`: below 1
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
 

@@ -11,11 +11,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        with (
-            a_cb.wait() as a,
-            b_cb.wait() as b,
-            out_cb.reserve() as o,
-        ):  # error TW202 at `out_cb.reserve()`: push of 'out_cb', but no block
+        with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:  # error TW202 at `out_cb.reserve()`: push of 'out_cb', but no block
             o.store(a + b)
             o.push()
 

@@ -12,11 +12,7 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         for _ in range(2):
-            with (
-                a_cb.wait() as a,
-                b_cb.wait() as b,
-                out_cb.reserve() as o,
-            ):  # error TW210 at `a_cb.wait()`: 'a_cb' gets 1 block, but 2 are taken
+            with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:  # error TW210 at `a_cb.wait()`: 'a_cb' gets 1 block, but 2 are taken
                 o.store(a + b)
 
     @ttl.datamovement()

@@ -11,11 +11,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        with (
-            a_cb.wait() as a,
-            b_cb.wait() as b,
-            out_cb.reserve() as o,
-        ):  # error TW210 at `a_cb.wait()`: on core (1, 0), but 1 are taken
+        with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:  # error TW210 at `a_cb.wait()`: on core (1, 0), but 1 are taken
             o.store(a + b)
 
     @ttl.datamovement()

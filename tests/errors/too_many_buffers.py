@@ -9,9 +9,7 @@ def kernel(lhs, rhs, out):
     for _ in range(31):
         buffers.append(ttl.make_dataflow_buffer_like(lhs, shape=(1, 1), block_count=1))
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
-    out_cb = ttl.make_dataflow_buffer_like(
-        out, shape=(2, 2), block_count=2
-    )  # error TW301 at `ttl.make_dataflow_buffer_like`: room for 32
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)  # error TW301 at `ttl.make_dataflow_buffer_like`: room for 32
 
     @ttl.compute()
     def compute():

@@ -10,10 +10,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        with (
-            echo_cb.wait() as e,
-            out_cb.reserve() as o,
-        ):  # error TW211 at `echo_cb.wait()`: deadlock: 'compute' stops, waiting for a block of 'echo_cb'
+        with echo_cb.wait() as e, out_cb.reserve() as o:  # error TW211 at `echo_cb.wait()`: deadlock: 'compute' stops, waiting for a block of 'echo_cb'
             o.store(e)
 
     @ttl.datamovement()

@@ -77,15 +77,16 @@ def _plain_intervals(
 
 def _merge_in_place(ops: Sequence[ScanOp], result: Intervals) -> None:
     members: dict[int, list[int]] = {node: [node] for node in result.before}
-    current = dict(result.before)
+    hulls = dict(result.before)  # first node of a set -> interval of the set
     for position, op in enumerate(ops, start=1):
         if op.destroys is None:
             continue
-        merged = current[op.destroys].hull(current[op.result])
-        joined = members[op.destroys] + members[op.result]
-        for node in joined:
-            members[node] = joined
-            current[node] = merged
-        result.merges.append(Merge(position, op.destroys, op.result, merged))
-    result.sets = {node: tuple(nodes) for node, nodes in members.items()}
-    result.after = current
+        joined = members[op.destroys]
+        first = joined[0]
+        joined.append(op.result)
+        members[op.result] = joined
+        hulls[first] = hulls[first].hull(result.before[op.result])
+        result.merges.append(Merge(position, op.destroys, op.result, hulls[first]))
+    frozen = {nodes[0]: tuple(nodes) for nodes in members.values()}
+    result.sets = {node: frozen[nodes[0]] for node, nodes in members.items()}
+    result.after = {node: hulls[nodes[0]] for node, nodes in members.items()}

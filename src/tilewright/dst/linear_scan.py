@@ -31,13 +31,12 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class ScanEvent:
-    """One line of a scan: the set of ``node`` got ``slot``; ``expired`` had ended; ``active`` is live afterwards."""
+    """One line of a scan: the set of ``node`` got ``slot`` after the sets of ``expired`` had ended."""
 
     node: int
     interval: Interval
     slot: int
     expired: tuple[int, ...]
-    active: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +53,14 @@ class LinearScanTrace:
     footprint: int
     output_region: int  # slots of the output region one tile uses
     unroll_factor: int
+
+    def active_after(self, event: int) -> list[int]:
+        """The sets of the shared region that are live after this event, each by its first node."""
+        active: list[int] = []
+        for line in self.shared_events[: event + 1]:
+            active = [node for node in active if node not in line.expired]
+            active.append(line.node)
+        return active
 
 
 def linear_scan(problem: Problem, *, schedule: Literal["source", "lars"] = "source") -> Plan:
@@ -130,7 +137,7 @@ def _scan_shared(intervals: Intervals, private: set[int]) -> tuple[list[ScanEven
     """Phase 3. A slot freed at a position is taken only by an interval that starts later: results are fresh."""
     events: list[ScanEvent] = []
     slots: dict[int, int] = {}
-    active: list[tuple[Interval, int]] = []
+    active: list[tuple[int, int, int]] = []  # heap of (end, order, node)
     busy: list[tuple[int, int]] = []  # heap of (last position, slot)
     free: list[int] = []  # heap of slots
     used = 0
@@ -138,17 +145,17 @@ def _scan_shared(intervals: Intervals, private: set[int]) -> tuple[list[ScanEven
         if not private.isdisjoint(nodes):
             continue
         interval = intervals.after[nodes[0]]
-        expired = [node for live, node in active if live.end <= interval.start]
-        active = [(live, node) for live, node in active if live.end > interval.start]
+        expired: list[int] = []
+        while active and active[0][0] <= interval.start:
+            expired.append(heapq.heappop(active)[2])
         while busy and busy[0][0] < interval.start:
             heapq.heappush(free, heapq.heappop(busy)[1])
         slot = heapq.heappop(free) if free else used
         used = max(used, slot + 1)
         heapq.heappush(busy, (interval.end, slot))
         slots.update((node, slot) for node in nodes)
-        active.append((interval, nodes[0]))
-        active_nodes = tuple(node for _, node in active)
-        events.append(ScanEvent(nodes[0], interval, slot, tuple(expired), active_nodes))
+        heapq.heappush(active, (interval.end, len(events), nodes[0]))
+        events.append(ScanEvent(nodes[0], interval, slot, tuple(expired)))
     return events, slots
 
 
@@ -163,9 +170,8 @@ def _scan_outputs(
             continue
         slot = footprint + len(events)
         slots.update((node, slot) for node in nodes)
-        active = tuple(event.node for event in events)
         chosen = next(node for node in nodes if node in private)
-        events.append(ScanEvent(chosen, intervals.after[nodes[0]], slot, (), (*active, chosen)))
+        events.append(ScanEvent(chosen, intervals.after[nodes[0]], slot, ()))
     return events, slots
 
 

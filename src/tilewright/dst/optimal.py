@@ -27,6 +27,9 @@ SIZE_LIMIT = 64  # ops; above it the search is not tried
 TIME_BUDGET_MS = 2_000
 WORK_PER_MS = 100  # states and successors a usual machine looks at
 RECOMPUTE_WORK = 20_000
+BEAM_LIMIT = 300  # ops
+TILE_MAJOR_MAY_WIN = 2  # tiles per acquire up to which sharing slots may pay; the search proves op-major only
+BEAM_EFFORT = Effort(work=6_000, init_work=2_000)
 
 
 def optimal(
@@ -52,14 +55,23 @@ def optimal(
         return _remedied(problem, model, effort)
     plan = _plan(problem, (part_of(problem, best, problem.outputs),), exact=optimizer.proved)
     if optimizer.proved:
-        return replace(plan, lower_bound=best.cycles_per_tile)
+        plan = replace(plan, lower_bound=best.cycles_per_tile)
+        few = best.tiles_per_acquire <= TILE_MAJOR_MAY_WIN or best.init_cycles < problem.costs.sync
+        return _cheapest(problem, plan) if few and best.tiles_per_acquire < problem.tiles else plan
     note = f"not proved: at most {best.cycles_per_tile - optimizer.lower_bound:.1f} cycles per tile above the optimum"
     return _cheapest(problem, replace(plan, lower_bound=optimizer.lower_bound, notes=(note,)))
 
 
 def _heuristic(problem: Problem, size_limit: int) -> Plan:
-    parts = greedy_parts(problem, candidate_orders(problem))
+    """List schedules with greedy forms; bodies that masks can still handle also get a beam search."""
     note = f"{len(problem.ops)} ops are above the exact limit of {size_limit}: list schedule, greedy forms"
+    parts = greedy_parts(problem, candidate_orders(problem))
+    if len(problem.ops) <= BEAM_LIMIT:
+        note += ", beam search"
+        better = Optimizer(Model(problem), effort=BEAM_EFFORT).run()
+        if better is not None:
+            whole = (part_of(problem, better, problem.outputs),)
+            parts = whole if len(parts) > 1 else min(parts, whole, key=rank_of_parts)
     return replace(_plan(problem, parts, exact=False), notes=(note,))
 
 
@@ -90,7 +102,7 @@ def _cheapest(problem: Problem, plan: Plan) -> Plan:
         others.append(linear_scan(problem).parts)
     others = [parts for parts in others if len(parts) == 1]  # a region that fits is not split
     best = min([plan.parts, *others], key=rank_of_parts)
-    return plan if best is plan.parts else replace(plan, parts=best)
+    return plan if best is plan.parts else replace(plan, parts=best, exact=False)
 
 
 def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.dst.allocation import Allocation
 from tilewright.dst.bounds import COST_SHIFT, BoundTables
@@ -74,7 +74,24 @@ class Optimizer:
                     continue
                 bound = self._with_inits(budget)
             self.lower_bound = min(self.lower_bound, bound)
+        self._fewer_slots_for_tile_major(floor)
         return self.best
+
+    def _fewer_slots_for_tile_major(self, floor: int) -> None:
+        """Where op-major holds one tile, a plan with fewer slots may hold more of them tile-major."""
+        if self.best is None or self.best.tiles_per_acquire > 1 or self.problem.tiles == 1:
+            return
+        outputs = self.model.outputs.bit_count()
+        for slots in range(self.problem.capacity - outputs, floor - 1, -1):
+            shared = slots - outputs
+            tiles = min((self.problem.capacity - shared) // max(outputs, 1), self.problem.tiles)
+            saved = self.problem.costs.sync * (1 - 1 / max(tiles, 1))
+            if self._bound(1, slots, 0) - saved >= self.best.cycles_per_tile:
+                continue
+            budget = self._without_inits(1, slots)
+            if budget is None:
+                return  # still fewer slots fit even less
+            self._with_inits(replace(budget, bound=budget.bound - saved))
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it."""
@@ -165,10 +182,12 @@ class Optimizer:
             self._offer(found)
 
     def _upper_bound(self, tiles: int, offset: int) -> int | None:
-        """Scaled cost at which this budget cannot even tie with the best so far."""
+        """Scaled cost at which this budget cannot even tie with the best so far, in either layout."""
         if self.best is None:
             return None
         cycles = (self.best.cycles_per_tile - self.fixed_cycles) * tiles - self._offset(tiles) + offset
+        if tiles == 1 and self.problem.tiles > 1:
+            cycles += self.problem.costs.sync  # tile-major may divide it by many tiles
         return (int(cycles + 1e-6) + 1) << COST_SHIFT
 
     def _offer(self, found: Found) -> None:

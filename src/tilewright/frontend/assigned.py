@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import ast
 
+NAMES = "tilewright_names"
+
+
+def loop_names(loop: ast.For) -> tuple[set[str], set[str]]:
+    """What a loop's body assigns, and what it may read before that; kept with the node."""
+    known = loop.__dict__.get(NAMES)
+    if known is None:
+        known = loop.__dict__[NAMES] = (assigned_names(loop.body), read_before_assigned(loop.body))
+    return known
+
 
 def assigned_names(body: list[ast.stmt]) -> set[str]:
     names: set[str] = set()

@@ -25,7 +25,9 @@ PLAIN_OPS: dict[str, type[Operation]] = {
     "and": arith.AndIOp,
     "or": arith.OrIOp,
 }
-FREE_OPS = (arith.ConstantOp, *PLAIN_OPS.values(), arith.DivUIOp, arith.RemUIOp, arith.CmpiOp, arith.SelectOp, arith.XOrIOp)
+FREE_OPS = frozenset[type[Operation]](
+    (arith.ConstantOp, *PLAIN_OPS.values(), arith.DivUIOp, arith.RemUIOp, arith.CmpiOp, arith.SelectOp, arith.XOrIOp)
+)
 
 
 class Emitter:
@@ -189,7 +191,7 @@ def erase_unused_arithmetic(block: IRBlock) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 erase_unused_arithmetic(inner)
-        if isinstance(op, FREE_OPS) and not any(result.uses for result in op.results):
+        if type(op) in FREE_OPS and not any(result.uses for result in op.results):
             op.detach()
             op.erase()
         elif isinstance(op, scf.IfOp):

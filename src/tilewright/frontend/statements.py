@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.frontend import expressions, movement
-from tilewright.frontend.assigned import assigned_names, read_before_assigned
+from tilewright.frontend.assigned import loop_names
 from tilewright.frontend.calls import DynamicRange, LocalFunction, bind_target
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate, truth
@@ -164,8 +164,8 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     if isinstance(sequence, range) and not sequence:
         return
     frame = thread.frame
-    assigned = assigned_names(node.body)
-    carried = [n for n in sorted(assigned & read_before_assigned(node.body)) if n in frame.names and n != name]
+    assigned, exposed = loop_names(node)
+    carried = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
     _check_carried(thread, carried, node)
     before = {n: frame.names[n] for n in carried}
     thread.at(node)

@@ -56,6 +56,11 @@ class BufferSpec:
     page_bytes: int = 0  # 0: one tile
     alias_of: int | None = None
 
+    def format_number(self) -> int:
+        if self.dtype not in FORMATS:
+            raise NativeError(f"buffer {self.index} has dtype {self.dtype}; the native run knows {', '.join(FORMATS)}")
+        return FORMATS[self.dtype]
+
     def bytes_per_page(self) -> int:
         return self.page_bytes or tile_bytes(self.dtype)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilewright.native.errors import NativeError
 from tilewright.native.kernel_unit import COMPUTE_THREADS, accumulating_lines, is_coupled
-from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, NativeProgram, release_of
+from tilewright.native.program import FIDELITY_PHASES, BufferSpec, NativeProgram, release_of
 
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
@@ -68,7 +68,7 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     places = _buffer_offsets(program.buffers, program.l1_bytes)
     for buffer in program.buffers:
         to_dst = buffer.index in config.unpack_to_dest
-        size = f"{FORMATS[buffer.dtype]} {buffer.bytes_per_page()} {buffer.pages}"
+        size = f"{buffer.format_number()} {buffer.bytes_per_page()} {buffer.pages}"
         lines.append(f"buffer {buffer.index} {size} {to_dst:d} {places[buffer.index]}")
     lines += [f"semaphore {identifier} {value}" for identifier, value in program.semaphores.items()]
     for kernel in program.kernels:

@@ -16,7 +16,7 @@ from tilewright.native.errors import KernelCompileError, NativeError, NoCompiler
 from tilewright.native.header_tree import INCLUDE, tree_digest, write_tree
 
 SOURCES = Path(__file__).parent / "src"
-RUNNER_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
+RUNNER_FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
 KERNEL_FLAGS = (
     "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
     "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-gnu-unique", "-nostartfiles",

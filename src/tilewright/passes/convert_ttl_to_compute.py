@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition
 from tilewright.passes.region_builder import RegionEmitter
@@ -28,6 +29,7 @@ NAME = "convert-ttl-to-compute"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            attach_blocks(function)
             emitter = RegionEmitter(function, module)
             for block in _blocks(function):
                 _convert_block(block, emitter, context)

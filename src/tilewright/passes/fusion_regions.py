@@ -105,12 +105,22 @@ def _levels(order: list[Operation], same: dict[SSAValue, SSAValue]) -> tuple[set
 
 
 def _levels_with(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> dict[Operation, int]:
-    """Levels under a set of cut values; a value used above its own level is added to the cuts."""
-    level: dict[Operation, int] = {}
+    """Levels under a set of cut values, each op as late as its readers allow; what is read above its level is cut as well."""
+    earliest: dict[Operation, int] = {}
+    below: dict[Operation, list[SSAValue]] = {}
     for op in order:
-        below = [same.get(o, o) for o in op.operands if is_math(o)]
-        level[op] = max((level[o.owner] + (o in cut) for o in below), default=0)  # pyright: ignore
-        cut |= {o for o in below if level[o.owner] < level[op]}  # pyright: ignore
+        below[op] = [same.get(o, o) for o in op.operands if is_math(o)]
+        earliest[op] = max((earliest[o.owner] + (o in cut) for o in below[op]), default=0)  # pyright: ignore
+    latest: dict[Operation, int] = {}
+    level: dict[Operation, int] = {}
+    for op in reversed(order):
+        level[op] = latest.get(op, earliest[op])
+        for value in below[op]:
+            owner: Operation = value.owner  # pyright: ignore
+            bound = level[op] - (value in cut)
+            latest[owner] = min(latest.get(owner, bound), bound)
+    for op in order:
+        cut |= {value for value in below[op] if level[value.owner] < level[op]}  # pyright: ignore
     return level
 
 

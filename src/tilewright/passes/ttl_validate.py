@@ -10,6 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_blocks import check_blocks
 from tilewright.passes.validate_buffers import check_ends, check_limits
@@ -24,6 +25,7 @@ NAME = "ttl-validate"
 def run(module: ModuleOp, context: PassContext) -> None:
     problems: list[Diagnostic] = []
     for function in functions_of(module):
+        attach_blocks(function)
         incomplete = complete(function, context)
         problems += incomplete or check_blocks(function)
         problems += check_slices(function, context)

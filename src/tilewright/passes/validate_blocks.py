@@ -47,10 +47,10 @@ class BlockChecker:
 
     def walk(self, block: Block, state: Held) -> Held:
         for op in block.ops:
-            if isinstance(op, ACQUIRES):
+            if type(op) in ACQUIRES:
                 state.queues.setdefault(key_of(op), []).append(op)
                 state.written[op] = NEVER
-            elif isinstance(op, RELEASES):
+            elif type(op) in RELEASES:
                 self.release(op, state)
             elif isinstance(op, StoreOp):
                 self.store(op, state)

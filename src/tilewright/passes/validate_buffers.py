@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
-from tilewright.passes.validate_events import ACQUIRES, RELEASES, Buffer, key_of, problem
+from tilewright.passes.validate_events import HANDOVERS, Buffer, key_of, problem
 from tilewright.places import place_of
 
 
@@ -27,7 +27,7 @@ def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
 
 
 def first_use(buffer: Buffer, side: str, function: FuncOp) -> Operation:
-    return next(op for op in function.walk() if isinstance(op, (*ACQUIRES, *RELEASES)) and key_of(op) == (buffer.index, side))
+    return next(op for op in function.walk() if type(op) in HANDOVERS and key_of(op) == (buffer.index, side))
 
 
 def _agreement(buffer: Buffer) -> list[Diagnostic]:

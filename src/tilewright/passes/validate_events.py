@@ -16,9 +16,11 @@ from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPus
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.places import place_of
 
-ACQUIRES = (CBWaitOp, CBReserveOp)
-RELEASES = (CBPopOp, CBPushOp)
-WORDS = {CBWaitOp: "wait", CBReserveOp: "reserve", CBPopOp: "pop", CBPushOp: "push"}
+# Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
+ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp})
+RELEASES: frozenset[type[Operation]] = frozenset({CBPopOp, CBPushOp})
+HANDOVERS = ACQUIRES | RELEASES
+WORDS: dict[type[Operation], str] = {CBWaitOp: "wait", CBReserveOp: "reserve", CBPopOp: "pop", CBPushOp: "push"}
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
 
@@ -59,7 +61,7 @@ def buffer_name(op: Operation) -> str:
 
 def key_of(op: Operation) -> tuple[int, str]:
     """Buffer index and side (``wait`` or ``reserve``) of an acquire or release."""
-    word = WORDS[type(op)]  # pyright: ignore
+    word = WORDS[type(op)]
     side = {"pop": "wait", "push": "reserve"}.get(word, word)
     return bind_of(op.operands[0]).cb_index, side
 
@@ -73,7 +75,7 @@ def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
                 assert isinstance(kind, CBType)
                 buffer = found.setdefault(op.cb_index, Buffer(op.cb_index, name_of(op, f"cb{op.cb_index}"), kind))
                 buffer.binds.append(op)
-            elif isinstance(op, (*ACQUIRES, *RELEASES)):
+            elif type(op) in HANDOVERS:
                 index, side = key_of(op)
                 users = found[index].consumers if side == "wait" else found[index].producers
                 if function not in users:
@@ -91,7 +93,7 @@ def acquire_of(value: SSAValue) -> Operation | None:
     owner = value.owner
     while isinstance(owner, AttachCBOp):
         owner = owner.operands[0].owner
-    return owner if isinstance(owner, ACQUIRES) else None
+    return owner if isinstance(owner, Operation) and type(owner) in ACQUIRES else None
 
 
 def effects(value: SSAValue) -> Iterator[Operation]:

@@ -82,7 +82,7 @@ def _insert_copy_waits(function: FuncOp, context: PassContext) -> None:
 
 
 def _releases(op: Operation, key: Key) -> bool:
-    return any(isinstance(inner, RELEASES) and key_of(inner) == key for inner in op.walk())
+    return any(type(inner) in RELEASES and key_of(inner) == key for inner in op.walk())
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Completion:
         ends: dict[Operation, Operation] = {}  # acquire -> op of this region that releases it
         outside: dict[Key, list[Operation]] = {}
         for op in list(block.ops):
-            if isinstance(op, ACQUIRES):
+            if type(op) in ACQUIRES:
                 held.setdefault(key_of(op), []).append(op)
                 continue
             taken = self._taken(op)
@@ -118,7 +118,7 @@ class Completion:
 
     def _taken(self, op: Operation) -> dict[Key, list[Operation]]:
         """Releases an op makes of blocks that are held around it."""
-        if isinstance(op, RELEASES):
+        if type(op) in RELEASES:
             return {key_of(op): [op]}
         if isinstance(op, scf.IfOp):
             return self._branches(op)
@@ -223,7 +223,7 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
     held: dict[Key, list[AttachCBOp]] = {}
     count = dict(outer)
     for op in list(block.ops):
-        if isinstance(op, ACQUIRES):
+        if type(op) in ACQUIRES:
             key = key_of(op)
             before = count.get(key, 0)
             count[key] = before + 1
@@ -235,7 +235,7 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
                 for view in attached(op):
                     view.attributes.setdefault("tile_offset", i32_attr(before * tiles))
             held.setdefault(key, []).extend(attached(op))
-        elif isinstance(op, RELEASES):
+        elif type(op) in RELEASES:
             key = key_of(op)
             count[key] = count.get(key, 0) - 1
             queue = held.get(key, [])
@@ -309,7 +309,7 @@ def _rebuilt(value: SSAValue, known: dict[SSAValue, SSAValue], before: Operation
     if value in known:
         return known[value]
     owner = value.owner
-    if not isinstance(owner, Operation) or isinstance(owner, (AttachCBOp, *ACQUIRES)):
+    if not isinstance(owner, Operation) or (isinstance(owner, AttachCBOp) or type(owner) in ACQUIRES):
         return value
     operands = [_rebuilt(operand, known, before) for operand in owner.operands]
     result = value

@@ -18,7 +18,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_work import WorkOp
-from tilewright.passes.validate_events import ACQUIRES, RELEASES, WORDS, bind_of
+from tilewright.passes.validate_events import ACQUIRES, HANDOVERS, WORDS, bind_of
 from tilewright.work import WorkArgument, core_number
 
 EVENT_LIMIT = 1_000_000
@@ -114,7 +114,7 @@ class Writer:
         events: list[Event] = []
         start = len(self.lines)
         for op in block.ops:
-            if isinstance(op, (*ACQUIRES, *RELEASES)):
+            if type(op) in HANDOVERS:
                 events.append(_event(op))
             elif isinstance(op, (scf.ForOp, scf.IfOp)):
                 self._flush(events, depth)
@@ -209,12 +209,12 @@ class Writer:
 def _event(op: Operation) -> Event:
     bind = bind_of(op.operands[0])
     block_tiles = bind.results[0].type.block_tiles  # pyright: ignore
-    amount = op.tiles // block_tiles if isinstance(op, ACQUIRES) else 1
-    return Event(WORDS[type(op)], bind.cb_index, amount, op)  # pyright: ignore
+    amount = op.tiles // block_tiles if type(op) in ACQUIRES else 1  # pyright: ignore
+    return Event(WORDS[type(op)], bind.cb_index, amount, op)
 
 
 def _talks(op: Operation) -> bool:
-    return any(isinstance(inner, (*ACQUIRES, *RELEASES)) for inner in op.walk())
+    return any(type(inner) in HANDOVERS for inner in op.walk())
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:

@@ -41,6 +41,36 @@ def part_entry(problem: Any, part: Any) -> dict[str, Any]:
     }
 
 
+def lines(trace: Trace) -> list[str]:
+    """The regions as text: what happens to the slots of one tile, step by step."""
+    text: list[str] = []
+    for number, entry in enumerate(regions(trace), start=1):
+        proof = "proven least" if entry["proven_least_cost"] else "heuristic"
+        cost = f"{entry['cycles_per_tile']:.0f} cycles per tile ({entry['allocator']}, {proof})"
+        text.append(f"region {number}: {entry['tiles']} tiles, {entry['capacity']} DST slots, {cost}")
+        text += [f"  remedy: {item['kind']}, {item['detail']} ({item['cycles']} cycles)" for item in entry["remedies"]]
+        for part in entry["parts"]:
+            per_acquire = f"{part['tiles_per_acquire']} tiles per acquire"
+            text.append(f"  {per_acquire}, {part['layout']}, {part['slots_per_tile']} slots per tile")
+            text += [f"    {step_line(step)}" for step in part["steps"]]
+            text += [f"    pack slot {item['slot']}: DST {span_of(item['dst'])}" for item in part["outputs"]]
+    return text
+
+
+def step_line(step: dict[str, Any]) -> str:
+    if "load" in step:
+        return f"load {step['load']} -> slot {step['slot']}"
+    if "copy" in step:
+        return f"copy {step['copy']} -> slot {step['slot']}"
+    reads = ", ".join(item if isinstance(item, str) else f"slot {item}" for item in step["reads"])
+    return f"{step['op']} ({step['unit']}) {reads} -> slot {step['slot']}"
+
+
+def span_of(indices: list[int]) -> str:
+    """``4..7``, or one number."""
+    return str(indices[0]) if len(indices) == 1 else f"{indices[0]}..{indices[-1]}"
+
+
 def step_entry(problem: Any, step: Any) -> dict[str, Any]:
     """A load, a copy or an operation; slots are those of one tile."""
     if hasattr(step, "leaf"):

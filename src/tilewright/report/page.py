@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from tilewright.report import dst_assignment
 from tilewright.report.story import Kernel, by
 from tilewright.trace import Decision
 
@@ -27,7 +28,10 @@ def render(kernels: Iterable[Kernel]) -> str:
 
 def section(kernel: Kernel) -> str:
     parts = [f"<h1>{escape(kernel.name)}</h1>", f"<p>grid {by(kernel.grid)}</p>", "<h2>Buffers</h2>", buffers(kernel)]
-    parts += ["<h2>Passes</h2>", *stages(kernel), "<h2>C++</h2>"]
+    parts += ["<h2>Passes</h2>", *stages(kernel)]
+    assigned = dst_assignment.lines(kernel.trace)
+    parts += ["<h2>DST</h2>", code("\n".join(assigned))] if assigned else []
+    parts.append("<h2>C++</h2>")
     parts += [folded(f"{role}.cpp", code(text), shown=role == "compute") for role, text in kernel.sources.items()]
     return "\n".join(parts)
 

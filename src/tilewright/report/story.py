@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tilewright.report import dst_assignment
 from tilewright.trace import Decision, Trace
 
 BufferRow = tuple[int, str, tuple[int, ...], str, int]  # index, name, shape in tiles, dtype, block count
@@ -29,6 +30,9 @@ def by(sizes: tuple[int, ...]) -> str:
 def text(kernel: Kernel) -> str:
     parts = [f"kernel {kernel.name}, grid {by(kernel.grid)}", "", "buffers", *buffer_lines(kernel), ""]
     parts += stage_lines(kernel.trace)
+    assigned = dst_assignment.lines(kernel.trace)
+    if assigned:
+        parts += ["", "DST", *(f"  {line}" for line in assigned)]
     parts += ["", "compute.cpp", textwrap.indent(kernel.sources.get("compute", "").rstrip(), "  ")]
     return "\n".join(parts)
 

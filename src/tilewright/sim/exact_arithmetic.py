@@ -9,11 +9,12 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.program import ComputeConfig, TensorSpec
-from tilewright.sim import vector_broadcast
+from tilewright.sim import product_jobs, vector_broadcast
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
 from tilewright.sim.numerics.fidelity import Fidelity
+from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
@@ -78,8 +79,15 @@ class ExactArithmetic(DirectMemory):
     def transpose(self, source: Array, *, direct: bool) -> Array:
         return fpu.transpose(source, dst32=self.dst32, unpack_to_dest=direct)
 
+    def turned(self, source: Array) -> Array:
+        """A source tile as the unpacker transposes it."""
+        return np.swapaxes(source, -1, -2)
+
     def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
         return fpu.matmul_block(in0, in1, old, dst32=self.dst32, fidelity=self.fidelity)
+
+    def products(self, jobs: list[ProductJob]) -> list[list[Array]]:
+        return product_jobs.carry_out(jobs, self.matmul, self.zeros)
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         before = self.zeros(data.shape) if old is None else old

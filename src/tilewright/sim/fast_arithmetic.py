@@ -9,10 +9,12 @@ import numpy as np
 
 from tilewright.dialects.tile_op import TileOp
 from tilewright.program import TensorSpec
+from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import meaning_of
 from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
+from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
@@ -85,9 +87,15 @@ class FastArithmetic(DirectMemory):
     def zeros(self, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape, np.float32)
 
+    def turned(self, source: Array) -> Array:
+        return np.swapaxes(source, -1, -2)
+
     def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
         with np.errstate(all="ignore"):
             return np.matmul(in0, in1) + old
+
+    def products(self, jobs: list[ProductJob]) -> list[list[Array]]:
+        return product_jobs.carry_out(jobs, self.matmul, self.zeros)
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         axes = {"row": (-1,), "col": (-2,), "scalar": (-2, -1)}[dim]

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from tilewright import hardware
 from tilewright.program import TensorSpec
+from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, Tensor
 
 MOST_PENDING = 2048  # nodes
 BATCH_TILES = 64  # of one operation at once: intermediate arrays then stay in cache
+BATCH_PRODUCTS = 4096  # tile products at once
 
 Function = Callable[..., Array]
 
@@ -29,9 +33,10 @@ Function = Callable[..., Array]
 class Node:
     """A tile that is not computed yet."""
 
-    __slots__ = ("arguments", "count", "function", "key", "level", "value")
+    __slots__ = ("arguments", "count", "function", "key", "level", "value", "weight")
 
-    def __init__(self, key: Hashable, function: Function, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, key: Hashable, function: Function, arguments: tuple[Any, ...], weight: int) -> None:
+        self.weight = weight
         self.key = key
         self.function = function
         self.arguments = arguments
@@ -45,6 +50,10 @@ class Node:
                     self.level = argument.level + 1
             else:
                 self.count = len(argument)
+
+
+def taken_out(matrix: Array, place: Any) -> Array:
+    return np.ascontiguousarray(matrix[place])
 
 
 def value_of(tile: Any) -> Array:
@@ -64,11 +73,11 @@ class LazyArithmetic:
         self._exact = exact
         self._pending: list[Node] = []
         self._writes: list[tuple[Tensor, Array, Any]] = []
+        self._written: set[int] = set()  # tensors with pending writes, by identity
         self._checked: set[Hashable] = set()
-        self.zeros = exact.zeros
 
-    def _later(self, key: Hashable, function: Function, *arguments: Any) -> Any:
-        node = Node(key, function, arguments)
+    def _later(self, key: Hashable, function: Function, *arguments: Any, weight: int = 1) -> Any:
+        node = Node(key, function, arguments, weight)
         self._pending.append(node)
         if len(self._pending) >= MOST_PENDING:
             self.settle()
@@ -84,6 +93,7 @@ class LazyArithmetic:
             for nodes in levels[level].values():
                 for batch in batches(nodes):
                     carry_out(batch)
+        self._written.clear()
         writes, self._writes = self._writes, []
         for tensor, pages, tile in writes:
             tensor.pages[pages] = value_of(tile)
@@ -94,12 +104,13 @@ class LazyArithmetic:
         return value_of(tile)
 
     def read(self, tensor: Tensor, pages: Array) -> Array:
-        if any(written is tensor for written, _, _ in self._writes):
+        if id(tensor) in self._written:
             self.settle()
         return tensor.pages[pages]
 
     def write(self, tensor: Tensor, pages: Array, tile: Any) -> None:
         self._writes.append((tensor, pages, tile))
+        self._written.add(id(tensor))
 
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         return self._exact.pages(spec, array)
@@ -141,8 +152,33 @@ class LazyArithmetic:
     def transpose(self, source: Any, *, direct: bool) -> Any:
         return self._later(("transpose", direct), partial(self._exact.transpose, direct=direct), source)
 
-    def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
-        return self._exact.matmul(in0, in1, old)
+    def turned(self, source: Any) -> Any:
+        return self._later("turned", self._exact.turned, source)
+
+    def products(self, jobs: list[ProductJob]) -> list[list[Any]]:
+        return [self._product(job) for job in jobs]
+
+    def _product(self, job: ProductJob) -> list[Any]:
+        """One node for the whole matrix, and one per output tile that takes it out."""
+        fresh = tuple(old is None for old in job.olds)
+        tiles = [tile for left, right in job.steps for tile in (*left, *right)]
+        kept = [old for old in job.olds if old is not None]
+        function = partial(self._carry_out_product, job.shape, fresh)
+        matrix = self._later(("product", job.shape, fresh), function, *tiles, *kept, weight=job.tiles)
+        if len(job.olds) == 1:
+            return [matrix]
+        return [
+            self._later(("part", number, job.shape), partial(taken_out, place=place), matrix)
+            for number, place in enumerate(product_jobs.places(job.down, job.across))
+        ]
+
+    def _carry_out_product(self, shape: tuple[int, int, int], fresh: tuple[bool, ...], *tiles: Array) -> Array:
+        down, across, length = shape
+        source = iter(tiles)
+        steps = [(list(islice(source, down)), list(islice(source, across))) for _ in range(length)]
+        job = ProductJob(down, across, steps, [None if zero else next(source) for zero in fresh])
+        left, right = product_jobs.left_matrix(steps), product_jobs.right_matrix(steps)
+        return self._exact.matmul(left, right, product_jobs.old_matrix(job, self._exact.zeros))
 
     def reduce(self, data: Any, scaler: Any, old: Any, *, pool: str, dim: str, dtype: str) -> Any:
         def function(data: Array, scaler: Array, old: Array | None = None) -> Array:
@@ -159,7 +195,9 @@ class LazyArithmetic:
         key = ("vector", site.name, len(operands), *self._exact.vector_choice(site, init))
         if key not in self._checked:
             # A call without a numeric model must fail where it is made, not when its batch is carried out.
-            self._exact.vector(site, init, [self.zeros((1, hardware.TILE_ROWS, hardware.TILE_COLS))] * len(operands), shape)
+            self._exact.vector(
+                site, init, [self._exact.zeros((1, hardware.TILE_ROWS, hardware.TILE_COLS))] * len(operands), shape
+            )
             self._checked.add(key)
 
         def function(*tiles: Array) -> Array:
@@ -187,13 +225,14 @@ class LazyArithmetic:
 
 
 def batches(nodes: list[Node]) -> Iterable[list[Node]]:
-    """Runs of nodes of about BATCH_TILES tiles."""
+    """Runs of nodes of about BATCH_TILES tiles; tile products count, and may be, many times more."""
+    most = BATCH_TILES if nodes[0].weight == 1 else BATCH_PRODUCTS
     batch: list[Node] = []
     tiles = 0
     for node in nodes:
         batch.append(node)
-        tiles += node.count
-        if tiles >= BATCH_TILES:
+        tiles += node.count * node.weight
+        if tiles >= most:
             yield batch
             batch, tiles = [], 0
     if batch:

@@ -86,7 +86,7 @@ class Machine:
         self.dst = Dst(products, capacity=capacity, halves=1 if config.dst_full_sync_en else 2)
         self.sources = SourceQueue()
         self.matrix = {"u": MatrixSetup(), "m": MatrixSetup()}
-        self.unpacked: dict[int, tuple[Any, Array]] = {}  # by identity: a tile of L1 and what the unpacker made of it
+        self.unpacked: dict[int, tuple[Any, Any]] = {}  # by identity: a tile of L1 and what the unpacker made of it
         self.vector = VectorSetup()
         self.packer = PackSetup()
         self.transfers: dict[str, Transfers] = {}

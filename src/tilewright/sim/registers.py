@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright.sim.deferred_products import Block, DeferredProducts
 from tilewright.sim.faults import fault
+from tilewright.sim.product_jobs import Step
 from tilewright.sim.registry import Site, Wait
-from tilewright.sim.tensors import Array
 
 SOURCE_BANKS = 2
 
@@ -138,11 +138,11 @@ class Dst:
         if index >= self.used:
             self.used = index + 1
 
-    def multiply(self, site: Site, block: Block, left: Array, right: Array) -> None:
+    def multiply(self, site: Site, block: Block, step: Step) -> None:
         """Add a matrix product to a block of slots."""
         last = block[0] + block[1] * block[2] - 1
         self._need_math(site, block[0], last)
-        self._products.add(self.slots, block, left, right)
+        self._products.add(self.slots, block, step)
         self.used = max(self.used, last + 1)
 
     def get_packed(self, site: Site, index: int) -> Any:

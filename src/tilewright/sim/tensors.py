@@ -58,9 +58,6 @@ class DirectMemory:
     def settle(self) -> None:
         """Nothing is ever pending."""
 
-    def concrete(self, tile: Array) -> Array:
-        return tile
-
     def read(self, tensor: Tensor, pages: Array) -> Array:
         return tensor.pages[pages]
 

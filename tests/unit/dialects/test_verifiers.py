@@ -127,7 +127,7 @@ WRONG = [
         compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\nttl.yield %a, %a : {TILE}, {TILE}"),
         "one tile per output",
     ),
-    ("compute that does not yield", compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\nfunc.return"), "ends in ttl.yield"),
+    ("compute that does not yield", compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\n%z = ttl.tile_abs %a : {TILE}"), "not a terminator"),
     ("compute without output", compute(IDENTITY, f"^bb0(%a: {TILE}):\nttl.yield", outs="", result="").replace("%r = ", ""), "at least one output"),
     (
         "compute with another result type",

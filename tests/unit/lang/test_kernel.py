@@ -111,7 +111,7 @@ def test_language_names_outside_a_kernel():
             use()
         (found,) = caught.value.diagnostics
         assert found.code == "TW009" and found.span.file == __file__
-    with pytest.raises(AttributeError, match="did you mean ttl.math.exp"):
+    with pytest.raises(AttributeError, match=r"did you mean ttl\.math\.exp"):
         ttl.math.expo  # noqa: B018
     with pytest.raises(KernelError, match="not supported yet"):
         ttl.Pipe((0, 0), (1, 0))

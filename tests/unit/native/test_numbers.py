@@ -62,11 +62,13 @@ def test_elementwise(run_op: Run, op: str, fidelity: str, dtype: str, wide: bool
     a, b = patterns(dtype, 1), patterns(dtype, 2)
     got = run_op(
         f"{op}_tiles(A, B, 0, 0, 0);", [operand(dtype, a), operand(dtype, b)], dtype, headers=["eltwise_binary.h"],
-        setup=f"compute_kernel_hw_startup(A, B, O); {op}_init(A, B);", config=ComputeConfig(fp32_dest_acc_en=wide, math_fidelity=fidelity),
+        setup=f"compute_kernel_hw_startup(A, B, O); {op}_init(A, B);",
+        config=ComputeConfig(fp32_dest_acc_en=wide, math_fidelity=fidelity),
     )  # fmt: skip
     function = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}[op]
     dst = function(
-        source(a, dtype, wide), source(b, dtype, wide), np.zeros(a.shape, np.uint32), dst32=wide, fidelity=fidelity, accumulate=op == "mul"
+        source(a, dtype, wide), source(b, dtype, wide), np.zeros(a.shape, np.uint32), dst32=wide, fidelity=fidelity,
+        accumulate=op == "mul",
     )  # fmt: skip
     expect(got, packed(dst, dtype, wide))
 
@@ -202,9 +204,11 @@ def test_block_floats_come_back(run_op: Run) -> None:
 
 
 UNARY = (
-    ("abs_tile", "compute_kernel_api.h", ()), ("negative_tile", "eltwise_unary/negative.h", ()), ("relu_tile", "eltwise_unary/relu.h", ()),
-    ("square_tile", "compute_kernel_api.h", ()), ("exp_tile", "eltwise_unary/exp.h", ()), ("tanh_tile", "compute_kernel_api.h", ()),
-    ("recip_tile", "eltwise_unary/recip.h", ()), ("sqrt_tile", "eltwise_unary/sqrt.h", ()), ("sign_tile", "compute_kernel_api.h", ()),
+    ("abs_tile", "compute_kernel_api.h", ()), ("negative_tile", "eltwise_unary/negative.h", ()),
+    ("relu_tile", "eltwise_unary/relu.h", ()), ("square_tile", "compute_kernel_api.h", ()),
+    ("exp_tile", "eltwise_unary/exp.h", ()), ("tanh_tile", "compute_kernel_api.h", ()),
+    ("recip_tile", "eltwise_unary/recip.h", ()), ("sqrt_tile", "eltwise_unary/sqrt.h", ()),
+    ("sign_tile", "compute_kernel_api.h", ()),
     ("hardsigmoid_tile", "eltwise_unary/activations.h", ()), ("isnan_tile", "eltwise_unary/isinf_isnan.h", ()),
     ("gez_tile", "eltwise_unary/comp.h", ()), ("clamp_tile", "eltwise_unary/clamp.h", (0xBF800000, 0x3F000000)),
     ("leaky_relu_tile", "eltwise_unary/relu.h", (0x3DCCCCCD,)), ("unary_max_tile", "compute_kernel_api.h", (0x3F000000,)),

@@ -194,7 +194,7 @@ def guarded(body: str) -> str:
 
 
 def test_uneven_work_with_guards_is_accepted(validate):
-    module, trace = validate(
+    _, trace = validate(
         guarded(COMPUTE),
         guarded(READ.replace("0, 0", "row, x")),
         guarded(WRITE.replace("0, 0", "row, x")),

@@ -6,24 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.lang.standin_ttnn.data_types import DataType, as_data_type
+from tilewright.lang.standin_ttnn.data_types import DataType, as_data_type, as_numpy
 from tilewright.lang.standin_ttnn.device import Device
 from tilewright.lang.standin_ttnn.memory import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from tilewright.lang.standin_ttnn.tensor import Tensor
-
-
-def as_numpy(values: Any) -> np.ndarray[Any, Any]:
-    """A NumPy array from a torch tensor, a stand-in tensor or anything NumPy understands."""
-    if isinstance(values, Tensor):
-        return values.array
-    if type(values).__module__.partition(".")[0] != "torch":
-        return np.asarray(values)
-    held = values.detach().cpu().contiguous()
-    if str(held.dtype) != "torch.bfloat16":
-        return held.numpy()
-    import torch  # pyright: ignore[reportMissingImports]
-
-    return held.view(torch.int16).numpy().view(DataType.BFLOAT16.storage)  # NumPy has no bfloat16 of its own
 
 
 def from_torch(

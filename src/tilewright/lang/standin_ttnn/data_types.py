@@ -78,9 +78,21 @@ def as_data_type(dtype: Any, default: DataType) -> DataType:
     return found
 
 
+def as_numpy(values: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array from a torch tensor, a stand-in tensor or anything NumPy understands."""
+    if type(values).__module__.partition(".")[0] != "torch":
+        return np.asarray(getattr(values, "array", values))
+    held = values.detach().cpu().contiguous()
+    if str(held.dtype) != "torch.bfloat16":
+        return held.numpy()
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return held.view(torch.int16).numpy().view(DataType.BFLOAT16.storage)  # NumPy has no bfloat16 of its own
+
+
 def stored(values: Any, dtype: DataType) -> np.ndarray[Any, Any]:
     """A new array that holds ``values`` as ``dtype`` stores them."""
-    array = np.array(values, dtype=dtype.storage)
+    array = np.array(as_numpy(values), dtype=dtype.storage)
     if not dtype.is_block_format or array.ndim == 0:
         return array
     return block_rounded(array, MAGNITUDE_BITS[dtype])

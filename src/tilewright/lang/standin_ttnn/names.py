@@ -53,6 +53,6 @@ def build() -> dict[str, Any]:
     names["L1_MEMORY_CONFIG"] = memory.L1_MEMORY_CONFIG
     names.update(arithmetic.operations())
     names.update(CONSTANTS)
-    for internal in ("as_numpy", "folded", "padded"):
+    for internal in ("folded", "padded"):
         names.pop(internal, None)
     return names

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import need_float_source
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, Wait, call
-from tilewright.sim.tensors import Array
 
 MOST_UNPACKED = 4096  # tiles kept, all cores together
 
@@ -45,15 +42,14 @@ def init_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer) -> None
     set_mode(machine, site, mode)
 
 
-def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Array:
+def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Any:
     """A source tile; product loops unpack the same tile many times, and tiles in L1 never change."""
     data = buffer.front(site, tile)
     known = machine.unpacked
     if id(data) not in known:
         if len(known) * machine.core_count >= MOST_UNPACKED:
             known.clear()
-        arithmetic = machine.arithmetic
-        known[id(data)] = (data, arithmetic.concrete(arithmetic.to_source(data, buffer.dtype)))
+        known[id(data)] = (data, machine.arithmetic.to_source(data, buffer.dtype))
     return known[id(data)][1]
 
 
@@ -65,10 +61,8 @@ def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles
     down = [unpacked(machine, site, in0, tile) for tile in tiles0]
     across = [unpacked(machine, site, in1, tile) for tile in tiles1]
     if transposes(site):
-        across = [np.swapaxes(tile, -1, -2) for tile in across]
-    left = down[0] if len(down) == 1 else np.concatenate(down, axis=-2)
-    right = across[0] if len(across) == 1 else np.concatenate(across, axis=-1)
-    machine.sources.put(SourceTiles(site.name, right, left))
+        across = [machine.arithmetic.turned(tile) for tile in across]
+    machine.sources.put(SourceTiles(site.name, across, down))
 
 
 @call("matmul_tiles", on="u")
@@ -85,7 +79,7 @@ def math_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: i
         return wait
     need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
     tiles = machine.sources.take(site)
-    machine.dst.multiply(site, (index, 1, 1), tiles.b, tiles.a)
+    machine.dst.multiply(site, (index, 1, 1), (tiles.b, tiles.a))
     return None
 
 
@@ -109,5 +103,5 @@ def math_matmul_block(machine: Machine, site: Site, in0: Buffer, in1: Buffer, ti
     down, across, inner = block_shape(site)
     need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
     tiles = machine.sources.take(site)
-    machine.dst.multiply(site, (index, down, across), tiles.b, tiles.a)
+    machine.dst.multiply(site, (index, down, across), (tiles.b, tiles.a))
     return None

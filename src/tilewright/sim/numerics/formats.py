@@ -46,6 +46,12 @@ def from_bits(bits: U32) -> F32:
     return np.ascontiguousarray(bits, dtype=np.uint32).view(np.float32)
 
 
+def values_of(bits: U32) -> F64:
+    """The numbers as float64; signalling NaNs pass quietly."""
+    with np.errstate(invalid="ignore"):
+        return from_bits(bits).astype(np.float64)
+
+
 def scalar_bits(value: float) -> int:
     """Pattern of one fp32 constant, as kernels pass scalar parameters."""
     return int(np.float32(value).view(np.uint32))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import F64, INFINITY, SIGN, U32, from_bits, to_bits
+from tilewright.sim.numerics.formats import F64, INFINITY, SIGN, U32, to_bits, values_of
 from tilewright.sim.numerics.lanes import QUIET_NAN, rounded_unless
 from tilewright.sim.numerics.operation import Params, UnaryOp
 
@@ -90,7 +90,7 @@ def mish(x: F64) -> F64:
 
 def flushed_values(bits: U32) -> F64:
     """Values as the vector unit's arithmetic reads them: denormals are 0."""
-    return from_bits(np.where((bits & INFINITY) == 0, bits & SIGN, bits)).astype(np.float64)
+    return values_of(np.where((bits & INFINITY) == 0, bits & SIGN, bits))
 
 
 def encode(values: F64) -> U32:

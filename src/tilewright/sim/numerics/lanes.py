@@ -13,7 +13,6 @@ from tilewright.sim.numerics.formats import (
     SIGN,
     U32,
     Bool,
-    from_bits,
     is_tiny,
     to_bits,
 )
@@ -134,12 +133,8 @@ def float_of(integers: I32) -> U32:
     return to_bits(integers.astype(np.float32))
 
 
-def values(bits: U32) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return from_bits(bits).astype(np.float64)
-
-
 __all__ = [
     "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction", "greater",
     "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern", "round_away", "round_even",
-    "rounded_unless", "smallest", "store", "sub", "values", "with_exponent", "with_sign",
+    "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
 ]  # fmt: skip

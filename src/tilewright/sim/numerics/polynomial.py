@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import I32, U32, from_bits
+from tilewright.sim.numerics.formats import I32, U32, values_of
 from tilewright.sim.numerics.lanes import const
 from tilewright.sim.numerics.mad import mad
 
@@ -21,7 +21,7 @@ def horner(x: U32, *coefficients: float) -> U32:
 
 def to_magnitude(bits: U32, limit: int) -> I32:
     """The float-to-integer instruction: |x| rounded half away and clamped; NaN clamps."""
-    values = from_bits(bits & np.uint32(0x7FFFFFFF)).astype(np.float64)
+    values = values_of(bits & np.uint32(0x7FFFFFFF))
     values = np.where(np.isnan(values), np.float64(limit), np.minimum(values, limit))
     return np.floor(values + 0.5).astype(np.int32)
 

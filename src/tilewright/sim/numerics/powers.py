@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import I32, MAGNITUDE, U32, from_bits
+from tilewright.sim.numerics.formats import I32, MAGNITUDE, U32, values_of
 from tilewright.sim.numerics.formulas import encode, flushed_values
 from tilewright.sim.numerics.lanes import (
     ONE,
@@ -31,7 +31,7 @@ _LOG_SERIES = tuple(
 
 
 def _to_positive_integer(bits: U32) -> I32:
-    values = from_bits(bits).astype(np.float64)
+    values = values_of(bits)
     values = np.where(np.isnan(values), 2.0**31 - 1, np.clip(values, 0.0, 2.0**31 - 1))
     return np.trunc(values).astype(np.int32)
 

@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import SIGN, U32, FormatError, from_bits, to_bits
+from tilewright.sim.numerics.formats import SIGN, U32, FormatError, to_bits, values_of
 from tilewright.sim.numerics.lanes import round_even, store
 
 
 def _f32_to_i32(bits: U32) -> U32:
     """Towards zero; what does not fit becomes 0x80000000 (ttnn 0.78)."""
-    values = np.trunc(from_bits(bits).astype(np.float64))
+    values = np.trunc(values_of(bits))
     fits = np.abs(values) < 2.0**31
     return np.where(fits, np.where(fits, values, 0).astype(np.int64) & 0xFFFFFFFF, 0x80000000).astype(np.uint32)
 
 
 def _f32_to_u32(bits: U32) -> U32:
     """Towards zero, clamped; NaN clamps by its sign."""
-    values = from_bits(bits).astype(np.float64)
+    values = values_of(bits)
     values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
     return np.clip(np.trunc(values), 0, 2.0**32 - 1).astype(np.uint32)
 

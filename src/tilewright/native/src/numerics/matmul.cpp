@@ -34,68 +34,85 @@ u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst
     return accumulate(groups[0].sum(), groups[1].sum(), dst, wide);
 }
 
+namespace {
+
+constexpr i32 kNoExponent = -4096;  // of a zero: below any sum, so it never decides the scale of a group
+constexpr i32 kGone = 20;           // a 12-bit product has vanished after this many places
+
+// One operand tile as rows of 32: exponents, and the signed part of the significand that one phase multiplies.
+struct Decoded {
+    alignas(32) i32 exponent[kTile];
+    alignas(32) i32 part[kTile];
+};
+
+void decode_exponents(const u32* tile, Decoded& out) {
+    for (int r = 0; r < 32; ++r) {
+        for (int c = 0; c < 32; ++c) {
+            const i32 exponent = static_cast<i32>(exponent_of(tile[tile_index(r, c)]));
+            out.exponent[r * 32 + c] = exponent ? exponent : kNoExponent;
+        }
+    }
+}
+
+template <typename Part>
+void decode_parts(const u32* tile, Decoded& out, Part part) {
+    for (int r = 0; r < 32; ++r) {
+        for (int c = 0; c < 32; ++c) {
+            const Significand value = split(tile[tile_index(r, c)]);
+            const i32 bits = static_cast<i32>(part(value.bits));
+            out.part[r * 32 + c] = value.negative ? -bits : bits;
+        }
+    }
+}
+
+}  // namespace
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("avx2", "default")))
 #endif
-static void group_sums(const i32* a_part, const i32* a_exponent, const i32* b_part, const i32* b_exponent, int offset, i32* value,
-                       i32* exponent) {
-    // Eight k for one row and 32 columns: a is [k][column], b is [k] of the row.
-    i32 top[32];
-    for (int c = 0; c < 32; ++c) top[c] = -100000;
+static void group_sums(const i32* __restrict a_part, const i32* __restrict a_exponent, const i32* __restrict b_part,
+                       const i32* __restrict b_exponent, i32 offset, i32* __restrict value, i32* __restrict exponent) {
+    // Eight k for one row and 32 columns: a is [k][column], b is [k] of the row. The part of b comes doubled, so that one
+    // shift by gap + 1 rounds ties away from zero for both signs.
+    i32 top[32], total[32];
+    for (int c = 0; c < 32; ++c) top[c] = 0;
     for (int k = 0; k < 8; ++k) {
-        const i32 eb = b_exponent[k];
+        const i32 base = b_exponent[k] - offset;
         for (int c = 0; c < 32; ++c) {
-            const i32 ea = a_exponent[k * 32 + c];
-            const i32 e = (ea != 0) & (eb != 0) ? ea + eb - offset : 0;
+            const i32 e = a_exponent[k * 32 + c] + base;
             top[c] = e > top[c] ? e : top[c];
         }
     }
-    i32 total[32] = {};
+    for (int c = 0; c < 32; ++c) total[c] = 0;
     for (int k = 0; k < 8; ++k) {
-        const i32 eb = b_exponent[k], pb = b_part[k];
+        const i32 base = b_exponent[k] - offset, factor = b_part[k] * 2;
         for (int c = 0; c < 32; ++c) {
-            const i32 ea = a_exponent[k * 32 + c];
-            const i32 live = (ea != 0) & (eb != 0);
-            i32 gap = top[c] - (ea + eb - offset);
-            gap = live ? gap : 0;
-            gap = gap > 20 ? 20 : gap;  // a 12-bit product is gone after 13 places
-            const i32 product = live ? a_part[k * 32 + c] * pb : 0;
-            const i32 negative = product >> 31;
-            const i32 magnitude = (product ^ negative) - negative;
-            const i32 moved = (magnitude + ((1 << gap) >> 1)) >> gap;
-            total[c] += (moved ^ negative) - negative;
+            i32 gap = top[c] - (a_exponent[k * 32 + c] + base);
+            gap = gap > kGone ? kGone : gap;
+            const i32 doubled = a_part[k * 32 + c] * factor;
+            total[c] += (doubled + (1 << gap) + (doubled >> 31)) >> (gap + 1);
         }
     }
     for (int c = 0; c < 32; ++c) {
         value[c] = top[c] > 0 ? total[c] * 8192 : 0;
-        exponent[c] = top[c] > 0 ? top[c] : 0;
+        exponent[c] = top[c];
     }
 }
 
 void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, bool wide) {
-    static thread_local i32 a_exponent[kTile], b_exponent[kTile], a_part[kTile], b_part[kTile];
-    for (int r = 0; r < 32; ++r) {
-        for (int c = 0; c < 32; ++c) {
-            a_exponent[r * 32 + c] = static_cast<i32>(exponent_of(in1[tile_index(r, c)]));
-            b_exponent[r * 32 + c] = static_cast<i32>(exponent_of(in0[tile_index(r, c)]));
-        }
-    }
+    static Decoded a, b;  // threads of the model take turns, so one pair serves all
+    decode_exponents(in1, a);
+    decode_exponents(in0, b);
     for (int phase = 0; phase < phases; ++phase) {
-        for (int r = 0; r < 32; ++r) {
-            for (int c = 0; c < 32; ++c) {
-                const Significand a = split(in1[tile_index(r, c)]), b = split(in0[tile_index(r, c)]);
-                const i32 pa = static_cast<i32>(part_of_a(a.bits, phase)), pb = static_cast<i32>(part_of_b(b.bits, phase));
-                a_part[r * 32 + c] = a.negative ? -pa : pa;
-                b_part[r * 32 + c] = b.negative ? -pb : pb;
-            }
-        }
-        const int offset = 127 + kPhaseShift[phase];
+        decode_parts(in1, a, [phase](u32 bits) { return part_of_a(bits, phase); });
+        decode_parts(in0, b, [phase](u32 bits) { return part_of_b(bits, phase); });
+        const i32 offset = 127 + kPhaseShift[phase];
         for (int half = 0; half < 32; half += 16) {
             for (int r = 0; r < 32; ++r) {
                 i32 value[2][32], exponent[2][32];
                 for (int g = 0; g < 2; ++g) {
                     const int k = half + 8 * g;
-                    group_sums(a_part + k * 32, a_exponent + k * 32, b_part + r * 32 + k, b_exponent + r * 32 + k, offset, value[g],
+                    group_sums(a.part + k * 32, a.exponent + k * 32, b.part + r * 32 + k, b.exponent + r * 32 + k, offset, value[g],
                                exponent[g]);
                 }
                 for (int c = 0; c < 32; ++c) {

@@ -1,0 +1,68 @@
+"""Circular buffers of a TileLang kernel: one per fragment that is loaded, stored, or kept from one iteration to the next."""
+
+from __future__ import annotations
+
+from tilewright.frontend.tilelang.layouts import TensorLayout, fragment_tiles
+from tilewright.frontend.tilelang.symbols import Fragment, Tensor
+from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, Load, Place, Store, TileProgram, walk
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
+from tilewright.places import span_of_node
+
+KEPT_BLOCKS = 2  # the old value is read while the new one is written
+
+
+class Buffers:
+    def __init__(self, program: TileProgram, layouts: dict[Tensor, TensorLayout]) -> None:
+        self.layouts = layouts
+        self.tensors = {tensor: KernelTensor(layout.spec, tensor.index) for tensor, layout in layouts.items()}
+        self.all: list[CircularBuffer] = []
+        self._moved: dict[tuple[Fragment, str, str], CircularBuffer] = {}
+        self._kept: dict[Fragment, CircularBuffer] = {}
+        self._names: set[str] = set()
+        stages: dict[Fragment, int] = {}
+        for statement in walk(program.body):
+            if isinstance(statement, Load):
+                stages[statement.target] = max(stages.get(statement.target, 2), statement.stages)
+        for kind in (Load, Store):
+            for statement in walk(program.body):
+                if isinstance(statement, kind):
+                    self._add(statement, stages)
+
+    def _add(self, statement: Load | Store, stages: dict[Fragment, int]) -> None:
+        key = self._key(statement)
+        if key in self._moved:
+            return
+        fragment = key[0]
+        shape = fragment_tiles(fragment)
+        dims = (1, *shape) if len(shape) == 1 else shape
+        depth = stages[fragment] if isinstance(statement, Load) else 2
+        name = fragment.name if isinstance(statement, Load) else f"{fragment.name}_out"
+        self._moved[key] = self._create(name, dims, key[2], depth, fragment.place)
+
+    @staticmethod
+    def _key(statement: Load | Store) -> tuple[Fragment, str, str]:
+        fragment = statement.target if isinstance(statement, Load) else statement.source
+        return fragment, type(statement).__name__, statement.window.tensor.dtype
+
+    def of(self, statement: Load | Store) -> CircularBuffer:
+        return self._moved[self._key(statement)]
+
+    def kept(self, fragment: Fragment, layout: str) -> CircularBuffer:
+        """The buffer that keeps a fragment across iterations."""
+        if fragment not in self._kept:
+            tiles = fragment_tiles(fragment)
+            shape = tiles if layout == FULL else ((tiles[0], 1) if layout == COLUMN else (1, tiles[0]))
+            self._kept[fragment] = self._create(f"{fragment.name}_kept", shape, fragment.dtype, KEPT_BLOCKS, fragment.place)
+        return self._kept[fragment]
+
+    def _create(self, name: str, shape: tuple[int, ...], dtype: str, depth: int, place: Place) -> CircularBuffer:
+        span = span_of_node(place.file, place.node)
+        buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=depth, index=len(self.all), span=span)
+        unique, number = name, 2
+        while unique in self._names:
+            unique, number = f"{name}{number}", number + 1
+        self._names.add(unique)
+        buffer.name = unique
+        self.all.append(buffer)
+        return buffer

@@ -1,0 +1,217 @@
+"""The names of ``T``: what each one is, and why some are refused."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
+from tilewright.frontend.tilelang.functions import FUNCTIONS
+from tilewright.frontend.tilelang.primitives import ACTIONS
+from tilewright.frontend.tilelang.reader import Counted, KernelDomain, ParallelDomain
+from tilewright.frontend.tilelang.reading import Reading, current
+from tilewright.frontend.tilelang.symbols import Index, is_integer
+from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
+
+# Settings of another machine: they change how fast a kernel is there, never what it computes.
+HINTS = (
+    "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "annotate_safe_value", "annotate_padding", "sync_threads",
+    "sync_warp", "no_set_max_nreg", "set_max_nreg", "inc_max_nreg", "dec_max_nreg", "disable_warp_group_reg_alloc",
+    "annotate_producer_reg_dealloc", "annotate_consumer_reg_alloc", "device_assert", "assume", "evaluate", "pdl_sync",
+    "pdl_trigger", "annotate_compile_flags", "attr", "func_attr", "fence_proxy_async", "ptx_wait_group", "cp_async_wait",
+)  # fmt: skip
+
+THREADS = "threads are not visible on this machine: write loops over elements as T.Parallel and let the compiler place them"
+TRANSFERS = "use T.copy in T.Pipelined(…, num_stages=n): the reader and writer processors already move data in the background"
+ATOMICS = "two blocks cannot add to one tensor: give each block its own part of the output, and add the parts in a second kernel"
+REFUSED = {
+    "atomic": ATOMICS,
+    "get_thread_binding": THREADS,
+    "get_thread_bindings": THREADS,
+    "get_block_binding": "take the block's coordinates from 'with T.Kernel(…) as (bx, by)'",
+    "get_lane_idx": THREADS,
+    "get_warp_idx": THREADS,
+    "thread_binding": THREADS,
+    "launch_thread": THREADS,
+    "env_thread": THREADS,
+    "vectorized": "write the loop as T.Parallel; the vector unit works on whole tiles",
+    "shfl": THREADS,
+    "warp": THREADS,
+    "tvm_": THREADS,
+    "tma": TRANSFERS,
+    "mbarrier": TRANSFERS,
+    "barrier": TRANSFERS,
+    "alloc_barrier": TRANSFERS,
+    "create_list_of_mbarrier": TRANSFERS,
+    "create_tma_descriptor": TRANSFERS,
+    "ptx": "write it with T.gemm, T.copy and T.Parallel",
+    "wgmma": "use T.gemm",
+    "tcgen05": "use T.gemm",
+    "mma": "use T.gemm",
+    "gemm_sp": "sparse products are not supported: use T.gemm",
+    "ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
+    "attr_ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
+    "alloc_descriptor": TRANSFERS,
+    "alloc_tmem": "use T.alloc_fragment",
+    "call_extern": "write it with the functions of T",
+    "call_intrin": "write it with the functions of T",
+    "call_pure_extern": "write it with the functions of T",
+    "import_source": "write it with the functions of T",
+    "print": "print on the host; `tilewright explain` shows what the kernel does",
+    "cumsum": "prefix sums are not supported; a product with a triangular matrix gives the same",
+    "c2d_im2col": "gather the patches on the host and use T.gemm",
+    "im2col": "gather the patches on the host and use T.gemm",
+    "alloc_var": "scalars that change on the device are not supported: use loop variables, or a fragment",
+    "view": "allocate the fragment with the shape you need",
+    "reshape": "allocate the fragment with the shape you need",
+    "match_buffer": "declare the parameter: A: T.Tensor(shape, dtype)",
+    "rng": "random numbers are not supported: pass them in as a tensor",
+    "clamp_index": "gathers are not supported",
+    "dp4a": "use T.gemm",
+    "ldg": "use T.copy",
+    "stg": "use T.copy",
+    "address_of": "there are no pointers: use T.copy on slices",
+    "access_ptr": "there are no pointers: use T.copy on slices",
+    "while_": "use for k in T.serial(…)",
+    "Persistent": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
+    "ClusterKernel": "write T.Kernel(grid_x, grid_y)",
+}
+
+
+class Action:
+    """A function of ``T`` that only a kernel may call."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        reading = current(f"T.{self.name}")
+        try:
+            return self.function(reading, *args, **named)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself does not fit
+                raise Trouble("TW004", f"T.{self.name}: {str(error).partition('() ')[2] or error}", word=self.name) from None
+            raise
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+class Refused:
+    """A name of TileLang that has no meaning on this machine. It says so when it is used."""
+
+    def __init__(self, name: str, help: str) -> None:
+        self.name, self.help = name, help
+
+    def __call__(self, *_args: Any, **_named: Any) -> Any:
+        raise Trouble("TW001", f"T.{self.name} is not supported on Tensix", help=self.help, word=self.name)
+
+    __getitem__ = __call__
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
+
+
+class Anything:
+    """``T.GemmWarpPolicy.FullRow`` and such: accepted, without effect."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+
+def _extent(value: Any, what: str) -> int:
+    if not is_integer(value) or isinstance(value, Index):
+        raise Trouble("TW007", f"{what} is {value!r}", help="give a constant")
+    if int(value) < 1:
+        raise Trouble("TW004", f"{what} is {value}", help="at least 1")
+    return int(value)
+
+
+def kernel(_reading: Reading, *grid: Any, threads: Any = None, prelude: Any = None, **_hints: Any) -> KernelDomain:
+    del threads, prelude
+    if not 1 <= len(grid) <= 4:
+        raise Trouble("TW004", f"T.Kernel with {len(grid)} dimensions", help="one to three", word="Kernel")
+    return KernelDomain(tuple(_extent(size, "a size of T.Kernel") for size in grid))
+
+
+def parallel(_reading: Reading, *extents: Any, **_hints: Any) -> ParallelDomain:
+    return ParallelDomain(tuple(_extent(extent, "an extent of T.Parallel") for extent in extents))
+
+
+def serial(_reading: Reading, start: Any, stop: Any = None, step: int = 1, **_hints: Any) -> Counted:
+    return Counted(0, start, step) if stop is None else Counted(start, stop, step)
+
+
+def pipelined(_reading: Reading, start: Any, stop: Any = None, num_stages: int = 0, **_hints: Any) -> Counted:
+    first, last = (0, start) if stop is None else (start, stop)
+    return Counted(first, last, 1, max(0, int(num_stages)))
+
+
+def constants(_reading: Reading, names: str, *_rest: Any) -> Any:
+    return DynamicFactory()(names)
+
+
+def empty(reading: Reading, shape: Any, dtype: Any = "float32", **_hints: Any) -> Any:
+    create = getattr(reading, "create_output", None)
+    if create is None:
+        raise Trouble("TW009", "T.empty here", word="empty")
+    return create(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype)
+
+
+LOOPS: dict[str, Callable[..., Any]] = {
+    "Kernel": kernel,
+    "Parallel": parallel,
+    "serial": serial,
+    "Serial": serial,
+    "unroll": serial,
+    "Unroll": serial,
+    "Pipelined": pipelined,
+    "const": constants,
+    "empty": empty,
+}
+PLAIN: dict[str, Any] = {
+    "Tensor": TensorFactory(),
+    "Buffer": TensorFactory(),
+    "StridedTensor": TensorFactory(),
+    "dynamic": DynamicFactory(),
+    "symbolic": DynamicFactory(),
+    "dyn": DynamicFactory(),
+    "GemmWarpPolicy": Anything(),
+}
+
+
+def no_effect(*_args: Any, **_named: Any) -> None:
+    return None
+
+
+def find(name: str) -> Any:
+    """The object behind ``T.name``."""
+    if name in TILE_FORMATS:
+        return DataType(name)
+    for table in (PLAIN, FUNCTIONS):
+        if name in table:
+            return table[name]
+    if name in LOOPS or name in ACTIONS:
+        return Action(name, LOOPS[name] if name in LOOPS else ACTIONS[name])
+    if name in HINTS:
+        return no_effect
+    reason = next((help for word, help in REFUSED.items() if name == word or name.startswith(f"{word}_")), None)
+    reason = reason or next((help for word, help in REFUSED.items() if name.startswith(word) and len(word) > 2), None)
+    if reason is not None:
+        return Refused(name, reason)
+    if name in ("float8_e4m3", "float8_e5m2", "int8", "uint8", "int64", "float64", "int16", "int4") or name.startswith("float8"):
+        return DataType(name)
+    close = difflib.get_close_matches(name, [*PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS], n=3, cutoff=0.6)
+    more = "; did you mean " + " or ".join(f"T.{word}" for word in close) + "?" if close else ""
+    raise AttributeError(f"T has no '{name}'{more}")
+
+
+def names() -> list[str]:
+    return sorted({*TILE_FORMATS, *PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS, *HINTS, "prim_func", "macro"})
+
+
+__all__ = ["Dimension", "find", "names"]

@@ -1,0 +1,428 @@
+"""Reads the body of a TileLang kernel: statements are walked, expressions are evaluated by Python on symbols."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.diagnostics import KernelError, fail
+from tilewright.frontend.integers import bounds, make
+from tilewright.frontend.tilelang.elements import assign_whole, store_element
+from tilewright.frontend.tilelang.reading import Launch, Reading
+from tilewright.frontend.tilelang.rewriting import rewritten
+from tilewright.frontend.tilelang.symbols import (
+    Expression,
+    Fragment,
+    Index,
+    Read,
+    combine,
+    expression,
+    is_dynamic_truth,
+    is_symbolic,
+    negated,
+    plain,
+    raw,
+)
+from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement
+from tilewright.frontend.tilelang.trouble import Trouble
+
+OPERATORS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Counted:
+    """``range``, ``T.serial``, ``T.Pipelined``, ``T.unroll``: one variable."""
+
+    start: Any
+    stop: Any
+    step: int = 1
+    stages: int = 0
+
+
+@dataclass(frozen=True)
+class ParallelDomain:
+    """``T.Parallel(M, N)``."""
+
+    extents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelDomain:
+    """``T.Kernel(gx, gy)`` before its ``with``."""
+
+    grid: tuple[int, ...]
+
+
+class Returned(Exception):  # noqa: N818 - not an error
+    """Ends a macro or the kernel."""
+
+
+class Reader(Reading):
+    def __init__(self, file: str, node: ast.AST) -> None:
+        super().__init__(file, node)
+        self.scopes: list[dict[str, Any]] = []
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return self.scopes[-1]
+
+    # Expressions ------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr) -> Any:
+        code = compile(ast.Expression(rewritten(node)), self.place.file, "eval")
+        scope = self.names
+        scope.setdefault("__builtins__", builtins)
+        try:
+            return eval(code, scope, OPERATIONS | {"range": counted_range})
+        except (KernelError, Trouble, Returned):
+            raise
+        except NameError as error:
+            raise fail("TW002", str(error), self.span(), help="names of the kernel, its factory and its module are visible") from None
+        except Exception as error:
+            raise fail("TW017", f"{type(error).__name__}: {error}", self.span(), help="this runs when the kernel is compiled") from error
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def execute(self, body: Iterable[ast.stmt]) -> None:
+        for statement in body:
+            handler = HANDLERS.get(type(statement))
+            before = self.place
+            self.place = Place(self.place.file, statement)
+            try:
+                if handler is None:
+                    word = type(statement).__name__.lower()
+                    raise Trouble("TW001", f"'{word}' in a kernel", help=HELP.get(type(statement), "compute it before the kernel"))
+                handler(self, statement)
+            except Trouble as trouble:
+                raise self.located(trouble) from None
+            self.place = before
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = list(value)
+            if len(parts) != len(target.elts):
+                raise Trouble("TW004", f"{len(target.elts)} names for {len(parts)} values")
+            for part, item in zip(target.elts, parts, strict=True):
+                self.bind(part, item)
+        elif isinstance(target, ast.Subscript):
+            self._assign_element(target, value)
+        elif isinstance(target, ast.Name):
+            self._bind_name(target.id, value)
+        else:
+            raise Trouble("TW001", "this kind of assignment", help="assign to names and to elements of fragments")
+
+    def _bind_name(self, name: str, value: Any) -> None:
+        known = self.names.get(name)
+        if isinstance(value, Fragment) and not value.name:
+            value.name = name
+        if not self.parallel and isinstance(value, Expression):
+            if not isinstance(known, Fragment):
+                known = self._like(name, value)
+            assign_whole(self, known, value)
+            self.names[name] = known
+            return
+        if isinstance(known, Fragment) and isinstance(value, (int, float)) and not isinstance(value, bool):
+            raise Trouble("TW004", f"fragment '{name}' is replaced by a number", help=f"fill it: T.fill({name}, {value})")
+        self.names[name] = value
+
+    def _like(self, name: str, value: Expression) -> Fragment:
+        """A fragment for a new name, as large as what the expression reads."""
+        for inner in _reads(value):
+            return self.fragment(inner.fragment.shape, inner.fragment.element, "fragment", name)
+        raise Trouble("TW004", f"'{name}' has no shape", help=f"allocate it first: {name} = T.alloc_fragment(shape, dtype)")
+
+    def _assign_element(self, target: ast.Subscript, value: Any) -> None:
+        holder, key = self.evaluate(target.value), self.evaluate(_key(target.slice))
+        if self.parallel:
+            store_element(self, holder, key, value)
+            return
+        if isinstance(holder, Fragment) and _is_whole(key):
+            self.read_fragment(holder, key)
+            assign_whole(self, holder, value)
+            return
+        if not is_symbolic(holder):
+            holder[key] = value
+            return
+        raise Trouble(
+            "TW001",
+            "an element is written outside T.Parallel",
+            help="threads are not visible here: loop over elements with T.Parallel, or use T.copy, T.fill and whole-fragment operations",
+        )
+
+    # Loops and branches -----------------------------------------------------------------------------------------------
+
+    def loop(self, node: ast.For, domain: Counted) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise Trouble("TW004", "this loop has one variable", help="for k in T.Pipelined(…)")
+        start, stop = raw(domain.start), raw(domain.stop)
+        if domain.step != 1:
+            raise Trouble("TW008", "a loop with a step", help="multiply the variable instead")
+        name = node.target.id
+        low, high = bounds(start)[0], bounds(stop)[1] - 1
+        before, self.stages = self.stages, domain.stages or self.stages
+        if make("-", stop, start) == 1:
+            self.names[name] = plain(start)
+            self.execute(node.body)
+        elif not isinstance(stop, int) or not isinstance(start, int) or stop > start:
+            variable = self.leaf(name, low, high)
+            self.names[name] = plain(variable)
+            body = self.nested(node.body)
+            self.emit(Loop(variable, start, stop, body, self.place))
+        self.stages = before
+
+    def nested(self, statements: list[ast.stmt]) -> list[Statement]:
+        body: list[Statement] = []
+        self.bodies.append(body)
+        self.execute(statements)
+        self.bodies.pop()
+        return body
+
+    def parallel_loop(self, node: ast.For, domain: ParallelDomain) -> None:
+        if self.parallel:
+            raise Trouble("TW001", "T.Parallel inside T.Parallel", help="give all extents to one: T.Parallel(M, N)")
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if len(targets) != len(domain.extents) or len(targets) > 2:
+            raise Trouble("TW004", f"{len(targets)} variables for {len(domain.extents)} extents", help="T.Parallel has one or two here")
+        for target, extent in zip(targets, domain.extents, strict=True):
+            assert isinstance(target, ast.Name)
+            leaf = self.leaf(target.id, 0, extent - 1)
+            self.parallel[leaf] = extent
+            self.names[target.id] = plain(leaf)
+        self.loaded = {}
+        self.execute(node.body)
+        self.parallel, self.loaded = {}, {}
+
+    def branch(self, node: ast.If) -> None:
+        condition = self.evaluate(node.test)
+        if not is_symbolic(condition):
+            self.execute(node.body if condition else node.orelse)
+            return
+        if self.parallel:
+            self._masked(expression(condition), node)
+            return
+        if not is_dynamic_truth(condition):
+            raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
+        then = self.nested(node.body)
+        self.emit(Branch(raw(condition), then, self.nested(node.orelse), self.place))
+
+    def _masked(self, condition: Expression, node: ast.If) -> None:
+        for body, mask in ((node.body, condition), (node.orelse, expression(negated(_as_value(condition))))):
+            if body:
+                self.conditions.append(mask)
+                self.execute(body)
+                self.conditions.pop()
+
+    def launch_kernel(self, node: ast.With, domain: KernelDomain) -> None:
+        if self.launch is not None:
+            raise Trouble("TW008", "a second T.Kernel in one function", help="write one function per launch")
+        item = node.items[0]
+        names = [f"b{letter}" for letter in "xyzw"]
+        targets: list[ast.expr] = []
+        if item.optional_vars is not None:
+            targets = item.optional_vars.elts if isinstance(item.optional_vars, ast.Tuple) else [item.optional_vars]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if item.optional_vars is not None and len(targets) != len(domain.grid):
+            raise Trouble("TW004", f"T.Kernel has {len(domain.grid)} dimensions, {len(targets)} names are given", word="Kernel")
+        leaves = tuple(self.leaf(name, 0, size - 1) for name, size in zip(names, domain.grid, strict=False))
+        self.launch = Launch(domain.grid, leaves)
+        for target, leaf, size in zip(targets, leaves, domain.grid, strict=False):
+            self.bind(target, plain(leaf) if size > 1 else 0)
+        self.bodies.append(self.launch.body)
+        self.execute(node.body)
+        self.bodies.pop()
+
+    # Macros -----------------------------------------------------------------------------------------------------------
+
+    def inline(self, definition: ast.FunctionDef, file: str, scope: dict[str, Any], arguments: dict[str, Any]) -> Any:
+        if self.depth > 32:
+            raise Trouble("TW005", f"macro '{definition.name}' calls itself", help="write a loop")
+        place = self.place
+        self.place = Place(file, definition)
+        self.scopes.append({**scope, **arguments})
+        self.depth += 1
+        try:
+            self.execute(definition.body)
+        except Returned as result:
+            return result.args[0]
+        finally:
+            self.depth -= 1
+            self.scopes.pop()
+            self.place = place
+        return None
+
+
+def _as_value(condition: Expression) -> Any:
+    from tilewright.frontend.tilelang.symbols import Position
+
+    return plain(condition.value) if isinstance(condition, Position) else condition
+
+
+def _reads(value: Expression) -> Iterable[Read]:
+    if isinstance(value, Read):
+        yield value
+    for argument in getattr(value, "arguments", ()) or ([value.argument] if hasattr(value, "argument") else []):  # pyright: ignore
+        yield from _reads(argument)  # pyright: ignore
+
+
+def _key(node: ast.expr) -> ast.expr:
+    """An index as an expression: slices become calls of ``slice``."""
+    if isinstance(node, ast.Tuple):
+        return ast.copy_location(ast.Tuple([_key(one) for one in node.elts], ast.Load()), node)
+    if not isinstance(node, ast.Slice):
+        return node
+    parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
+    call = ast.Call(ast.Name("slice", ast.Load()), parts, [])
+    return ast.fix_missing_locations(ast.copy_location(call, node.lower or node.upper or ast.Constant(0, lineno=1, col_offset=0)))
+
+
+def _is_whole(key: Any) -> bool:
+    return all(isinstance(one, slice) for one in (key if isinstance(key, tuple) else (key,)))
+
+
+def counted_range(*arguments: Any) -> Any:
+    if not any(isinstance(argument, Index) for argument in arguments):
+        return range(*arguments)
+    start, stop = (0, arguments[0]) if len(arguments) == 1 else arguments[:2]
+    return Counted(start, stop, arguments[2] if len(arguments) > 2 else 1)
+
+
+def _chosen(condition: Any, when_true: Callable[[], Any], when_false: Callable[[], Any]) -> Any:
+    """``a if condition else b``: both sides exist when only the device knows."""
+    from tilewright.frontend.tilelang.functions import if_then_else
+
+    if not is_symbolic(condition):
+        return when_true() if condition else when_false()
+    return if_then_else(condition, when_true(), when_false())
+
+
+def _joined(symbol: str, *values: Callable[[], Any]) -> Any:
+    result = values[0]()
+    for value in values[1:]:
+        if not is_symbolic(result):
+            if bool(result) is (symbol == "or"):
+                return result
+            result = value()
+            continue
+        result = combine(symbol, result, value())
+    return result
+
+
+def _not(value: Any) -> Any:
+    return negated(value) if is_symbolic(value) else not value
+
+
+OPERATIONS: dict[str, Any] = {"__tw_choose": _chosen, "__tw_join": _joined, "__tw_not": _not}
+
+
+def _expression(reader: Reader, node: ast.Expr) -> None:
+    if not isinstance(node.value, ast.Constant):
+        reader.evaluate(node.value)
+
+
+def _assign(reader: Reader, node: ast.Assign) -> None:
+    value = reader.evaluate(node.value)
+    for target in node.targets:
+        reader.bind(target, value)
+
+
+def _annotated(reader: Reader, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        reader.bind(node.target, reader.evaluate(node.value))
+        return
+    declare = getattr(reader, "declare", None)
+    if declare is None or not isinstance(node.target, ast.Name):
+        raise Trouble("TW001", "an annotation without a value", help="annotate parameters")
+    declare(node.target.id, reader.evaluate(node.annotation))
+
+
+def _augmented(reader: Reader, node: ast.AugAssign) -> None:
+    symbol = OPERATORS.get(type(node.op))
+    if symbol is None:
+        raise Trouble("TW003", "this operator", help="use + - * / // % **")
+    target = node.target
+    if isinstance(target, ast.Subscript):
+        current: ast.expr = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    elif isinstance(target, ast.Name):
+        current = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    else:
+        raise Trouble("TW001", "this kind of assignment", help="assign to names and to elements of fragments")
+    joined = ast.copy_location(ast.BinOp(current, node.op, node.value), node)
+    reader.bind(target, reader.evaluate(ast.fix_missing_locations(joined)))
+
+
+def _for(reader: Reader, node: ast.For) -> None:
+    if node.orelse:
+        raise Trouble("TW001", "'else' of a for loop", help="put it after the loop")
+    domain = reader.evaluate(node.iter)
+    if isinstance(domain, ParallelDomain):
+        reader.parallel_loop(node, domain)
+    elif reader.parallel:
+        raise Trouble("TW001", "a loop inside T.Parallel", help="elements are computed all at once; put the loop around T.Parallel")
+    elif isinstance(domain, range) and reader.bodies:
+        reader.loop(node, Counted(domain.start, domain.stop, domain.step))
+    elif isinstance(domain, Counted):
+        reader.loop(node, domain)
+    else:
+        for item in domain:
+            reader.bind(node.target, item)
+            reader.execute(node.body)
+
+
+def _with(reader: Reader, node: ast.With) -> None:
+    domain = reader.evaluate(node.items[0].context_expr)
+    if not isinstance(domain, KernelDomain):
+        raise Trouble("TW001", "this 'with'", help="with T.Kernel(grid_x, grid_y) as (bx, by):")
+    reader.launch_kernel(node, domain)
+
+
+def _if(reader: Reader, node: ast.If) -> None:
+    reader.branch(node)
+
+
+def _return(reader: Reader, node: ast.Return) -> None:
+    if len(reader.bodies) > 1 and reader.depth == 0:
+        raise Trouble("TW001", "return inside a loop or a branch", help="let every path reach the end")
+    raise Returned(None if node.value is None else reader.evaluate(node.value))
+
+
+def _assert(reader: Reader, node: ast.Assert) -> None:
+    if not is_symbolic(condition := reader.evaluate(node.test)) and not condition:
+        raise Trouble("TW017", f"assertion failed{'' if node.msg is None else f': {reader.evaluate(node.msg)}'}")
+
+
+def _function(reader: Reader, node: ast.FunctionDef) -> None:
+    from tilewright.lang.tilelang_macro import LocalMacro
+
+    reader.names[node.name] = LocalMacro(node, reader.place.file, reader.names)
+
+
+def _nothing(reader: Reader, node: ast.stmt) -> None:
+    del reader, node
+
+
+HANDLERS: dict[type[ast.stmt], Callable[[Reader, Any], None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.For: _for,
+    ast.With: _with,
+    ast.If: _if,
+    ast.Return: _return,
+    ast.Assert: _assert,
+    ast.FunctionDef: _function,
+    ast.Pass: _nothing,
+}
+HELP: dict[type[ast.stmt], str] = {
+    ast.While: "use for k in T.serial(…) with a bound",
+    ast.Break: "give the loop the right bound",
+    ast.Continue: "put the rest of the body under an if",
+    ast.Try: "errors do not exist on the device",
+    ast.Import: "import at the top of the file",
+    ast.ImportFrom: "import at the top of the file",
+}

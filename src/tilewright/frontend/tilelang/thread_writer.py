@@ -1,0 +1,147 @@
+"""What the three threads of a TileLang kernel share: the loop over this core's blocks, loops, branches, integers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region
+
+from tilewright import work
+from tilewright.dialects.attributes import INDEX, i32_attr
+from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD
+from tilewright.dialects.location import location
+from tilewright.dialects.ttl_work import WorkOp
+from tilewright.frontend.emitter import erase_unused_arithmetic
+from tilewright.frontend.integers import Leaf, Node, Value, bounds, make
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement, TileProgram
+from tilewright.frontend.values import Frame
+from tilewright.lang.building import Build, ThreadFunction
+
+
+class ThreadWriter:
+    """One thread; subclasses say what statements mean in it."""
+
+    def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, grid: tuple[int, ...]) -> None:
+        from tilewright.places import span_of_node
+
+        self.role = role
+        self.program = program
+        kind = "compute" if role == "compute" else "noc"
+        span = span_of_node(program.place.file, program.place.node)
+        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), Build(grid=grid))
+        self.thread.frames.append(Frame(role, program.place.file))
+        self.values: dict[Leaf, Value] = {}
+
+    @property
+    def emitter(self) -> Any:
+        return self.thread.emitter
+
+    def at(self, place: Place) -> ast.AST:
+        """Ops made from now on carry this place."""
+        self.thread.frame.file = place.file
+        self.thread.at(place.node)
+        return place.node
+
+    def value(self, value: Value) -> Value:
+        """An integer of the program in terms of this thread's own variables."""
+        if isinstance(value, Leaf):
+            return self.values[value]
+        return make(value.op, *(self.value(argument) for argument in value.args)) if isinstance(value, Node) else value
+
+    def write(self) -> FuncOp:
+        program = self.program
+        self.at(program.place)
+        self._blocks_loop()
+        self.body(program.body)
+        self.at(program.place)
+        self.emitter.close_loop([])
+        self.thread.finish_entry()
+        erase_unused_arithmetic(self.emitter.entry)
+        self.emitter.add(ReturnOp)
+        function = FuncOp(self.role, ([], []), Region(self.emitter.entry))
+        function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.thread.kind == "compute" else NOC_THREAD
+        if self.thread.kind != "compute":
+            function.attributes["ttl.role"] = StringAttr(self.role)
+        span = self.thread.function.span
+        function.location = location(span.file, span.line, span.column)
+        return function
+
+    def _argument(self, part: str, amount: int, name: str) -> Leaf:
+        attributes = {"part": StringAttr(part), "amount": i32_attr(amount), "name": StringAttr(name)}
+        op = self.emitter.add(WorkOp, (), [INDEX], attributes)
+        op.results[0].name_hint = name
+        low = amount if part == work.FIXED else 0
+        return self.emitter.leaf(op.results[0], name, low, amount)
+
+    def _blocks_loop(self) -> None:
+        """``for i in 0..count: tid = start_id + i``, and the block's coordinates from its number."""
+        program, emitter = self.program, self.emitter
+        start = self._argument(work.START, program.blocks, "start_id")
+        count = self._argument(work.COUNT, program.blocks, "count")
+        sizes: list[Value] = [
+            self._argument(work.FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])
+        ]
+        loop = emitter.for_loop(0, count, 1, [], "i")
+        step = emitter.leaf(loop.body.block.args[0], "i", 0, program.blocks - 1)
+        total = emitter.add(arith.AddiOp, [emitter.integer(start), emitter.integer(step)], [INDEX])
+        total.results[0].name_hint = "tid"
+        rest: Value = emitter.leaf(total.results[0], "tid", 0, program.blocks - 1)
+        for axis, variable in enumerate(program.variables):
+            own = rest if axis == len(program.variables) - 1 else make("%", rest, sizes[axis])
+            self.values[variable] = self._named(own, variable.name, program.grid[axis] - 1)
+            if axis < len(sizes):
+                rest = make("//", rest, sizes[axis])
+
+    def _named(self, value: Value, name: str, high: int) -> Value:
+        """A value under its name in the source."""
+        if not isinstance(value, Node):
+            return value
+        ssa = self.emitter.integer(value)
+        ssa.name_hint = name
+        return self.emitter.leaf(ssa, name, 0, high)
+
+    def body(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            if isinstance(statement, Loop):
+                if self.concerns(statement.body):
+                    self.loop(statement)
+            elif isinstance(statement, Branch):
+                if self.concerns([*statement.then, *statement.otherwise]):
+                    self.branch(statement)
+            else:
+                self.statement(statement)
+
+    def loop(self, statement: Loop) -> None:
+        self.at(statement.place)
+        self.open_loop(statement)
+        self.body(statement.body)
+        self.at(statement.place)
+        self.emitter.close_loop([])
+
+    def open_loop(self, statement: Loop) -> None:
+        start, stop = self.value(statement.start), self.value(statement.stop)
+        loop = self.emitter.for_loop(start, stop, 1, [], statement.variable.name)
+        low, high = bounds(start)[0], bounds(stop)[1] - 1
+        self.values[statement.variable] = self.emitter.leaf(loop.body.block.args[0], statement.variable.name, low, max(low, high))
+
+    def branch(self, statement: Branch) -> None:
+        self.at(statement.place)
+        then, otherwise = self.emitter.branch(self.value(statement.condition))
+        for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
+            self.emitter.enter(block)
+            self.body(body)
+            self.at(statement.place)
+            self.emitter.close_branch()
+
+    def concerns(self, statements: Sequence[Statement]) -> bool:
+        """Whether this thread has something to do there."""
+        raise NotImplementedError
+
+    def statement(self, statement: Statement) -> None:
+        raise NotImplementedError

@@ -1,0 +1,71 @@
+"""What a TileLang kernel says about its tensors: shapes that may hold sizes known only at the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.diagnostics import fail
+
+
+class Dimension:
+    """``T.dynamic("m")``, ``T.const("M")``: a size that the arguments of the call decide."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.size: int | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class TensorType:
+    """``T.Tensor((M, K), "float16")``."""
+
+    def __init__(self, shape: Any, dtype: Any = "float32", *_rest: Any, **_hints: Any) -> None:
+        self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        self.dtype = dtype
+
+    def known_shape(self) -> tuple[int, ...] | None:
+        sizes = [size.size if isinstance(size, Dimension) else size for size in self.shape]
+        return None if any(size is None for size in sizes) else tuple(int(size) for size in sizes)  # pyright: ignore
+
+    def match(self, shape: tuple[int, ...], name: str, span: Any) -> None:
+        """Sizes the call decides get their value here; the others must agree."""
+        if len(shape) != len(self.shape):
+            raise fail(
+                "TW109", f"'{name}' has shape {shape}, the kernel declares {self.shape}", span, help="pass a tensor of that rank"
+            )
+        for wanted, found in zip(self.shape, shape, strict=True):
+            if isinstance(wanted, Dimension):
+                if wanted.size is None:
+                    wanted.size = found
+                wanted = wanted.size
+            if wanted != found:
+                raise fail(
+                    "TW104",
+                    f"'{name}' has shape {shape}, the kernel declares {self.shape}",
+                    span,
+                    help="pass a tensor of that shape",
+                )
+
+
+class TensorFactory:
+    """``T.Tensor(shape, dtype)`` and ``T.Tensor[shape, dtype]``."""
+
+    def __call__(self, shape: Any, dtype: Any = "float32", *rest: Any, **hints: Any) -> TensorType:
+        return TensorType(shape, dtype, *rest, **hints)
+
+    def __getitem__(self, key: Any) -> TensorType:
+        shape, dtype = key if isinstance(key, tuple) and len(key) == 2 else (key, "float32")
+        return TensorType(shape, dtype)
+
+
+class DynamicFactory:
+    """``T.dynamic("m")`` and ``T.dyn["m"]``; several names give several sizes."""
+
+    def __call__(self, names: str, _dtype: Any = "int32") -> Any:
+        words = [word.strip() for word in names.split(",")]
+        return Dimension(words[0]) if len(words) == 1 else tuple(Dimension(word) for word in words)
+
+    def __getitem__(self, names: str) -> Any:
+        return self(names)

@@ -1,0 +1,19 @@
+"""Every block says which buffer it lives in, also where IR text uses what a wait gives as it is."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
+
+
+def attach_blocks(function: FuncOp) -> None:
+    for op in [op for op in function.walk() if isinstance(op, (CBWaitOp, CBReserveOp))]:
+        block, parent = op.results[0], op.parent
+        bare = [use for use in block.uses if not isinstance(use.operation, AttachCBOp)]
+        if not bare or parent is None:
+            continue
+        attach = AttachCBOp.create(operands=[block, op.operands[0]], result_types=[block.type], location=op.location)
+        parent.insert_op_after(attach, op)
+        for use in bare:
+            use.operation.operands[use.index] = attach.results[0]

@@ -1,0 +1,72 @@
+"""Host conversions: against ml_dtypes and by round trip."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.sim.numerics import bfp8
+from tilewright.sim.numerics.formats import FormatError, from_l1, scalar_bits, to_l1
+
+
+def tiles(seed: int, scale: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(scale=scale, size=(3, 32, 32)).astype(np.float32)
+
+
+def test_bf16_rounds_to_nearest_even() -> None:
+    values = tiles(0, 100.0)
+    values[0, 0, :4] = [1 + 2.0**-8, 1 + 3 * 2.0**-8, np.inf, -0.0]
+    want = values.astype(ml_dtypes.bfloat16)
+    assert (to_l1(values, "bf16") == want.view(np.uint16)).all()
+    assert (from_l1(to_l1(values, "bf16"), "bf16") == want.astype(np.float32)).all()
+
+
+def test_bf16_keeps_nan() -> None:
+    assert np.isnan(from_l1(to_l1(np.full((32, 32), np.nan), "bf16"), "bf16")).all()
+
+
+def test_f32_is_a_bit_copy() -> None:
+    values = tiles(1)
+    assert (from_l1(to_l1(values, "f32"), "f32") == values).all()
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("i32", -(2**31), 2**31 - 1), ("u32", 0, 2**32 - 1), ("u16", 0, 65535)])
+def test_integers_round_trip(dtype: str, low: int, high: int) -> None:
+    values = np.random.default_rng(2).integers(low, high, size=(2, 32, 32), endpoint=True)
+    assert (from_l1(to_l1(values, dtype), dtype) == values).all()
+
+
+def test_bfp8_shares_an_exponent_per_face_row() -> None:
+    """Within half a step of the block's largest magnitude: 7 bits, the leading one explicit; saturation adds half a step."""
+    values = tiles(3)
+    packed = to_l1(values, "bfp8_b")
+    assert packed.shape == (3, bfp8.PACKED_BYTES)
+    back = from_l1(packed, "bfp8_b")
+    blocks = values.reshape(3, 32, 2, 16)
+    largest = np.abs(blocks).max(axis=-1, keepdims=True)
+    step = 2.0 ** (np.floor(np.log2(largest)) - 6)
+    assert (np.abs(back.reshape(3, 32, 2, 16) - blocks) <= step).all()
+
+
+def test_bfp8_decode_inverts_encode_on_its_own_numbers() -> None:
+    back = from_l1(to_l1(tiles(4), "bfp8_b"), "bfp8_b")
+    assert (from_l1(to_l1(back, "bfp8_b"), "bfp8_b") == back).all()
+
+
+def test_bfp8_signed_zero_reads_as_minus_infinity() -> None:
+    packed = np.zeros((1, bfp8.PACKED_BYTES), dtype=np.uint8)
+    packed[0, 64] = 0x80
+    assert bfp8.decode(packed)[0, 0, 0] == 0xFF800000
+
+
+def test_scalar_bits() -> None:
+    assert scalar_bits(1.0) == 0x3F800000
+    assert scalar_bits(-0.1) == 0xBDCCCCCD
+
+
+def test_unknown_dtype_lists_the_known_ones() -> None:
+    with pytest.raises(FormatError, match="bf16, f32, bfp8_b"):
+        to_l1(np.zeros((32, 32)), "f16")
+    with pytest.raises(FormatError, match="possible"):
+        from_l1(np.zeros((32, 32)), "f16")
