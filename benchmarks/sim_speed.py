@@ -1,6 +1,6 @@
 """How long the simulator takes: wall and CPU seconds, best of several runs, compilation not included.
 
-    python benchmarks/sim_speed.py [--runs N] [NAME...]
+python benchmarks/sim_speed.py [--runs N] [NAME...]
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ def _load(name: str) -> ModuleType:
 KERNEL_TEXT = _load("kernel_text")
 INIT_STATES = _load("init_states")
 ROUNDING = _load("rounding")
+CALL_SEQUENCE = _load("call_sequence")
 
 
 class Kernels:
@@ -71,6 +72,11 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
 @pytest.fixture(scope="session")
 def rounding() -> ModuleType:
     return ROUNDING
+
+
+@pytest.fixture(scope="session")
+def call_sequence() -> ModuleType:
+    return CALL_SEQUENCE
 
 
 @pytest.fixture(scope="session")

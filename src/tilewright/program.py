@@ -63,7 +63,8 @@ class ThreadSpec:
     role: str  # compute, reader, writer
     function: str  # symbol in the module
     compile_time_args: tuple[tuple[str, Any], ...] = ()  # ("cb", index) | ("accessor", tensor number) | ("int", value)
-    runtime_args: tuple[tuple[str, Any], ...] = ()  # ("core", dim) | ("address", tensor number) | ("int", name) | ("work", WorkArgument)
+    # ("core", (dim, dims)) | ("address", tensor number) | ("int", name) | ("work", WorkArgument)
+    runtime_args: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(kw_only=True)

@@ -107,13 +107,15 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
     trace = Trace(keep_ir=option_flags.wants_ir(arguments))
     context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace)
     mlir_files.verify(module)
-    for name in names:
-        pipeline.run(module, context, [name], check=False)
-        if arguments.verify:
-            mlir_files.verify(module)
-    if option_flags.wants_ir(arguments):
-        wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
-        print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
+    try:
+        for name in names:
+            pipeline.run(module, context, [name], check=False)
+            if arguments.verify:
+                mlir_files.verify(module)
+    finally:  # the stages before a failing pass are what one wants to see
+        if option_flags.wants_ir(arguments):
+            wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
+            print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
     return as_text(module, generic=arguments.generic)
 
 

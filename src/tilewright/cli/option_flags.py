@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tilewright.hardware import CHIPS
-from tilewright.options import Options
+from tilewright.options import METAL_RELEASES, Options
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "arch": tuple(CHIPS),
@@ -42,6 +42,21 @@ def grid_size(text: str) -> tuple[int, ...] | str:
         raise argparse.ArgumentTypeError(f"{text!r} is not a grid; write 8x8, auto or full") from None
 
 
+def release(text: str) -> str:
+    """A ttnn release not older than the oldest spelling."""
+    oldest = tuple(int(part) for part in METAL_RELEASES[0].split("."))
+    parts = text.split(".")
+    if len(parts) < 2 or not all(part.isdigit() for part in parts) or tuple(int(part) for part in parts) < oldest:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a ttnn release from {METAL_RELEASES[0]} on")
+    return text
+
+
+def tile_count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tiles")
+    return int(text)
+
+
 def add_option_flags(parser: argparse.ArgumentParser) -> None:
     """Flags for all options. Defaults stay out of the namespace, so that only what was given overrides a decorator."""
     group = parser.add_argument_group("compile options (they win over the decorator's)")
@@ -58,13 +73,13 @@ def add_flag(group: Any, name: str, default: Any) -> None:
     if name in ("fpu_binary_ops", "enable_unroll", "full_sync", "fp32_dest_acc", "combine_packs"):
         group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
     elif name == "dst_capacity":
-        group.add_argument(flag, type=int, metavar="TILES", **settings)
+        group.add_argument(flag, type=tile_count, metavar="TILES", **settings)
     elif name == "grid":
         group.add_argument(flag, type=grid_size, metavar="XxY", **settings)
     elif name in CHOICES:
         group.add_argument(flag, choices=CHOICES[name], **settings)
     else:
-        group.add_argument(flag, metavar="RELEASE", **settings)
+        group.add_argument(flag, type=release, metavar="RELEASE", **settings)
 
 
 def add_printing_flags(parser: argparse.ArgumentParser) -> None:

@@ -56,6 +56,7 @@ class Optimizer:
         self.beam_width = RECOMPUTE_BEAM_WIDTH if recompute else BEAM_WIDTH
         self.best: Allocation | None = None
         self.lower_bound = float("inf")
+        self.math_proved = True  # every search without inits came to its end
         self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
 
     @property
@@ -99,6 +100,7 @@ class Optimizer:
         try:
             found = Search(self.model, options, tables=self.tables).run()
         except Exhausted:
+            self.math_proved = False
             found = Search(self.model, options, tables=self.tables).beam(self.beam_width)
             return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
         if found is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright import hardware
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.tile_op import DATA_FORMATS
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.emit.expressions import Expressions
 from tilewright.program import ThreadSpec
@@ -74,7 +76,7 @@ class Arguments:
                 runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
                 offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
                 previous = _claim(f"{name}_args", used)
-                accessors += self._accessor(name, previous, address, offset)
+                accessors += self._accessor(op, name, previous, address, offset)
             elif kind == "my_core":
                 key = ("core", (int_value(op, "dim"), int_value(op, "dims")))
                 if key not in coordinates:
@@ -87,12 +89,15 @@ class Arguments:
                 runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[_number_entry(op)]});")
         return [*constants, *runtime, *accessors]
 
-    def _accessor(self, name: str, args: str, address: str, offset: str) -> list[str]:
+    def _accessor(self, op: KernelCallOp, name: str, args: str, address: str, offset: str) -> list[str]:
         if self.release < (0, 69):
-            return [
-                f"constexpr uint32_t {args}_page_bytes = get_compile_time_arg_val({offset} + 1);",
-                f"const InterleavedAddrGenFast<true> {name} = {{.bank_base_address = {address}, .page_size = {args}_page_bytes}};",
-            ]
+            dtype, in_dram = text_value(op, "dtype"), text_value(op, "memory") != "l1"
+            fields = (
+                f".bank_base_address = {address}",
+                f".page_size = {hardware.tile_bytes(dtype)}",
+                f".data_format = DataFormat::{DATA_FORMATS[dtype]}",
+            )
+            return [f"const InterleavedAddrGenFast<{'true' if in_dram else 'false'}> {name} = {{{', '.join(fields)}}};"]
         return [
             f"constexpr auto {args} = TensorAccessorArgs<{offset}>();",
             f"const auto {name} = TensorAccessor({args}, {address});",

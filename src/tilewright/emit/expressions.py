@@ -57,6 +57,9 @@ class Expressions:
                 return ("true" if number else "false"), ATOM
             return str(number), ATOM
         if op.name in BINARY:
+            folded = self._folded(op)
+            if folded is not None:
+                return folded
             sign, strength = BINARY[op.name]
             if str(op.results[0].type) == "i1" and op.name in ("arith.andi", "arith.ori"):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
@@ -74,3 +77,33 @@ class Expressions:
         if op.name in PASS_THROUGH:
             return self._written(op.operands[0])
         raise AssertionError(f"no C++ for {op.name}")
+
+    def _folded(self, op: Operation) -> tuple[str, int] | None:
+        """Sums and products that a person would not write: of two numbers, with 0, with 1."""
+        if op.name not in ("arith.addi", "arith.muli"):
+            return None
+        numbers = [self._number(operand) for operand in op.operands]
+        total = _combined(op.name, *numbers)
+        if total is not None:
+            return str(total), ATOM
+        neutral = 0 if op.name == "arith.addi" else 1
+        for number, other in zip(numbers, reversed(op.operands), strict=True):
+            if number == neutral:
+                return self._written(other)
+        return None
+
+    def _number(self, value: SSAValue) -> int | None:
+        owner = value.owner
+        if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
+            return owner.value.value.data
+        if isinstance(owner, Operation) and owner.name in ("arith.addi", "arith.muli") and value not in self.names:
+            return _combined(owner.name, *(self._number(operand) for operand in owner.operands))
+        return None
+
+
+def _combined(name: str, left: int | None, right: int | None) -> int | None:
+    if name == "arith.muli" and 0 in (left, right):
+        return 0
+    if left is None or right is None:
+        return None
+    return left + right if name == "arith.addi" else left * right

@@ -93,7 +93,7 @@ class Kernel:
         """None if an argument cannot be compared, or a global the kernel reads may have any value."""
         names = self.signature.parameters
         parts = [describe(v, n, self.span) if is_tensor(v) else (type(v), v) for n, v in zip(names, values, strict=True)]
-        key = (tuple(parts), options, keep_ir, _outer_values(self.function))
+        key = (tuple(parts), options, keep_ir, outer_values(self.function))
         try:
             hash(key)
         except TypeError:
@@ -101,7 +101,7 @@ class Kernel:
         return key
 
 
-def _outer_values(function: Callable[..., Any]) -> tuple[Any, ...]:
+def outer_values(function: Callable[..., Any]) -> tuple[Any, ...]:
     """Plain global and captured values the kernel's code may read: a changed constant is another kernel."""
     names: set[str] = set()
     pending: list[Any] = [function.__code__]

@@ -1,14 +1,14 @@
 """Which vector-unit functions each kernel API header declares, as invocations of the macros of ``tw/compute/vector.h``.
 
 A family ``U0 abs`` declares ``abs_tile`` and ``abs_tile_init``. ``U0 ceil:rounding_op`` shares another init, ``@name`` gives the
-function's whole name. ``UT gelu 0 1`` has an algorithm chosen by template argument 0, default 1.
+function's whole name. ``UT gelu 0 1`` has an algorithm chosen by template argument 0, default 1; with ``UN`` only the call does.
 """
 
 from __future__ import annotations
 
 # Headers whose functions are written by hand in tw/compute/vector_special.h.
 SPECIAL = (
-    "eltwise_unary/exp.h", "eltwise_unary/fill.h", "eltwise_unary/fmod.h", "eltwise_unary/remainder.h",
+    "eltwise_unary/exp.h", "eltwise_unary/fill.h", "eltwise_unary/fmod.h", "eltwise_unary/remainder.h", "eltwise_unary/recip.h",
     "eltwise_unary/rounding.h", "eltwise_unary/typecast.h", "eltwise_unary/rdiv.h", "eltwise_unary/rpow.h",
     "copy_dest_values.h", "mask.h", "isclose.h", "cumsum.h",
 )  # fmt: skip
@@ -53,19 +53,18 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/mish.h": "UT mish 0 0",
     "eltwise_unary/negative.h": "U0 negative; U0 @negative_tile_int32:negative",
     "eltwise_unary/prelu.h": "U1 prelu",
-    "eltwise_unary/recip.h": "UV recip",
     "eltwise_unary/relu.h": (
         "U0 relu; U1 relu_min; U1 relu_max; I leaky_relu_tile_init; S leaky_relu; P1 relu_max; U0 @relu_tile_int32:relu;"
         "U1 @relu_max_tile_int32:relu_max; U1 @relu_min_tile_int32:relu_min"
     ),
     "eltwise_unary/reverseops.h": "U1 rsub",
-    "eltwise_unary/rsqrt.h": "UT rsqrt 0 0",
+    "eltwise_unary/rsqrt.h": "UN rsqrt 1 0",
     "eltwise_unary/rsub.h": "U1 rsub; U1 @rsub_unary_int32_tile",
     "eltwise_unary/selu.h": "U2 selu; P2 selu",
     "eltwise_unary/shift.h": "U1 left_shift; U1 right_shift",
     "eltwise_unary/snake_beta.h": "T snake_beta",
     "eltwise_unary/softplus.h": "U3 softplus",
-    "eltwise_unary/sqrt.h": "UT sqrt 0 0",
+    "eltwise_unary/sqrt.h": "UN sqrt 0 0",
     "eltwise_unary/tanh_derivative.h": "UT tanh_derivative 0 0",
     "eltwise_unary/tanhshrink.h": "U0 tanhshrink",
     "eltwise_unary/threshold.h": "U2 threshold",
@@ -153,6 +152,8 @@ def macro_lines(families: str) -> list[str]:
         elif kind == "UT":
             at, default = numbers
             lines += [f"TW_INIT_T({init}, 0, {default})", f"TW_UT({function}, {init}, {at}, {default})"]
+        elif kind == "UN":
+            lines += [f"TW_INIT({init})", f"TW_UN({function}, {init}, {', '.join(numbers)})"]
         else:
             lines += [f"TW_INIT({init})"] * own_init
             lines.append(f"TW_{kind}({function}, {init})")

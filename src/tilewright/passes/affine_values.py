@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Union
-
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineSymExpr
 
@@ -12,7 +10,7 @@ from tilewright.dialects.attributes import add, constant, constant_of, multiply
 
 def affine_value(
     expression: AffineExpr, dims: tuple[SSAValue, ...], symbols: tuple[SSAValue, ...]
-) -> tuple[list[Operation], Union[SSAValue, int]]:
+) -> tuple[list[Operation], SSAValue | int]:
     """Ops that compute it, and its value: a number where everything is known."""
     if isinstance(expression, AffineConstantExpr):
         return [], expression.value

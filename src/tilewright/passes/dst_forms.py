@@ -11,7 +11,7 @@ from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
-from tilewright.passes.fused_forms import FusedForms, FormUse
+from tilewright.passes.fused_forms import FormUse, FusedForms
 from tilewright.passes.init_keys import init_key
 from tilewright.passes.kernel_names import bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.program import ComputeConfig

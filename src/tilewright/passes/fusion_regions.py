@@ -75,7 +75,7 @@ def partition(stored: Sequence[SSAValue]) -> Partition:
         result = op.results[0]
         if result in cut or result in wanted:
             owners[op].outputs.append(result)
-    materialised = [op.results[0] for op in order if op.results[0] in cut]
+    materialised: list[SSAValue] = [op.results[0] for op in order if op.results[0] in cut]
     return Partition(regions, materialised, same, merged)
 
 

@@ -16,8 +16,8 @@ from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBReser
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
-FINISH = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
-ACQUIRE = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
+FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
+ACQUIRE: dict[type[Operation], str] = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
 SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
 
 

@@ -37,7 +37,14 @@ class MovementConverter:
         return True
 
     def _accessor(self, op: TensorAccessorOp) -> None:
-        attributes = {"tensor_index": i32_attr(op.tensor_index), "name": text_attr(op.tensor_name)}
+        kind = op.results[0].type
+        assert isinstance(kind, AccessorType)
+        attributes = {
+            "tensor_index": i32_attr(op.tensor_index),
+            "name": text_attr(op.tensor_name),
+            "dtype": text_attr(kind.tile.dtype),
+            "memory": text_attr(kind.memory.data),
+        }
         new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
         new.results[0].name_hint = op.tensor_name
         block = op.parent
@@ -79,7 +86,6 @@ class MovementConverter:
         anchors: list[tuple[Block, SSAValue, int]] = []
         for dim, extent in enumerate(kind.dims):
             if extent == 1:
-                position = position if not anchors else position
                 continue
             body = Block(arg_types=[INDEX])
             body.args[0].name_hint = ("row", "col")[dim - len(kind.dims)] if dim >= len(kind.dims) - 2 else f"d{dim}"

@@ -86,7 +86,7 @@ class RegionEmitter:
                     ops = compiler_buffers.waited(held[value], location)
                     self._insert(ops, anchor)
                     blocks[value] = ops[-1].results[0]
-        inside = {op.results[0] for op in region.ops}
+        inside: set[SSAValue] = {op.results[0] for op in region.ops}
         inputs = _inputs(region, parts, inside, blocks, self.scalers)
         outputs: list[SSAValue] = []
         results: list[SSAValue] = []
@@ -242,4 +242,6 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
 
 def dim_name(dims: tuple[int, ...]) -> str:
     """``row``: one value per row (a column vector); ``col``: one per column; ``scalar``: one."""
-    return {(1,): "row", (0,): "col"}.get(tuple(sorted(dims)), "scalar")
+    if len(dims) == 2:
+        return "scalar"
+    return "row" if dims[0] == 1 else "col"

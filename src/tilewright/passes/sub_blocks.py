@@ -7,6 +7,7 @@ per acquire are four runs of 8 and one of 3, and every run packs into consecutiv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i32, i64
@@ -18,6 +19,8 @@ from tilewright.dialects.attributes import INDEX, constant, constant_of
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.passes.tile_views import DYNAMIC, row_major
+
+TileIndex = tuple[AffineMapAttr, tuple[SSAValue, ...]]  # a map and what fills its symbols
 
 RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.symbol(0),)))
 RUN_IDENTITY = AffineMapAttr(AffineMap.identity(1))
@@ -114,8 +117,11 @@ class _Runs:
             view = cut_block(self.flat[value], [offset], [size], self.compute)
             block.add_op(view)
             views.append(view.results[0])
-        index_map = (RUN_MAP, (offset,))
-        block.add_op(smaller(self.compute, views, [RUN_IDENTITY] * len(views), 1, lambda _: index_map))
+
+        def index_of(argument: BlockArgument) -> TileIndex:
+            return RUN_MAP, (offset,)
+
+        block.add_op(smaller(self.compute, views, [RUN_IDENTITY] * len(views), 1, index_of))
 
 
 class _Rectangles:
@@ -171,7 +177,7 @@ class _Rectangles:
             block.add_op(view)
             views.append(view.results[0])
 
-        def index_of(argument: BlockArgument) -> tuple[AffineMapAttr, tuple[SSAValue, ...]]:
+        def index_of(argument: BlockArgument) -> TileIndex:
             map_ = self.compute.maps[argument.index]
             kind = self.compute.operands[argument.index].type
             assert isinstance(kind, TensorType)
@@ -212,7 +218,13 @@ def move_before(scratch: Block, anchor: Operation) -> None:
         block.insert_op_before(op, anchor)
 
 
-def smaller(compute: ComputeOp, views: list[SSAValue], maps: list[AffineMapAttr], rank: int, index_of: object) -> ComputeOp:
+def smaller(
+    compute: ComputeOp,
+    views: list[SSAValue],
+    maps: list[AffineMapAttr],
+    rank: int,
+    index_of: Callable[[BlockArgument], TileIndex],
+) -> ComputeOp:
     """The same body on views; ``index_of`` gives the tile number of a body argument as a map and its symbols."""
     body = compute.body.clone()
     inner = body.blocks[0]
@@ -221,7 +233,7 @@ def smaller(compute: ComputeOp, views: list[SSAValue], maps: list[AffineMapAttr]
             continue
         load = next(iter(op.results[0].uses)).operation
         assert isinstance(load, CopyTileOp) and isinstance(load.operands[0], BlockArgument)
-        map_, symbols = index_of(load.operands[0])  # pyright: ignore
+        map_, symbols = index_of(load.operands[0])
         moved = LinearizedIndexOp.create(operands=list(symbols), result_types=[INDEX], attributes={"map": map_})
         inner.insert_op_before(moved, op)
         op.results[0].replace_all_uses_with(moved.results[0])

@@ -25,17 +25,16 @@ from tilewright.dialects.ttl_compute import (
     LinearizedIndexOp,
     MulAccumulateOp,
 )
+from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
-from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Place
 from tilewright.passes import accumulation, sub_blocks
 from tilewright.passes.context import PassContext
-from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
 from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST
-from tilewright.passes.fused_forms import PREVIOUS, FormUse
 from tilewright.passes.dst_problem import RegionProblem, region_problem
+from tilewright.passes.fused_forms import PREVIOUS, FormUse
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.ttl_set_compute_config import config_of
 
@@ -169,7 +168,7 @@ def _execute(
             assert slot is not None
             operands.append(held[slot])
     result = source.results[0]
-    placed = {"dst_idx": i32_attr(step.target)}
+    placed: dict[str, Attribute] = {"dst_idx": i32_attr(step.target)}
     if use.calls:
         return _several(use, operands, source, placed)
     kind, attributes = _written(source, use)

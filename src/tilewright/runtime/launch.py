@@ -10,21 +10,20 @@ from tilewright.compiler import respelled
 from tilewright.diagnostics import fail
 from tilewright.hardware import CHIPS, tile_bytes
 from tilewright.program import Program, ThreadSpec
-from tilewright.runtime.placement import cores, compile_time_arguments, physical, runtime_arguments, written_tensors
+from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments, written_tensors
 
 DATA_TYPES = {
     "bf16": "bfloat16", "f32": "float32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
     "i32": "int32", "u32": "uint32", "u16": "uint16", "u8": "uint8",
 }  # fmt: skip
 
-_descriptors: dict[tuple[int, str], Program] = {}
-
 
 def load_ttnn() -> Any:
     try:
         import ttnn  # pyright: ignore
     except ImportError as error:
-        raise fail("TW601", "running on a device needs ttnn, which cannot be imported", help=f"pip install ttnn ({error})") from None
+        message = "running on a device needs ttnn, which cannot be imported"
+        raise fail("TW601", message, help=f"pip install ttnn ({error})") from None
     return ttnn
 
 
@@ -50,9 +49,9 @@ def _on_device(ttnn: Any, tensor: Any, name: str) -> Any:
     return tensor
 
 
-def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int], ttnn: Any | None = None) -> Any:
+def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int], ttnn: Any = None) -> Any:
     """The ``ttnn.ProgramDescriptor``: kernels as inline source, buffers, compute configuration, arguments per core."""
-    ttnn = ttnn or load_ttnn()
+    ttnn = load_ttnn() if ttnn is None else ttnn
     texts = respelled(program, installed_release())
     places = {core: physical(core, program) for core in cores(program)}
     ranges = _core_ranges(ttnn, list(places.values()))
@@ -74,7 +73,8 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
                 config=_config(ttnn, thread, program),
             )
         )
-    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=[_buffer(ttnn, buffer, ranges) for buffer in program.buffers])
+    buffers = [_buffer(ttnn, buffer, ranges) for buffer in program.buffers]
+    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=buffers)
 
 
 def _core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:
@@ -106,7 +106,7 @@ def _config(ttnn: Any, thread: ThreadSpec, program: Program) -> Any:
         math_approx_mode=config.math_approx_mode,
     )
     if config.unpack_to_dest:
-        modes = ttnn._ttnn.program_descriptor.UnpackToDestMode if not hasattr(ttnn, "UnpackToDestMode") else ttnn.UnpackToDestMode
+        modes = ttnn.UnpackToDestMode if hasattr(ttnn, "UnpackToDestMode") else ttnn._ttnn.program_descriptor.UnpackToDestMode
         count = CHIPS[program.options.arch].max_buffers
         described.unpack_to_dest_mode = [
             modes.UnpackToDestFp32 if index in config.unpack_to_dest else modes.Default for index in range(count)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import TileOp, encode
+from tilewright.dialects.tile_op import DATA_FORMATS, TileOp, encode
 from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.registry import Site
 
 UNIT_SCALE = scalar_bits(1.0)
-HALF_SCALE = scalar_bits(0.5)
+COMPARISONS = ("eq_", "ne_", "lt_", "gt_", "le_", "ge_")
+DTYPES = {name: dtype for dtype, name in DATA_FORMATS.items()}
 
 
 def immediates(site: Site, init: Site | None) -> list[tuple[str, str, Any]]:
@@ -26,24 +28,36 @@ def immediates(site: Site, init: Site | None) -> list[tuple[str, str, Any]]:
 
 
 def encoded_params(site: Site, init: Site | None) -> tuple[int, ...]:
-    """The integers the C++ call gets."""
+    """The integers the C++ call gets; the scale of exp is one of the init's template arguments."""
+    scale = exp_scale(site, init)
+    if scale != UNIT_SCALE:
+        return (scale,)
     return tuple(
         scalar_bits(value) if encoding == "float" else int(encode(value, encoding))
         for _, encoding, value in immediates(site, init)
     )
 
 
+def exp_scale(site: Site, init: Site | None) -> int:
+    if site.name != "exp_tile" or init is None or len(init.template) < 2:
+        return UNIT_SCALE
+    return int(init.template[1], 16)
+
+
 def variant_of(site: Site, init: Site | None) -> str:
     """Which of its numeric variants a call runs, by its template arguments."""
     form = site.form
     assert form is not None
+    if site.name == "typecast_tile":
+        return "_".join(DTYPES.get(word.split("::")[-1], word) for word in site.template)
     if "InputClamping::None" in site.template:
         return "approx_unclamped"
-    if site.name == "exp_tile" and init is not None and len(init.template) > 1:
-        scale = int(init.template[1], 16)
-        if scale != UNIT_SCALE:
-            return "approx_scale_half" if scale == HALF_SCALE else "approx_scaled"
-    return "approx" if is_approximate(form.template, form.defaults, site.template) else ""
+    if site.name.endswith("_int_tile") and "DataFormat::UInt32" in site.template:
+        return "u32" if site.name[:3] in COMPARISONS else ""
+    approximate = is_approximate(form.template, form.defaults, site.template)
+    if exp_scale(site, init) != UNIT_SCALE:
+        return "approx_scaled" if approximate else "scaled"
+    return "approx" if approximate else ""
 
 
 def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Sequence[str]) -> bool:
@@ -93,13 +107,17 @@ def match_template(pattern: Sequence[str], words: Sequence[str]) -> dict[str, An
     if len(words) > len(pattern):
         return None
     for expected, word in zip(pattern, words, strict=False):
-        if not expected.startswith("{"):
+        hole = re.search(r"\{(\w+):?(\w*)\}", expected)
+        if hole is None:
             if expected != word:
                 return None
             continue
-        name, _, encoding = expected.strip("{}").partition(":")
-        if encoding == "f32":
-            found[name] = struct.unpack("<f", struct.pack("<I", int(word, 16)))[0]
-        elif word in ("true", "false"):
-            found[name] = word == "true"
+        name, encoding = hole.groups()
+        text = word.removeprefix(expected[: hole.start()])
+        if encoding == "format":
+            found[name] = DTYPES.get(text, text)
+        elif encoding == "f32":
+            found[name] = struct.unpack("<f", struct.pack("<I", int(text, 16)))[0]
+        elif text in ("true", "false"):
+            found[name] = text == "true"
     return found

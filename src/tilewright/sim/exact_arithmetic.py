@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.program import ComputeConfig, TensorSpec
-from tilewright.sim import product_jobs, vector_broadcast
+from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
@@ -20,7 +20,6 @@ from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
 INTEGER_DTYPES = ("i32", "u32", "u16")
 STORAGE: dict[str, Any] = {"bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16}
-EVERY_BF16 = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 
 
@@ -31,7 +30,6 @@ class ExactArithmetic(DirectMemory):
         self.dst32 = config.fp32_dest_acc_en
         self.fidelity: Fidelity = cast(Fidelity, config.math_fidelity)
         self._calls: dict[tuple[Site, Site | None], tuple[tuple[int, ...], str, bool]] = {}
-        self._tables: dict[tuple[Any, ...], Array] = {}
         self._zeros: dict[tuple[int, ...], Array] = {}
 
     def pages(self, spec: TensorSpec, array: Array) -> Array:
@@ -100,14 +98,12 @@ class ExactArithmetic(DirectMemory):
     def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
         params, variant, nearest = self.vector_choice(site, init)
         if len(operands) == 2:
-            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest)
+            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant)
         if len(operands) == 3:
             return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params)
         if not operands:
             return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, variant=variant)
-        if self.dst32:
-            return sfpu.unary(site.name, operands[0], dst32=True, params=params, variant=variant)
-        return self._table(site.name, params, variant)[operands[0] >> np.uint32(16)]
+        return sfpu.unary(site.name, operands[0], dst32=self.dst32, params=params, variant=variant)
 
     def vector_choice(self, site: Site, init: Site | None) -> tuple[tuple[int, ...], str, bool]:
         """Immediates, variant and rounding of a call."""
@@ -116,15 +112,8 @@ class ExactArithmetic(DirectMemory):
             self._calls[key] = (encoded_params(site, init), variant_of(site, init), nearest_even(site))
         return self._calls[key]
 
-    def _table(self, name: str, params: tuple[int, ...], variant: str) -> Array:
-        """A function of one 16-bit number is its table: computed once, then looked up."""
-        key = (name, params, variant)
-        if key not in self._tables:
-            self._tables[key] = sfpu.unary(name, EVERY_BF16, dst32=False, params=params, variant=variant)
-        return self._tables[key]
-
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
-        return vector_broadcast.combine(kind, dim, data, vector, dst32=self.dst32)
+        return sfpu.sfpu_bcast(cast(Any, kind), cast(Any, dim), data, vector, dst32=self.dst32)
 
     def constant_tile(self, values: Array, dtype: str) -> Array:
         """Numbers as L1 holds them."""

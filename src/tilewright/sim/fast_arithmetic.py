@@ -125,7 +125,9 @@ class FastArithmetic(DirectMemory):
             if not operands:
                 value = np.asarray(row.reference(**params))
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
-            return np.asarray(row.reference(*operands, **params)).astype(operands[0].dtype, copy=False)
+            value = np.asarray(row.reference(*operands, **params))
+        kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else operands[0].dtype
+        return value.astype(kind, copy=False)
 
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -59,9 +59,12 @@ def translate(program: Program) -> Translation:
 
 
 def thread_names(program: Program, functions: dict[str, func.FuncOp]) -> list[tuple[str, str]]:
-    """Processor name and function of each thread, data movement in the order reader, writer."""
+    """Processor name and function of each thread: its role, or the function's name where two threads have one role."""
     if program.threads:
-        return [(thread.role, thread.function) for thread in program.threads]
+        roles = [thread.role for thread in program.threads]
+        return [
+            (thread.role if roles.count(thread.role) == 1 else thread.function, thread.function) for thread in program.threads
+        ]
     return [(symbol, symbol) for symbol in functions]
 
 

@@ -68,6 +68,17 @@ def test_grids():
         parsed("--grid", "eight")
 
 
+@pytest.mark.parametrize("words", [("--metal", "abc"), ("--metal", "0.5"), ("--dst-capacity", "0"), ("--arch", "grayskull")])
+def test_values_that_mean_nothing_are_refused(words: tuple[str, str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        parsed(*words)
+    assert words[1] in capsys.readouterr().err
+
+
+def test_releases():
+    assert parsed("--metal", "0.81.1") == {"metal": "0.81.1"}
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys; from tilewright.cli import main; main.main(['--help']);"

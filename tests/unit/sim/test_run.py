@@ -13,6 +13,9 @@ from tilewright.dialects.ir_types import TTCore
 from tilewright.dialects.ttkernel import TTKernel
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
+from tilewright.sim.numerics import fpu
+from tilewright.sim.numerics.formats import widen_bf16
+from tilewright.sim.numerics.packer import pack
 from tilewright.sim.run import simulate
 from tilewright.trace import Trace
 
@@ -340,3 +343,60 @@ def test_float_arrays_are_converted_on_the_way_in_and_out(make_program, random_b
     out = np.zeros((32, 192), np.float64)
     simulate(copy_program(make_program), [data.astype(np.float64), out])
     assert np.array_equal(out, data.astype(np.float64))
+
+
+MATMUL = """
+def reader():
+    for k in range(3):
+        cb_reserve_back(a, 1)
+        cb_reserve_back(b, 2)
+        noc_async_read_page(my_core(0) * 3 + k, A, get_write_ptr(a))
+        noc_async_read_page(k * 2, B, get_write_ptr(b))
+        noc_async_read_page(k * 2 + 1, B, get_write_ptr(b) + 2048)
+        noc_async_read_barrier()
+        cb_push_back(a, 1)
+        cb_push_back(b, 2)
+
+def compute():
+    mm_init(a, b, o)
+    tile_regs_acquire()
+    for k in range(3):
+        cb_wait_front(a, 1)
+        cb_wait_front(b, 2)
+        matmul_tiles(a, b, 0, 0, 0)
+        matmul_tiles(a, b, 0, 1, 1)
+        cb_pop_front(a, 1)
+        cb_pop_front(b, 2)
+    tile_regs_commit()
+    cb_reserve_back(o, 2)
+    tile_regs_wait()
+    pack_tile_block(0, o, 2)
+    tile_regs_release()
+    cb_push_back(o, 2)
+
+def writer():
+    cb_wait_front(o, 2)
+    noc_async_write_page(my_core(0) * 2, O, get_read_ptr(o))
+    noc_async_write_page(my_core(0) * 2 + 1, O, get_read_ptr(o) + 2048)
+    noc_async_write_barrier()
+    cb_pop_front(o, 2)
+"""
+
+
+@pytest.mark.parametrize(("cores", "fast"), [(1, False), (40, False), (3, True)])
+def test_product_of_few_and_of_many_cores(make_program, random_bf16, cores, fast):
+    """Deferred products: in a machine of its own arithmetic, and of a batch of cores."""
+    program = make_program(
+        MATMUL, grid=(cores, 1), buffers=[("a", "bf16", 2), ("b", "bf16", 4), ("o", "bf16", 2)],
+        tensors=[("A", "bf16", (32 * cores, 96)), ("B", "bf16", (96, 64)), ("O", "bf16", (32 * cores, 64))],
+    )  # fmt: skip
+    a, b = random_bf16(32 * cores, 96), random_bf16(96, 64)
+    out = np.zeros((32 * cores, 64), ml_dtypes.bfloat16)
+    simulate(program, [a, b, out], fast=fast)
+    if fast:
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        assert np.allclose(out.astype(np.float64), exact, rtol=2**-7, atol=1e-4)
+        return
+    old = np.zeros((32 * cores, 64), np.uint32)
+    expected = fpu.matmul_block(widen_bf16(a.view(np.uint16)), widen_bf16(b.view(np.uint16)), old, dst32=False)
+    assert np.array_equal(out.view(np.uint16), pack(expected, "bf16", dst32=False))

@@ -58,7 +58,7 @@ class KernelDomain:
     grid: tuple[int, ...]
 
 
-class Returned(Exception):  # noqa: N818 - not an error
+class Returned(Exception):
     """Ends a macro or the kernel."""
 
 
@@ -78,7 +78,7 @@ class Reader(Reading):
         scope = self.names
         scope.setdefault("__builtins__", builtins)
         try:
-            return eval(code, scope, OPERATIONS | {"range": counted_range})
+            return eval(code, scope)
         except (KernelError, Trouble, Returned):
             raise
         except NameError as error:
@@ -243,7 +243,7 @@ class Reader(Reading):
             raise Trouble("TW005", f"macro '{definition.name}' calls itself", help="write a loop")
         place = self.place
         self.place = Place(file, definition)
-        self.scopes.append({**scope, **arguments})
+        self.scopes.append({"range": counted_range, **scope, **OPERATIONS, **arguments})
         self.depth += 1
         try:
             self.execute(definition.body)

@@ -25,7 +25,7 @@ def compile_time_argument(machine: Machine, site: Site) -> Any:
         return machine.buffers[index]
     if "value" in attributes:
         return attributes["value"]
-    thread = next((thread for thread in machine.program.threads if thread.role == site.thread), None)
+    thread = next((thread for thread in machine.program.threads if site.thread in (thread.role, thread.function)), None)
     number = attributes.get("index", 0)
     if thread is not None and number < len(thread.compile_time_args):
         kind, content = thread.compile_time_args[number]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.sim.numerics import powers
+from tilewright.sim.numerics import integer_ops, powers
 from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
 from tilewright.sim.numerics.formulas import encode, flushed_values
 from tilewright.sim.numerics.lanes import (
@@ -141,6 +141,10 @@ def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
     return operation
 
 
+def mask_posinf(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    return np.where(is_zero(b), INFINITY, a)
+
+
 def _xlogy(a: F64, b: F64) -> F64:
     return np.where(b < 0, np.nan, a * np.log(b))
 
@@ -166,6 +170,10 @@ OPS: dict[str, BinaryOp] = {
     "le_binary_tile": le_binary,
     "ge_binary_tile": ge_binary,
     "mask_tile": mask,
+    "mask_posinf_tile": mask_posinf,
+    "logaddexp_binary_tile": _by_formula(np.logaddexp),
+    "logaddexp2_binary_tile": _by_formula(np.logaddexp2),
+    **integer_ops.BINARY,
 }
 NEAREST: dict[str, BinaryOp] = {
     "add_binary_tile": add_binary_nearest,
@@ -173,5 +181,5 @@ NEAREST: dict[str, BinaryOp] = {
     "rsub_binary_tile": rsub_binary_nearest,
 }
 
-# Lanes that are not selected are not stored at all: denormals survive.
-RAW_STORE = frozenset({"mask_tile"})
+# Integers, and lanes that a mask does not select, are not stored as floats: what looks like a denormal survives.
+RAW_STORE = frozenset({"mask_tile", *integer_ops.BINARY})

@@ -159,6 +159,11 @@ def _exp_approximate_half(x: U32, params: Params, dst32: bool) -> U32:
     return exp_approximate(x, scale=0.5)
 
 
+def _exp_approximate_scaled(x: U32, params: Params, dst32: bool) -> U32:
+    """The scale is the init's template argument, as fp32 bits."""
+    return exp_approximate(x, scale=float(pattern(params[0]).view(np.float32)))
+
+
 def _exp_unclamped(x: U32, params: Params, dst32: bool) -> U32:
     return exp_approximate(x, clamp=False)
 
@@ -168,6 +173,7 @@ OPS: dict[str, UnaryOp] = {
     "exp_tile:scaled": _exp_scaled,
     "exp_tile:approx": _exp_approximate,
     "exp_tile:approx_scale_half": _exp_approximate_half,
+    "exp_tile:approx_scaled": _exp_approximate_scaled,
     "exp_tile:approx_unclamped": _exp_unclamped,
     "exp2_tile": _exp2,
     "expm1_tile": _expm1,

@@ -6,11 +6,13 @@ from tilewright.sim.numerics import (
     activations,
     exponentials,
     formulas,
+    integer_ops,
     logarithms,
     powers,
     roots,
     rounding,
     trigonometry,
+    typecast,
     unary_bits,
     unary_scalar,
 )
@@ -27,8 +29,13 @@ UNARY: dict[str, UnaryOp] = {
     **trigonometry.OPS,
     **activations.OPS,
     **powers.UNARY,
+    **integer_ops.UNARY,
+    **typecast.OPS,
 }
 FORMULAS: dict[str, UnaryOp] = formulas.OPS
 
 # Exact in 16-bit DST only.
 FORMULA_IN_32_BIT = frozenset(powers.UNARY) | frozenset(powers.BINARY)
+
+# Integers are stored as they are: no denormals to flush.
+RAW_STORE = frozenset({*integer_ops.UNARY, *typecast.OPS})

@@ -21,6 +21,7 @@ from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.lanes import store
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.registry import CHEAP, FORMULAS, UNARY
+from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
 from tilewright.sim.numerics.typecast import typecast
@@ -40,7 +41,8 @@ def unary(
     operation = find_unary(key)
     if not dst32 and key not in CHEAP and dst.size > _SMALL:
         return _table_of(key, tuple(params))[dst >> np.uint32(16)]
-    return store(operation(dst, tuple(params), dst32), dst32=dst32)
+    result = operation(dst, tuple(params), dst32)
+    return result if dst32 and key in RAW_UNARY else store(result, dst32=dst32)
 
 
 @lru_cache(maxsize=32)
@@ -64,19 +66,27 @@ def find_unary(key: str) -> UnaryOp:
 
 
 def binary(
-    name: str, a: U32, b: U32, *, dst32: bool, params: Sequence[int] = (), nearest_even: bool = False
+    name: str,
+    a: U32,
+    b: U32,
+    *,
+    dst32: bool,
+    params: Sequence[int] = (),
+    nearest_even: bool = False,
+    variant: str = "",
 ) -> U32:
     """Two DST tiles. ``nearest_even`` is DstRoundingMode::NearestEven of add, sub and rsub."""
+    key = operation_key(name, variant=variant)
     if nearest_even and name in NEAREST:
         operation = NEAREST[name]
-    elif name in BINARY:
-        operation = BINARY[name]
+    elif key in BINARY:
+        operation = BINARY[key]
     else:
-        raise UnknownOperation(name, BINARY)
+        raise UnknownOperation(key, BINARY)
     given: Params = tuple(params)
     a, b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b))
     result = operation(a, b, given, dst32)
-    return result if dst32 and name in UNSTORED else store(result, dst32=dst32)
+    return result if dst32 and key in UNSTORED else store(result, dst32=dst32)
 
 
 def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = ()) -> U32:
@@ -89,8 +99,18 @@ def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[
 
 
 def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:
-    """How close the model of a call is to the recordings; raises ``UnknownOperation`` if none was recorded."""
-    return accuracy.lookup(operation_key(name, approx=approx, variant=variant), dst32=dst32)
+    """How close the model of a call is to the recordings; raises ``UnknownOperation`` if there is no model.
+
+    A call that was never recorded at this DST width is answered with method "definition" and nothing compared.
+    """
+    key = operation_key(name, approx=approx, variant=variant)
+    modelled = key in UNARY or key in FORMULAS or key in BINARY or key in TERNARY
+    try:
+        return accuracy.lookup(key, dst32=dst32)
+    except UnknownOperation:
+        if modelled:
+            return Accuracy(exact=False, max_ulp=0, mismatches=0, compared=0, method="definition")
+        raise
 
 
 __all__ = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.sim.numerics.formats import SIGN, U32, FormatError, to_bits, values_of
 from tilewright.sim.numerics.lanes import round_even, store
+from tilewright.sim.numerics.operation import Params, UnaryOp
 
 
 def _f32_to_i32(bits: U32) -> U32:
@@ -49,6 +50,18 @@ _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
     ("u32", "f32"): _u32_to_f32,
     ("f32", "bf16"): _f32_to_bf16,
     ("bf16", "f32"): _same,
+}
+
+
+def _operation(cast: Callable[[U32], U32]) -> UnaryOp:
+    def operation(x: U32, params: Params, dst32: bool) -> U32:
+        return cast(x)
+
+    return operation
+
+
+OPS: dict[str, UnaryOp] = {
+    f"typecast_tile:{source}_{target}": _operation(cast) for (source, target), cast in _CASTS.items()
 }
 
 

@@ -85,6 +85,7 @@ void pack_relu(u32 mode, u32 threshold, Loc at);
 
 // ---- vector unit ---------------------------------------------------------------------------------------------------------
 // `variant` folds the template arguments that init and call must share; `pack_thread` is for the *_pack functions.
+constexpr u32 kInitBlind = 0x80000000u;  // flag of a call's variant: its init has no say in it
 void sfpu_init(const char* name, u32 variant, const u32* args, u32 count, bool pack_thread, Loc at);
 void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 count, u32 faces, bool pack_thread, Loc at);
 

@@ -37,10 +37,10 @@ bool receive(void* data, std::size_t bytes) {
 
 bool ask_function(const char* name, const VectorCall& call, u32 inputs, u32 count, const u32* const* in, u32* out) {
     const std::string text = name;
-    // exp passes its scale as a parameter; the driver's functions take it as a variant.
-    const bool bare = text.rfind("exp_tile", 0) == 0;
     std::vector<u32> params;
-    if (!bare) {
+    if (text == "exp_tile:approx_scaled") {
+        params.push_back(call.init_param(0));
+    } else if (text.rfind("exp_tile", 0) != 0) {  // the other forms of exp have their scale and clamping in the name
         params.assign(call.params, call.params + call.param_count);
         params.insert(params.end(), call.init_params, call.init_params + call.init_param_count);
     }

@@ -32,7 +32,7 @@ void check_init(const char* name, const char* init, u32 variant, const VectorSta
         report("missing-init", at, "%s without %s()", name, init);
     } else if (owner != init) {
         report("wrong-init", at, "%s needs %s(), but %s() ran last and overwrote its state", name, init, owner.c_str());
-    } else if (state.variant[resource] != variant) {
+    } else if (!(variant & kInitBlind) && state.variant[resource] != variant) {
         report("wrong-init", at, "%s and %s() disagree in their template arguments", name, init);
     }
 }
@@ -69,7 +69,7 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     }
     bool reduced = false;
     VectorCall call;
-    call.variant = variant;
+    call.variant = variant & ~kInitBlind;
     call.wide = self_core().wide;
     call.faces = faces;
     const u32 slots = op->inputs + op->outputs;

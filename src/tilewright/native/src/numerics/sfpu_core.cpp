@@ -92,9 +92,12 @@ namespace {
 
 const char* variant_name(const VectorOp& op, const VectorCall& call) {
     if (call.variant == 0) return "";
-    if (std::string_view(op.name) != "exp_tile") return ":approx";
+    const std::string_view name = op.name;
+    if (name == "recip_tile") return ":ieee";
+    if (name != "exp_tile") return ":approx";
     if (call.init_param(1) == 0) return ":approx_unclamped";
-    return call.init_param(0) == 0x3F000000u ? ":approx_scale_half" : ":approx";
+    if (call.init_param(0) == kOne) return ":approx";
+    return call.init_param(0) == 0x3F000000u ? ":approx_scale_half" : ":approx_scaled";
 }
 
 // In 16-bit DST a function of one tile is a table of all bf16 numbers, asked for once.

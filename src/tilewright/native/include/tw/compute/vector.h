@@ -73,6 +73,12 @@ constexpr u32 word_at(u32 index) {
     inline void call(uint32_t dst, TW_AT) {                                                                    \
         tw::vector_call(#call, #init, tw::word_at<def, kArgs...>(at), 0xF, false, tw_at, dst);                 \
     }
+// The same, but the init takes no such argument.
+#define TW_UN(call, init, at, def)                                                                                          \
+    template <auto... kArgs>                                                                                                \
+    inline void call(uint32_t dst, TW_AT) {                                                                                 \
+        tw::vector_call(#call, #init, tw::kInitBlind | tw::word_at<def, kArgs...>(at), 0xF, false, tw_at, dst);             \
+    }
 #define TW_INIT_T(init, at, def)                                                       \
     template <auto... kArgs>                                                           \
     inline void init(TW_AT) {                                                          \

@@ -25,6 +25,20 @@ inline void exp_packthread_tile(uint32_t dst, VectorMode mode = VectorMode::RC, 
                     static_cast<bool>(kScaleEnable) ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
 }
 
+// ---- recip: 0.69 to 0.78 default to an older algorithm, chosen by the first template argument; the others have the better one only
+template <auto... kArgs>
+constexpr uint32_t better_reciprocal() {
+    return TW_METAL < 69 || TW_METAL > 78 || tw::word_at<1, kArgs...>(0) == 0 ? 1 : 0;
+}
+template <auto... kArgs>
+inline void recip_tile_init(TW_AT) {
+    tw::vector_init("recip_tile_init", better_reciprocal<kArgs...>(), false, tw_at);
+}
+template <auto... kArgs>
+inline void recip_tile(uint32_t dst, VectorMode mode = VectorMode::RC, TW_AT) {
+    tw::vector_call("recip_tile", "recip_tile_init", better_reciprocal<kArgs...>(), tw::faces_of(mode), false, tw_at, dst);
+}
+
 // ---- inits with arguments
 #define TW_INIT2(init)                                                     \
     inline void init(uint32_t p, uint32_t q, TW_AT) { tw::vector_init(#init, 0, false, tw_at, p, q); }

@@ -1,0 +1,183 @@
+"""Expressions on fragments as block operations: what is repeated, turned or reduced, and where numbers become tiles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
+
+from tilewright.dialects.tile_ops import BY_NAME
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.frontend import block_functions, blocks
+from tilewright.frontend.blocks import emit
+from tilewright.frontend.thread import I64, Thread
+from tilewright.frontend.tilelang.elements import ALONG, COLUMN_FORM, ROW_FORM, TRANSPOSED
+from tilewright.frontend.tilelang.layouts import fragment_tiles
+from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Product, Read, Reduction
+from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
+from tilewright.frontend.values import Block
+
+FLOATS = ("bf16", "f32")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+OPERATORS = ("+", "-", "*", "/", "**")
+REPEATED = {COLUMN: 1, ROW: 0}  # dimension along which a vector is repeated
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block and how it lies: a matrix, or a vector in the first column or row of its tiles."""
+
+    block: Block
+    layout: str
+
+
+class BlockWriter:
+    """Writes one assignment. ``read`` gives the current value of a fragment."""
+
+    def __init__(self, thread: Thread, node: ast.AST, target: Fragment, layout: str, read: Callable[[Fragment], Tile]) -> None:
+        self.thread, self.node, self.target, self.layout, self.read = thread, node, target, layout, read
+        tiles = fragment_tiles(target)
+        self.shape: tuple[int, ...] = tiles if len(tiles) == 2 else (tiles[0], 1) if layout == COLUMN else (1, tiles[0])
+
+    def write(self, value: Expression) -> Tile:
+        result = self.evaluate(value)
+        if isinstance(result, float):
+            return Tile(self.filled(result, self.shape, self.target.dtype), self.layout)
+        return self.placed(result, self.layout)
+
+    def evaluate(self, value: Expression) -> Tile | float:
+        if isinstance(value, Number):
+            return value.value
+        if isinstance(value, Read):
+            return self._read(value)
+        if isinstance(value, Cast):
+            return self._cast(value)
+        if isinstance(value, Product):
+            return self._product(value)
+        if isinstance(value, Reduction):
+            return self._reduction(value)
+        assert isinstance(value, Apply), type(value)
+        return self._apply(value)
+
+    # Layouts ----------------------------------------------------------------------------------------------------------
+
+    def placed(self, tile: Tile, layout: str) -> Tile:
+        """The same values in another layout."""
+        if tile.layout == layout:
+            return tile
+        if layout == FULL:
+            dims = ArrayAttr([IntegerAttr(REPEATED[tile.layout], I64)])
+            return Tile(emit(self.thread, BcastOp, [tile.block], self.shape, tile.block.dtype, {"dims": dims}), FULL)
+        assert tile.layout != FULL, "a matrix is no vector"
+        return Tile(self.transposed(tile.block), layout)
+
+    def transposed(self, block: Block) -> Block:
+        return emit(self.thread, TransposeOp, [block], block.shape[::-1], block.dtype, {})
+
+    def filled(self, number: float, shape: tuple[int, ...], dtype: str) -> Block:
+        return emit(self.thread, FillBlockOp, [], shape, dtype, {"value": FloatAttr(number, f32)})
+
+    def _read(self, value: Read) -> Tile:
+        tile = self.read(value.fragment)
+        if value.form == TRANSPOSED:
+            return Tile(self.transposed(tile.block), FULL)
+        if value.form in (COLUMN_FORM, ROW_FORM):
+            return self.placed(tile, COLUMN if value.form == COLUMN_FORM else ROW)
+        return self.placed(tile, self.layout) if value.form == ALONG else tile
+
+    # Operations -------------------------------------------------------------------------------------------------------
+
+    def _apply(self, value: Apply) -> Tile | float:
+        arguments = [self.evaluate(argument) for argument in value.arguments]
+        tiles = [argument for argument in arguments if isinstance(argument, Tile)]
+        if not tiles:
+            tiles = [Tile(self.filled(float(arguments[0]), self.shape, self.target.dtype), self.layout)]  # pyright: ignore
+            arguments[0] = tiles[0]
+        layouts = {tile.layout for tile in tiles}
+        layout = tiles[0].layout if len(layouts) == 1 else FULL
+        dtype = promoted([tile.block.dtype for tile in tiles])
+        operands: list[Block | float] = []
+        for argument in arguments:
+            if isinstance(argument, float):
+                operands.append(argument)
+                continue
+            block = self.placed(argument, layout).block
+            operands.append(Block(block.ssa, block.shape, dtype))
+        return Tile(self._operation(value, operands), layout)
+
+    def _operation(self, value: Apply, operands: list[Block | float]) -> Block:
+        thread, node, op = self.thread, self.node, value.op
+        if op in COMPARISONS:
+            return blocks.compare(thread, op, operands[0], operands[1], node)
+        if op in OPERATORS:
+            return self._arithmetic(op, operands)
+        if op == "max" and 0.0 in [operand for operand in operands if isinstance(operand, float)]:
+            block = next(operand for operand in operands if isinstance(operand, Block))
+            return blocks.apply_row(thread, BY_NAME["relu"], [block], {}, node)
+        if op == "floordiv":
+            quotient = self._arithmetic("/", operands)
+            return blocks.apply_row(thread, BY_NAME["floor"], [quotient], {}, node)
+        if op == "where":
+            block = next(operand for operand in operands if isinstance(operand, Block))
+            whole = [self._block(operand, block) for operand in operands]
+            return blocks.apply_row(thread, BY_NAME["where"], whole, {}, node)
+        call = ast.copy_location(ast.Call(ast.Name(op), [], []), node)
+        return block_functions.call_row(thread, BY_NAME[op], list(operands), dict(value.parameters), call)
+
+    def _arithmetic(self, op: str, operands: list[Block | float]) -> Block:
+        left, right = operands
+        if isinstance(left, float) and op == "**" and left != 2:
+            left = self._block(left, right)
+        if op == "/" and right == 0.0:
+            right = self._block(right, left)
+        if op == "**" and isinstance(right, float) and right.is_integer():
+            right = int(right)
+        return blocks.binary(self.thread, op, left, right, self.node)
+
+    def _block(self, operand: Block | float, like: Block | float) -> Block:
+        if isinstance(operand, Block):
+            return operand
+        assert isinstance(like, Block)
+        return self.filled(operand, like.shape, like.dtype)
+
+    def _cast(self, value: Cast) -> Tile | float:
+        tile = self.evaluate(value.argument)
+        if isinstance(tile, float) or tile.block.dtype == value.dtype:
+            return tile
+        block = tile.block
+        if block.dtype in FLOATS and value.dtype in FLOATS:  # the packer and the unpacker convert
+            return Tile(Block(block.ssa, block.shape, value.dtype), tile.layout)
+        call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), self.node)
+        return Tile(block_functions.HANDLERS["typecast"](self.thread, [block, value.dtype], {}, call), tile.layout)
+
+    def _product(self, value: Product) -> Tile:
+        left, right = self.read(value.left).block, self.read(value.right).block
+        left = self.transposed(left) if value.transpose_left else left
+        right = self.transposed(right) if value.transpose_right else right
+        dtype = "f32" if "f32" in (self.target.dtype, left.dtype, right.dtype) else "bf16"
+        return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, {}), FULL)
+
+    def _reduction(self, value: Reduction) -> Tile:
+        inner = BlockWriter(self.thread, self.node, _Shaped(value.shape, self.target), FULL, self.read)  # pyright: ignore
+        source = inner.write(value.argument).block
+        shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
+        attributes = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
+        dtype = promoted([source.dtype, self.target.dtype])
+        return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
+
+
+class _Shaped:
+    """Stands for a target of another shape: the data that is reduced."""
+
+    def __init__(self, shape: tuple[int, ...], like: Fragment) -> None:
+        self.shape, self.dtype, self.name, self.place = shape, like.dtype, like.name, like.place
+
+
+def promoted(dtypes: list[str]) -> str:
+    """f32 with anything is f32; integers stay what they are."""
+    for wide in ("f32", "bf16"):
+        if wide in dtypes:
+            return wide
+    return dtypes[0]

@@ -1,0 +1,95 @@
+"""A TileLang kernel and its arguments become a ``ttl`` module with reader, compute and writer."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.diagnostics import KernelError, fail
+from tilewright.frontend.build import BuiltKernel
+from tilewright.frontend.tilelang.buffers import Buffers
+from tilewright.frontend.tilelang.compute import ComputeWriter, vector_layouts
+from tilewright.frontend.tilelang.kernel_reader import read_kernel
+from tilewright.frontend.tilelang.layouts import TensorLayout, tensor_layouts
+from tilewright.frontend.tilelang.movers import MoverWriter
+from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
+from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.hardware import CHIPS
+from tilewright.lang.grid import resolve_grid
+from tilewright.options import Options
+from tilewright.places import span_of_node
+from tilewright.work import cores_for
+
+if TYPE_CHECKING:
+    from tilewright.lang.tilelang_kernel import TileLangKernel
+
+
+@dataclass(kw_only=True)
+class BuiltTileLang(BuiltKernel):
+    """``layouts`` say how the caller's tensors are laid out for the kernel; ``outputs`` are those the kernel creates."""
+
+    layouts: tuple[TensorLayout, ...]
+    outputs: tuple[int, ...]
+    tile_program: TileProgram
+
+
+def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Options) -> BuiltTileLang:
+    if options.arch not in CHIPS:
+        raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
+    chip = CHIPS[options.arch]
+    program, outputs = read_kernel(kernel, values)
+    wanted = kernel.grid if options.grid is None else options.grid
+    grid = cores_for(program.blocks, chip) if wanted is None else resolve_grid(wanted, chip, kernel.span)
+    try:
+        module, layouts = write_module(kernel, program, grid)
+    except Trouble as trouble:
+        span = span_of_node(program.place.file, program.place.node)
+        raise fail(trouble.code, trouble.message, span, help=trouble.help) from None
+    return BuiltTileLang(
+        module=module,
+        name=kernel.name,
+        grid=grid,
+        tensors=tuple(layout.spec for layout in layouts),
+        source_file=program.place.file,
+        layouts=layouts,
+        outputs=outputs,
+        tile_program=program,
+    )
+
+
+def write_module(
+    kernel: TileLangKernel, program: TileProgram, grid: tuple[int, ...]
+) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
+    _check(program)
+    layouts = tensor_layouts(program)
+    buffers = Buffers(program, layouts)
+    functions: list[Any] = []
+    if any(isinstance(s, Load) for s in walk(program.body)):
+        functions.append(_mover("reader", kernel, program, grid, buffers))
+    functions.append(ComputeWriter(kernel.function, program, grid, buffers, vector_layouts(program)).write())
+    functions.append(_mover("writer", kernel, program, grid, buffers))
+    return ModuleOp(functions), tuple(layouts[tensor] for tensor in program.tensors)
+
+
+def _mover(role: str, kernel: TileLangKernel, program: TileProgram, grid: tuple[int, ...], buffers: Buffers) -> Any:
+    mover = MoverWriter(role, kernel.function, program, grid)
+    mover.buffers = buffers
+    return mover.write()
+
+
+def _check(program: TileProgram) -> None:
+    if not any(isinstance(s, Store) for s in walk(program.body)):
+        raise fail(
+            "TW209",
+            f"kernel '{program.name}' writes no tensor",
+            span_of_node(program.place.file, program.place.node),
+            help="copy a fragment to a tensor at the end",
+        )
+
+
+__all__ = ["BuiltTileLang", "KernelError", "ast", "build_tilelang", "math"]

@@ -1,0 +1,341 @@
+"""The compute thread of a TileLang kernel.
+
+Inside a straight piece of code a fragment is a value: the passes fuse what depends on it. Where a loop or a branch begins, values
+that are still needed go into a buffer of their own; a loop that changes one takes it from there and puts the new one back. A
+fragment that a loop only adds to is an accumulating store instead, which the passes keep in DST or in L1.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.diagnostics import fail
+from tilewright.frontend import movement
+from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators
+from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile
+from tilewright.frontend.tilelang.buffers import Buffers
+from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, reads, used, written
+from tilewright.frontend.tilelang.symbols import Expression, Fragment, Number
+from tilewright.frontend.tilelang.thread_writer import ThreadWriter
+from tilewright.frontend.tilelang.tile_program import FULL, ROW, Assign, Branch, Load, Loop, Statement, Store, TileProgram
+from tilewright.frontend.values import Block
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.places import span_of_node
+
+
+@dataclass(eq=False)
+class Held:
+    """A block that was waited for."""
+
+    buffer: CircularBuffer
+
+
+@dataclass
+class Slot:
+    """Where a fragment's value is: an expression or block (``tile``), or in its buffer, not yet waited for (``queued``)."""
+
+    tile: Tile | None = None
+    needs: frozenset[Held] = frozenset()
+    queued: bool = False
+    zero: bool = False
+    block: bool = False  # the tile is a block of a buffer, not an expression
+
+
+@dataclass
+class Region:
+    """A loop body or branch being written: blocks that were waited for in it."""
+
+    held: list[Held] = field(default_factory=list[Held])
+
+
+class ComputeWriter(ThreadWriter):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        program: TileProgram,
+        grid: tuple[int, ...],
+        buffers: Buffers,
+        vectors: dict[Fragment, str],
+    ) -> None:
+        super().__init__("compute", function, program, grid)
+        self.buffers = buffers
+        self.vectors = vectors  # layout of each vector
+        self.liveness = Liveness(program.body)
+        self.slots: dict[Fragment, Slot] = {}
+        self.regions: list[Region] = []
+        self.sums: dict[Fragment, tuple[Accumulator, Block]] = {}
+        self.done: set[Store] = set()
+
+    def concerns(self, statements: Sequence[Statement]) -> bool:
+        return bool(statements)
+
+    def layout(self, fragment: Fragment) -> str:
+        return self.vectors.get(fragment, FULL)
+
+    # Blocks of buffers ------------------------------------------------------------------------------------------------
+
+    def wait(self, buffer: CircularBuffer, node: ast.AST) -> tuple[Block, Held]:
+        block = movement.acquire(self.thread, buffer, "wait", node)
+        held = Held(buffer)
+        self.regions[-1].held.append(held)
+        return Block(block.ssa, block.shape, block.dtype), held
+
+    def collect(self, live: Fragments, node: ast.AST) -> None:
+        """Free blocks of this region that no value still needs."""
+        needed = {held for fragment, slot in self.slots.items() if fragment in live for held in slot.needs}
+        region = self.regions[-1]
+        blocked: set[int] = set()
+        for held in list(region.held):
+            if held in needed or held.buffer.index in blocked:
+                blocked.add(held.buffer.index)  # a buffer is a queue: later blocks wait for this one
+                continue
+            movement.release_buffer(self.thread, held.buffer, "pop", node)
+            region.held.remove(held)
+
+    def put(self, buffer: CircularBuffer, tile: Tile, node: ast.AST) -> None:
+        """Reserve, store, push."""
+        block = movement.acquire(self.thread, buffer, "reserve", node)
+        value = Block(tile.block.ssa, tile.block.shape, buffer.dtype)
+        movement.store(self.thread, block, value, False, node)
+        movement.release_buffer(self.thread, buffer, "push", node)
+
+    def keep(self, fragment: Fragment, node: ast.AST) -> None:
+        """Put a fragment's value into its own buffer."""
+        slot = self.slots[fragment]
+        if slot.queued:
+            return
+        assert slot.tile is not None
+        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).placed(slot.tile, self.layout(fragment))
+        self.put(self.buffers.kept(fragment, self.layout(fragment)), tile, node)
+        self.slots[fragment] = Slot(queued=True)
+
+    def drain(self, fragment: Fragment, node: ast.AST) -> None:
+        """Take a value nobody wants out of its buffer."""
+        if self.slots.pop(fragment).queued:
+            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+
+    def read(self, fragment: Fragment) -> Tile:
+        slot = self.slots.get(fragment)
+        if slot is None:
+            raise self._unwritten(fragment)
+        if slot.queued:
+            node = self.current.place.node
+            block, held = self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+            slot = self.slots[fragment] = Slot(Tile(block, self.layout(fragment)), frozenset({held}), block=True)
+        assert slot.tile is not None
+        return slot.tile
+
+    def _unwritten(self, fragment: Fragment) -> Exception:
+        place = self.current.place
+        return fail(
+            "TW203",
+            f"fragment '{fragment.name}' is read before anything was written to it",
+            span_of_node(place.file, place.node),
+            help=f"copy into it, T.clear({fragment.name}) or T.fill({fragment.name}, value) first",
+        )
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def write(self) -> Any:
+        self.current: Statement = self.program.body[0]
+        self.regions.append(Region())
+        return super().write()
+
+    def body(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self.current = statement
+            if isinstance(statement, Loop):
+                self.loop(statement, statements)
+            elif isinstance(statement, Branch):
+                self.branch(statement)
+            else:
+                self.statement(statement)
+        if len(self.regions) == 1:
+            self._leave(frozenset(), frozenset(), self.program.place.node)
+
+    def statement(self, statement: Statement) -> None:
+        node = self.at(statement.place)
+        live = self.liveness.after[statement]
+        if isinstance(statement, Load):
+            self._load(statement, live, node)
+        elif isinstance(statement, Assign):
+            self._assign(statement, live, node)
+        elif isinstance(statement, Store) and statement not in self.done:
+            buffer = self.buffers.of(statement)
+            layout = FULL if self.layout(statement.source) == FULL else ROW
+            writer = BlockWriter(self.thread, node, statement.source, layout, self.read)
+            self.put(buffer, writer.placed(self.read(statement.source), layout), node)
+            self.collect(live, node)
+
+    def _load(self, statement: Load, live: Fragments, node: ast.AST) -> None:
+        fragment, buffer = statement.target, self.buffers.of(statement)
+        old = self.slots.pop(fragment, None)
+        if old is not None and old.queued:
+            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+        earlier = {held for held in self.regions[-1].held if held.buffer is buffer}
+        if earlier:  # its block comes back before the next one is taken
+            for other in [other for other, slot in self.slots.items() if other in live and slot.needs & earlier]:
+                self.keep(other, node)
+            self.collect(live, node)
+        block, held = self.wait(buffer, node)
+        layout = FULL if self.layout(fragment) == FULL else ROW
+        self.slots[fragment] = Slot(Tile(block, layout), frozenset({held}), block=True)
+
+    def _assign(self, statement: Assign, live: Fragments, node: ast.AST) -> None:
+        fragment = statement.target
+        if fragment in self.sums:
+            accumulator, block = self.sums[fragment]
+            tile = self._value(fragment, accumulator.added(statement), node)
+            value = Block(tile.block.ssa, tile.block.shape, block.dtype)
+            movement.store(self.thread, block, value, True, node)
+            self.collect(live - {fragment}, node)
+            return
+        if fragment not in live:
+            return
+        tile = self._value(fragment, statement.value, node)
+        needs = frozenset(held for read in read_by(statement.value) for held in self.slots[read].needs)
+        old = self.slots.get(fragment)
+        if old is not None and old.queued:
+            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+        zero = isinstance(statement.value, Number) and statement.value.value == 0
+        self.slots[fragment] = Slot(tile, needs, zero=zero)
+
+    def _value(self, fragment: Fragment, value: Expression, node: ast.AST) -> Tile:
+        for read in read_by(value):
+            self.read(read)
+        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(value)
+        if isinstance(tile.block.ssa.owner, object) and tile.block.ssa.name_hint is None and fragment.name:
+            tile.block.ssa.name_hint = fragment.name
+        return tile
+
+    # Loops and branches -----------------------------------------------------------------------------------------------
+
+    def _enter(self, changed: Fragments, inside: Fragments, head: Fragments, after: Fragments, node: ast.AST) -> Fragments:
+        """Before a loop or branch: returns the fragments that travel through their buffers."""
+        carried = changed & (head | after)
+        for fragment in [fragment for fragment in self.slots if fragment not in head | after or fragment in changed - carried]:
+            if fragment not in self.sums:
+                self.drain(fragment, node)
+        for fragment in sorted(carried, key=lambda each: each.ident):
+            if fragment not in self.slots:
+                tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(Number(0.0))
+                self.slots[fragment] = Slot(tile)
+            self.keep(fragment, node)
+        for fragment, slot in list(self.slots.items()):
+            if fragment in carried:
+                continue
+            if not slot.queued and not slot.block:
+                self.keep(fragment, node)
+            if fragment in inside:
+                self.read(fragment)
+        self.collect(head | after, node)
+        return carried
+
+    def _leave(self, carried: Fragments, kept: Fragments, node: ast.AST) -> None:
+        """At the end of a loop body or branch: what travels on is in its buffer, every block is given back."""
+        for fragment in sorted(carried, key=lambda each: each.ident):
+            if fragment in kept:
+                self.keep(fragment, node)
+            elif fragment in self.slots:
+                self.drain(fragment, node)
+        region = self.regions[-1]
+        for fragment, slot in list(self.slots.items()):
+            if slot.needs & set(region.held):
+                assert fragment not in carried
+                del self.slots[fragment]
+            elif len(self.regions) == 1:
+                self.drain(fragment, node)
+        for held in region.held:
+            movement.release_buffer(self.thread, held.buffer, "pop", node)
+        region.held.clear()
+
+    def loop(self, statement: Loop, around: Sequence[Statement] = ()) -> None:
+        node = self.at(statement.place)
+        after, head = self.liveness.after[statement], self.liveness.head[statement]
+        started = self._start_sums(statement, around, node)
+        sums = frozenset(self.sums)
+        changed = written(statement.body) - sums
+        carried = self._enter(changed, used(statement.body) - sums, head - sums, after - sums, node)
+        outside = dict(self.slots)
+        self.at(statement.place)
+        self.open_loop(statement)
+        self.regions.append(Region())
+        self.body(statement.body)
+        node = self.at(statement.place)
+        self._leave(carried, carried, node)
+        self.regions.pop()
+        self.emitter.close_loop([])
+        self.slots = {fragment: Slot(queued=True) if fragment in carried else slot for fragment, slot in outside.items()}
+        for accumulator in started:
+            self._finish_sum(accumulator, node)
+        for fragment in sorted(carried - after, key=lambda each: each.ident):
+            self.drain(fragment, node)
+        self.collect(after, node)
+
+    def branch(self, statement: Branch) -> None:
+        node = self.at(statement.place)
+        after, head = self.liveness.after[statement], self.liveness.head[statement]
+        both = [*statement.then, *statement.otherwise]
+        carried = self._enter(written(both), used(both), head, after, node)
+        outside = dict(self.slots)
+        self.at(statement.place)
+        then, otherwise = self.emitter.branch(self.value(statement.condition))
+        for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
+            self.slots = {fragment: Slot(slot.tile, slot.needs, slot.queued, slot.zero, slot.block) for fragment, slot in outside.items()}
+            self.emitter.enter(block)
+            self.regions.append(Region())
+            self.body(body)
+            node = self.at(statement.place)
+            self._leave(carried, carried & after, node)
+            self.regions.pop()
+            self.emitter.close_branch()
+        self.slots = {
+            fragment: Slot(queued=True) if fragment in carried else slot
+            for fragment, slot in outside.items()
+            if fragment not in carried or fragment in after
+        }
+
+    # Sums -------------------------------------------------------------------------------------------------------------
+
+    def _start_sums(self, statement: Loop, around: Sequence[Statement], node: ast.AST) -> list[Accumulator]:
+        started: list[Accumulator] = []
+        for accumulator in find_accumulators(statement, around, self.liveness, self.buffers):
+            fragment = accumulator.fragment
+            if fragment in self.sums:
+                continue
+            slot = self.slots.get(fragment)
+            if slot is None:
+                self.current = statement
+                raise self._unwritten(fragment)
+            first = None if slot.zero and accumulator.runs else self.read(fragment)
+            buffer = accumulator.buffer or self.buffers.kept(fragment, self.layout(fragment))
+            block = movement.acquire(self.thread, buffer, "reserve", node)
+            if first is not None:
+                movement.store(self.thread, block, Block(first.block.ssa, first.block.shape, buffer.dtype), False, node)
+            self.slots.pop(fragment)
+            self.sums[fragment] = (accumulator, block)
+            started.append(accumulator)
+        return started
+
+    def _finish_sum(self, accumulator: Accumulator, node: ast.AST) -> None:
+        fragment = accumulator.fragment
+        del self.sums[fragment]
+        if accumulator.store is not None:
+            movement.release_buffer(self.thread, self.buffers.of(accumulator.store), "push", node)
+            self.done.add(accumulator.store)
+            return
+        movement.release_buffer(self.thread, self.buffers.kept(fragment, self.layout(fragment)), "push", node)
+        self.slots[fragment] = Slot(queued=True)
+
+
+def vector_layouts(program: TileProgram) -> dict[Fragment, str]:
+    """Vectors lie along columns, where reductions of rows put them, unless they come from memory or from columns."""
+    from tilewright.frontend.tilelang.vectors import layouts_of
+
+    return layouts_of(program)
+
+
+__all__ = ["ComputeWriter", "reads", "vector_layouts"]

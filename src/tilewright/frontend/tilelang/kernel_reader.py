@@ -1,0 +1,102 @@
+"""A TileLang function with its arguments, read into a tile program."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import fail
+from tilewright.frontend.source import function_node
+from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.reader import OPERATIONS, Reader, Returned, counted_range
+from tilewright.frontend.tilelang.reading import bound, unbound
+from tilewright.frontend.tilelang.symbols import Tensor
+from tilewright.frontend.tilelang.tile_program import TileProgram
+from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.lang.tensors import is_tensor
+from tilewright.lang.tilelang_macro import outer_scope
+from tilewright.lang.tilelang_types import Dimension, TensorType
+
+if TYPE_CHECKING:
+    from tilewright.lang.tilelang_kernel import TileLangKernel
+
+
+class KernelReader(Reader):
+    def __init__(self, file: str, node: ast.AST) -> None:
+        super().__init__(file, node)
+        self.outputs: list[Tensor] = []
+
+    def parameter(self, name: str, value: Any) -> Tensor:
+        """A tensor argument; the reader knows its shape and type, not its values."""
+        shape = value.known_shape() if isinstance(value, TensorType) else tuple(int(size) for size in value.shape)
+        if shape is None:
+            raise fail("TW104", f"the shape of '{name}' is not known", self.span(), help="compile with arguments: kernel.compile(a, b)")
+        element = element_name(value.dtype)
+        element = {"bf16": "bfloat16", "f32": "float32", "i32": "int32"}.get(element, element)
+        tensor = Tensor(name, shape, tile_dtype(element, self), element, len(self.tensors))
+        self.tensors.append(tensor)
+        return tensor
+
+    def declare(self, name: str, kind: Any) -> None:
+        """``A: T.Tensor[[M, K], T.float16]`` in the body: sizes named by T.const get their values."""
+        tensor = self.names.get(name)
+        if not isinstance(tensor, Tensor) or not isinstance(kind, TensorType):
+            raise Trouble("TW001", f"the annotation of '{name}'", help="annotate tensor parameters with T.Tensor")
+        kind.match(tensor.shape, name, self.span())
+        self.resolve_sizes()
+
+    def resolve_sizes(self) -> None:
+        for name, value in list(self.names.items()):
+            if isinstance(value, Dimension) and value.size is not None:
+                self.names[name] = value.size
+
+    def create_output(self, shape: tuple[Any, ...], dtype: Any) -> Tensor:
+        tensor = self.parameter(f"output{len(self.outputs) or ''}", TensorType(shape, dtype))
+        self.outputs.append(tensor)
+        return tensor
+
+    def _bind_name(self, name: str, value: Any) -> None:
+        for output in self.outputs:
+            if value is output and output.name.startswith("output"):
+                output.name = name
+        super()._bind_name(name, value)
+
+
+def read_kernel(kernel: TileLangKernel, values: Sequence[Any]) -> tuple[TileProgram, tuple[int, ...]]:
+    """The program, and the numbers of the tensors that the kernel creates itself."""
+    definition = function_node(kernel.function)
+    if not isinstance(definition, ast.FunctionDef):
+        raise fail("TW004", "only a function can be a kernel", kernel.span)
+    reader = KernelReader(kernel.function.__code__.co_filename, definition)
+    token = bound(reader)
+    try:
+        _run(reader, kernel, definition, values)
+    except Trouble as trouble:
+        raise reader.located(trouble) from None
+    finally:
+        unbound(token)
+    if reader.launch is None:
+        raise fail("TW010", f"kernel '{kernel.name}' has no T.Kernel", kernel.span, help="with T.Kernel(grid_x, grid_y) as (bx, by):")
+    program = TileProgram(
+        kernel.name, reader.launch.grid, reader.launch.variables, reader.launch.body, reader.tensors, reader.place, reader.notes
+    )
+    return program, tuple(output.index for output in reader.outputs)
+
+
+def _run(reader: KernelReader, kernel: TileLangKernel, definition: ast.FunctionDef, values: Sequence[Any]) -> None:
+    scope = outer_scope(kernel.function)
+    scope.update(OPERATIONS)
+    if "range" not in scope:
+        scope["range"] = counted_range
+    reader.scopes.append(scope)
+    sizes = dict(kernel.sizes(values))
+    for name, value in list(scope.items()):
+        if isinstance(value, Dimension):
+            scope[name] = sizes.get(value.name, value)
+    for name, value in zip(kernel.signature.parameters, values, strict=True):
+        scope[name] = reader.parameter(name, value) if is_tensor(value) else value
+    try:
+        reader.execute(definition.body)
+    except Returned:
+        return

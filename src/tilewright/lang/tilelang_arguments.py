@@ -1,0 +1,128 @@
+"""The caller's tensors as a TileLang kernel wants them: padded to whole tiles, tiled dimensions last, halves as bfloat16."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import fail
+from tilewright.lang.tensors import from_array, to_array
+
+if TYPE_CHECKING:
+    from tilewright.frontend.tilelang.layouts import TensorLayout
+
+POSITIONS = "positions"
+
+
+class TensorArguments:
+    """``arrays`` go to the launcher; `finish` puts results back and gives what the kernel returns."""
+
+    def __init__(self, facts: Any, given: Sequence[Any], out_idx: Sequence[int]) -> None:
+        layouts, created = facts
+        self.layouts: tuple[TensorLayout, ...] = layouts
+        self.given: list[Any] = []
+        self.arrays: list[Any] = []
+        self.returned: list[int] = sorted({*out_idx, *created})
+        sources = iter(given)
+        like = next((value for value in given if hasattr(value, "__array__") or _is_torch(value)), None)
+        for number, layout in enumerate(self.layouts):
+            source = None if number in created or layout.name == POSITIONS else next(sources)
+            if number in self.returned and (source is None or not _has_values(source)):
+                source = _created(layout, like, getattr(source, "dtype", None))
+            self.given.append(source)
+            self.arrays.append(_argument(layout, source))
+
+    def finish(self, *, run: bool) -> Any:
+        for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
+            if run and source is not None and array is not source:
+                _write_back(layout, source, array)
+        results = [self.given[index] for index in self.returned]
+        return None if not results else results[0] if len(results) == 1 else tuple(results)
+
+
+def _argument(layout: TensorLayout, source: Any) -> Any:
+    import numpy as np
+
+    if source is None:  # the positions
+        values = np.arange(layout.shape[0], dtype=np.float32)
+        return layout.packed(values)
+    if not _on_host(source):
+        if not layout.is_plain:
+            raise fail(
+                "TW105",
+                f"tensor '{layout.name}' of shape {layout.shape} must lie in tiles as {layout.padded}",
+                help="permute and pad it on the device first: ttnn.permute, ttnn.pad",
+            )
+        return source
+    if layout.is_plain and _usable(source):
+        return source
+    return layout.packed(_values(source, layout.dtype))
+
+
+def _values(source: Any, dtype: str) -> Any:
+    import ml_dtypes
+    import numpy as np
+
+    array = np.asarray(source) if isinstance(source, np.ndarray) else None
+    if array is None:
+        array = _torch_values(source) if _is_torch(source) else to_array(source)
+    kinds = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32, "u32": np.uint32, "u16": np.uint16}
+    return array.astype(kinds[dtype])
+
+
+def _write_back(layout: TensorLayout, source: Any, array: Any) -> None:
+    import numpy as np
+
+    values = layout.unpacked(array)
+    old = layout.unpacked(layout.packed(_values(source, layout.dtype)))
+    if values.tobytes() == old.tobytes():
+        return
+    if isinstance(source, np.ndarray):
+        source[...] = values.astype(source.dtype)
+    elif _is_torch(source):
+        from_array(source, values.astype(np.float32))
+    else:
+        from_array(source, values.astype(np.float32))
+
+
+def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:
+    """An output, of the library the inputs are from."""
+    from tilewright.frontend.tilelang.dtypes import element_name
+
+    name = element_name(dtype) if dtype is not None else {"bf16": "bfloat16", "f32": "float32"}.get(layout.dtype, "int32")
+    if _is_torch(like):
+        import torch  # pyright: ignore
+
+        return torch.zeros(layout.shape, dtype=getattr(torch, name))  # pyright: ignore
+    import ml_dtypes
+    import numpy as np
+
+    return np.zeros(layout.shape, ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
+
+
+def _is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _torch_values(value: Any) -> Any:
+    plain = value.detach().cpu()
+    return plain.float().numpy() if plain.is_floating_point() else plain.numpy()
+
+
+def _has_values(value: Any) -> bool:
+    from tilewright.lang.tilelang_types import TensorType
+
+    return not isinstance(value, TensorType)
+
+
+def _on_host(value: Any) -> bool:
+    from tilewright.execution import lives_on_device
+
+    return not lives_on_device(value)
+
+
+def _usable(value: Any) -> bool:
+    """Whether the simulator takes the tensor as it is."""
+    from tilewright.lang.tensors import tensor_dtype
+
+    return tensor_dtype(value) is not None

@@ -1,0 +1,99 @@
+"""``tilelang.jit``, ``tilelang.compile`` and the decorators of ``T``."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.diagnostics import fail
+from tilewright.lang.building import caller_span
+from tilewright.lang.tilelang_kernel import TileLangKernel
+from tilewright.lang.tilelang_macro import Macro
+from tilewright.options import Options
+
+
+def prim_func(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
+    """``@T.prim_func``: a kernel. Parameters without types take them from the arguments of the call."""
+    return TileLangKernel(function) if function is not None else TileLangKernel
+
+
+def macro(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
+    return Macro(function) if function is not None else Macro
+
+
+def compile_kernel(func: Any = None, out_idx: Any = None, **settings: Any) -> TileLangKernel:
+    """``tilelang.compile(func, out_idx=[-1])``."""
+    if not isinstance(func, TileLangKernel):
+        raise fail("TW004", "tilelang.compile takes a T.prim_func", caller_span("compile"))
+    return _configured(func, out_idx, settings)
+
+
+def jit(function: Callable[..., Any] | None = None, *, out_idx: Any = None, **settings: Any) -> Any:
+    """``@tilelang.jit``: on a factory of kernels, or on a kernel in the eager style."""
+
+    def decorate(target: Callable[..., Any]) -> Any:
+        if isinstance(target, TileLangKernel):
+            return _configured(target, out_idx, settings)
+        if launches(target):
+            return _configured(TileLangKernel(target), out_idx, settings)
+        return Factory(target, out_idx, settings)
+
+    return decorate if function is None else decorate(function)
+
+
+class Factory:
+    """A function that returns a kernel; kernels are kept per arguments."""
+
+    def __init__(self, function: Callable[..., Any], out_idx: Any, settings: dict[str, Any]) -> None:
+        self.function, self.out_idx, self.settings = function, out_idx, settings
+        self._kernels: dict[Any, TileLangKernel] = {}
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **named: Any) -> TileLangKernel:
+        key = (args, tuple(sorted(named.items())))
+        try:
+            if key in self._kernels:
+                return self._kernels[key]
+        except TypeError:
+            key = None
+        kernel = self.function(*args, **named)
+        if not isinstance(kernel, TileLangKernel):
+            raise fail(
+                "TW004",
+                f"'{self.function.__name__}' returned {type(kernel).__name__}, not a kernel",
+                caller_span(),
+                help="return a function marked @T.prim_func, or write 'with T.Kernel(…)' in the function itself",
+            )
+        result = _configured(kernel, self.out_idx, self.settings)
+        if key is not None:
+            self._kernels[key] = result
+        return result
+
+
+def _configured(kernel: TileLangKernel, out_idx: Any, settings: dict[str, Any]) -> TileLangKernel:
+    """Settings that name an option of ours count; those of other targets do not."""
+    changed = kernel.with_outputs(out_idx)
+    changed.options = kernel.options.updated(**{name: value for name, value in settings.items() if name in Options.names()})
+    return changed
+
+
+def launches(function: Callable[..., Any]) -> bool:
+    """Whether the function's own body has ``with T.Kernel(…)``: the eager style."""
+    from tilewright.frontend.source import function_node
+
+    if not inspect.isfunction(function):
+        return False
+    pending: list[ast.AST] = list(function_node(function).body)  # pyright: ignore
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.With):
+            call = node.items[0].context_expr
+            name = call.func if isinstance(call, ast.Call) else None
+            if isinstance(name, ast.Attribute) and name.attr == "Kernel":
+                return True
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            pending += ast.iter_child_nodes(node)
+    return False

@@ -1,0 +1,170 @@
+"""The object a TileLang function becomes: compile it, call it, and it remembers what it compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import fail
+from tilewright.lang.building import caller_span
+from tilewright.lang.kernel import Kernel
+from tilewright.lang.tensors import is_tensor
+from tilewright.lang.tilelang_arguments import TensorArguments
+from tilewright.lang.tilelang_types import Dimension, TensorType
+from tilewright.options import Options
+
+if TYPE_CHECKING:
+    from tilewright.frontend.tilelang.build import BuiltTileLang
+    from tilewright.program import Program
+
+FACT = "tilelang"  # where a program's trace keeps how the caller's tensors are laid out
+
+
+class TileLangKernel(Kernel):
+    """``@T.prim_func``, or an eager ``@tilelang.jit`` function."""
+
+    def __init__(self, function: Callable[..., Any], grid: Any = None, options: Options | None = None) -> None:
+        super().__init__(function, grid, options or Options())
+        self.out_idx: tuple[int, ...] = ()
+        self.types = _annotations(function)
+
+    def with_outputs(self, out_idx: Any) -> TileLangKernel:
+        """The same kernel, which creates and returns these parameters instead of taking them."""
+        count = len(self.signature.parameters)
+        given = () if out_idx is None else (out_idx if isinstance(out_idx, (list, tuple)) else (out_idx,))
+        changed = TileLangKernel(self.function, self.grid, self.options)
+        changed.out_idx = tuple(sorted(index % count for index in given))
+        return changed
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Runs on these arguments. Parameters named by ``out_idx``, and ``T.empty`` tensors, are created and returned."""
+        from tilewright import execution
+
+        values = self.bind(args, named)
+        session = execution.current()
+        program = self._program(values, session.options(self.options), session.keep_ir)
+        tensors = TensorArguments(program.trace.facts[FACT], [value for value in values if is_tensor(value)], self.out_idx)
+        execution.run(program, tensors.arrays)
+        return tensors.finish(run=execution.chosen_mode(session.mode, tensors.arrays) != execution.COMPILE)
+
+    def bind(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """Arguments in the order of the parameters; declared types stand in for tensors that are not given."""
+        if not args and not named and self.types:
+            return [self.types.get(name) or _default(name, parameter) for name, parameter in self.signature.parameters.items()]
+        if not self.out_idx or len(args) + len(named) == len(self.signature.parameters):
+            return self._matched(super().bind(args, named))
+        given = iter(args)
+        values: list[Any] = []
+        for index, name in enumerate(self.signature.parameters):
+            if index in self.out_idx:
+                values.append(self.types.get(name))
+            elif name in named:
+                values.append(named[name])
+            else:
+                value = next(given, None)
+                if value is None:
+                    raise fail("TW004", f"{self.name}: '{name}' is missing", caller_span(self.name), help=f"its parameters are {self.signature}")
+                values.append(value)
+        return self._matched(values)
+
+    def _matched(self, values: list[Any]) -> list[Any]:
+        """Sizes that the call decides, set from the tensors given."""
+        sizes = self.sizes(values)
+        result: list[Any] = []
+        for name, value in zip(self.signature.parameters, values, strict=True):
+            if value is None:
+                raise fail("TW004", f"output '{name}' has no declared type", self.span, help=f"{name}: T.Tensor(shape, dtype)")
+            if isinstance(value, TensorType):
+                shape = tuple(sizes.get(size.name, size) if isinstance(size, Dimension) else size for size in value.shape)
+                value = TensorType(shape, value.dtype)
+            result.append(value)
+        return result
+
+    def sizes(self, values: Sequence[Any]) -> dict[str, int]:
+        """Values of the kernel's dynamic sizes for these arguments."""
+        found: dict[str, int] = {}
+        for name, value in zip(self.signature.parameters, values, strict=True):
+            kind = self.types.get(name)
+            if kind is None or value is None or isinstance(value, TensorType) or not is_tensor(value):
+                continue
+            shape = tuple(int(size) for size in value.shape)
+            fresh = TensorType(tuple(_fresh(size, found) for size in kind.shape), kind.dtype)
+            fresh.match(shape, name, self.span)
+            found |= {size.name: size.size for size in fresh.shape if isinstance(size, Dimension) and size.size is not None}
+        return found
+
+    def build(self, *args: Any, **options: Any) -> BuiltTileLang:
+        built = super().build(*args, **options)
+        return built  # pyright: ignore[reportReturnType]
+
+    def get_kernel_source(self) -> str:
+        """The C++ of all three threads; the kernel must have declared shapes."""
+        program = self.compile()
+        return "\n".join(program.cpp.values())
+
+    def _build(self, values: list[Any], options: Options) -> BuiltTileLang:
+        from tilewright.frontend.tilelang.build import build_tilelang
+
+        return build_tilelang(self, values, options)
+
+    def _program(self, values: list[Any], options: Options, keep_ir: bool) -> Program:
+        from tilewright.compiler import compile_built
+
+        key = self._cache_key(values, options, keep_ir)
+        if key is not None and key in self._programs:
+            return self._programs[key]
+        built = self._build(values, options)
+        program = compile_built(built, options, keep_ir=keep_ir)
+        program.trace.facts[FACT] = (built.layouts, built.outputs)
+        program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
+        if key is not None:
+            self._programs[key] = program
+        return program
+
+    def _cache_key(self, values: list[Any], options: Options, keep_ir: bool) -> Any:
+        from tilewright.frontend.tilelang.dtypes import element_name
+        from tilewright.lang.kernel import outer_values
+
+        parts: list[Any] = []
+        for value in values:
+            if isinstance(value, TensorType):
+                parts.append((value.known_shape(), element_name(value.dtype)))
+            elif is_tensor(value):
+                parts.append((tuple(value.shape), element_name(value.dtype)))
+            else:
+                parts.append((type(value), value))
+        key = (tuple(parts), options, keep_ir, outer_values(self.function))
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+
+def _fresh(size: Any, known: dict[str, int]) -> Any:
+    if not isinstance(size, Dimension):
+        return size
+    return known[size.name] if size.name in known else Dimension(size.name)
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
+    """Declared tensor types; with postponed annotations they are evaluated here."""
+    from tilewright.lang.tilelang_macro import outer_scope
+
+    found: dict[str, TensorType] = {}
+    for name, kind in inspect.get_annotations(function).items():
+        if isinstance(kind, str):
+            try:
+                kind = eval(kind, outer_scope(function))
+            except Exception:
+                continue
+        if isinstance(kind, TensorType):
+            found[name] = kind
+    return found
+
+
+def _default(name: str, parameter: inspect.Parameter) -> Any:
+    if parameter.default is inspect.Parameter.empty:
+        raise fail("TW004", f"argument '{name}' is missing", caller_span(), help="it has neither a value nor a declared type")
+    return parameter.default

@@ -1,0 +1,145 @@
+"""Integer and bitwise SFPU calls: by their definition, on two's complement patterns in 32-bit DST.
+
+No recording of these calls exists, so nothing here is checked against the hardware; wrap-around, comparisons giving 1
+and 0, and shifts by 32 or more giving 0 follow the kernel API. The variant "u32" reads the operands as unsigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import I32, I64, U32
+from tilewright.sim.numerics.operation import BinaryOp, Params, UnaryOp
+
+Integers = Callable[[I64, I64], Any]
+
+
+def _signed(bits: U32) -> I64:
+    return np.ascontiguousarray(bits, dtype=np.uint32).view(np.int32).astype(np.int64)
+
+
+def _unsigned(bits: U32) -> I64:
+    return bits.astype(np.int64)
+
+
+def _patterns(values: Any) -> U32:
+    return (np.asarray(values).astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+
+
+def _wrap(value: int) -> I64:
+    """A parameter as the 32-bit number the call gets."""
+    return np.asarray(np.asarray(value & 0xFFFFFFFF, dtype=np.uint32).view(np.int32), dtype=np.int64)
+
+
+def _shift_left(a: I64, b: I64) -> I64:
+    inside = (b >= 0) & (b < 32)
+    return np.where(inside, a << np.where(inside, b, 0), 0)
+
+
+def _shift_right(a: I64, b: I64) -> I64:
+    inside = (b >= 0) & (b < 32)
+    return np.where(inside, a >> np.where(inside, b, 0), 0)
+
+
+def _guarded(function: Integers) -> Integers:
+    """Division by zero gives 0 here; what the hardware gives is not recorded."""
+
+    def divide(a: I64, b: I64) -> I64:
+        safe = np.where(b == 0, 1, b)
+        return np.where(b == 0, 0, function(a, safe))
+
+    return divide
+
+
+def _truncating_quotient(a: I64, b: I64) -> I64:
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
+_COMPARISONS: dict[str, Integers] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "ge": np.greater_equal,
+}
+_BITWISE: dict[str, Integers] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def _binary(function: Integers, read: Callable[[U32], I64] = _signed) -> BinaryOp:
+    def operation(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+        return _patterns(function(read(a), read(b)))
+
+    return operation
+
+
+def _with_number(function: Integers) -> UnaryOp:
+    def operation(x: U32, params: Params, dst32: bool) -> U32:
+        return _patterns(function(_signed(x), _wrap(params[0])))
+
+    return operation
+
+
+def _one(function: Callable[[I64], Any]) -> UnaryOp:
+    def operation(x: U32, params: Params, dst32: bool) -> U32:
+        return _patterns(function(_signed(x)))
+
+    return operation
+
+
+def _clamp(x: U32, params: Params, dst32: bool) -> U32:
+    return _patterns(np.clip(_signed(x), _wrap(params[0]), _wrap(params[1])))
+
+
+def _fill(x: U32, params: Params, dst32: bool) -> U32:
+    return np.full_like(x, params[0] & 0xFFFFFFFF)
+
+
+def _sign_bit(values: I64) -> I32:
+    return (values < 0).astype(np.int32)
+
+
+BINARY: dict[str, BinaryOp] = {
+    "add_int_tile": _binary(np.add),
+    "sub_int_tile": _binary(np.subtract),
+    "rsub_int_tile": _binary(lambda a, b: b - a),
+    "mul_int_tile": _binary(lambda a, b: _unsigned(_patterns(a * (b & 0xFFFF))) + ((a * (b >> 16)) << 16)),
+    "div_int32_floor_tile": _binary(_guarded(np.floor_divide)),
+    "div_int32_trunc_tile": _binary(_guarded(_truncating_quotient)),
+    "fmod_int32_tile": _binary(_guarded(np.fmod)),
+    "remainder_int32_tile": _binary(_guarded(np.remainder)),
+    "remainder_uint32_tile": _binary(_guarded(np.remainder), _unsigned),
+    "binary_max_int32_tile": _binary(np.maximum),
+    "binary_min_int32_tile": _binary(np.minimum),
+    "binary_max_uint32_tile": _binary(np.maximum, _unsigned),
+    "binary_min_uint32_tile": _binary(np.minimum, _unsigned),
+    "gcd_tile": _binary(np.gcd),
+    "lcm_tile": _binary(np.lcm),
+    "binary_left_shift_tile": _binary(_shift_left),
+    "binary_right_shift_tile": _binary(_shift_right),
+    "binary_logical_right_shift_tile": _binary(_shift_right, _unsigned),
+    **{f"{name}_int_tile": _binary(test) for name, test in _COMPARISONS.items()},
+    **{f"{name}_int_tile:u32": _binary(test, _unsigned) for name, test in _COMPARISONS.items()},
+    **{f"bitwise_{name}_binary_tile": _binary(function) for name, function in _BITWISE.items()},
+}
+UNARY: dict[str, UnaryOp] = {
+    "add_unary_tile_int32": _with_number(np.add),
+    "sub_unary_tile_int32": _with_number(np.subtract),
+    "rsub_unary_int32_tile": _with_number(lambda x, number: number - x),
+    "unary_max_int32_tile": _with_number(np.maximum),
+    "unary_min_int32_tile": _with_number(np.minimum),
+    "left_shift_tile": _with_number(_shift_left),
+    "right_shift_tile": _with_number(_shift_right),
+    **{f"unary_{name}_tile_int32": _with_number(test) for name, test in _COMPARISONS.items()},
+    **{f"bitwise_{name}_tile": _with_number(function) for name, function in _BITWISE.items()},
+    "bitwise_not_tile": _one(np.bitwise_not),
+    "abs_tile_int32": _one(np.abs),
+    "negative_tile_int32": _one(np.negative),
+    "relu_tile_int32": _one(lambda values: np.maximum(values, 0)),
+    "signbit_tile_int32": _one(_sign_bit),
+    "clamp_tile_int32": _clamp,
+    "fill_tile_int": _fill,
+}
