@@ -25,6 +25,7 @@ from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Costs, Leaf, Problem
 
 CAPACITIES = (4, 8, 16)
+PROOF_BUDGET_MS = 60_000
 
 # Math-thread cycles counted for the kernels another compiler emits for the same expression, and how many tiles they ran.
 PEER = {
@@ -105,9 +106,12 @@ def table(report: Report) -> None:
             rows = [run(problem, allocator) for allocator in ("linear-scan", "lars", "optimal")]
             best = rows[-1].plan
             assert best is not None
-            bound = best.lower_bound
-            gap = f"{best.cycles_per_tile / bound - 1:6.1%}" if bound and len(best.parts) == 1 else "     -"
-            proof = "proved" if best.exact else "split" if len(best.parts) > 1 else "bound"
+            gap, proof = "     -", "split"
+            if len(best.parts) == 1:
+                # The default effort may leave the order of inits unproved; the figure here is against the optimum.
+                proved = best if best.exact else optimal(problem, prove_inits=True, time_budget_ms=PROOF_BUDGET_MS)
+                gap = f"{best.cycles_per_tile / proved.lower_bound - 1:6.1%}"
+                proof = "proved" if best.exact else "optimum" if proved.exact else "bound"
             print(f"{name:<22}" + " | ".join(row.text() for row in rows) + f" | {gap} {proof}")
             worse += [
                 f"{name} at {capacity}"
@@ -159,7 +163,7 @@ def peer_table(report: Report) -> None:
 
 
 def random_text(seed: int, count: int) -> str:
-    """A random body: about half unary, up to eight inputs, one to four outputs."""
+    """A random body: about half unary, up to eight inputs, one to four outputs; sums join what nobody uses."""
     choose = random.Random(seed)
     names = [f"i{n}" for n in range(choose.randint(1, 8))]
     inputs = " ".join(names)
@@ -174,7 +178,10 @@ def random_text(seed: int, count: int) -> str:
         names.append(f"v{len(lines) - 1}")
     used = {word for line in lines for word in line.split()[1:]}
     sinks = [f"v{n}" for n in range(count) if f"v{n}" not in used]
-    return f"{inputs} | {'; '.join(lines)} | {' '.join(sinks[-4:])}"
+    while len(sinks) > 4:
+        lines.append(f"v{len(lines)}=add {sinks.pop()} {sinks.pop()}")
+        sinks.append(f"v{len(lines) - 1}")
+    return f"{inputs} | {'; '.join(lines)} | {' '.join(sinks)}"
 
 
 def heuristic_slots(problem: Problem, start: int) -> int:
@@ -189,7 +196,7 @@ def heuristic_gap(report: Report, count: int) -> None:
     gaps: list[float] = []
     extra: list[int] = []
     for seed in range(count):
-        problem = BodyBuilder(random_text(seed, 30 + seed % 21)).problem(16, 64)
+        problem = BodyBuilder(random_text(seed, 26 + seed % 19)).problem(16, 64)
         least = fewest_slots(problem)
         extra.append(heuristic_slots(problem, least) - least)
         exact = optimal(problem)
@@ -198,7 +205,8 @@ def heuristic_gap(report: Report, count: int) -> None:
             gaps.append(quick.cycles_per_tile / exact.cycles_per_tile - 1)
     mean_slots = statistics.mean(extra)
     print(f"\nHeuristic on {count} random bodies of 30 to 50 ops: cycles {statistics.mean(gaps):.2%} above the exact")
-    print(f"search on average, {max(gaps):.2%} at worst; {mean_slots:.3f} slots above the least on average, {max(extra)} at worst")
+    print(f"search on average, {max(gaps):.2%} at worst; {mean_slots:.3f} slots above the least on average,")
+    print(f"{max(extra)} at worst")
     report.require(statistics.mean(gaps) <= 0.05, "mean gap at most 5 %")
     report.require(max(extra) <= 1, "at worst one slot above the least")
 
@@ -210,9 +218,12 @@ def speed(report: Report) -> None:
         problem = benchmark_problem(name, 8)
         slowest = max(slowest, min(_seconds(problem) for _ in range(3)))
     print(f"  slowest benchmark body at 8 slots {slowest * 1000:.1f} ms")
-    taken = [_seconds(BodyBuilder(random_text(seed, 50)).problem(8, 64)) for seed in range(10)]
+    taken = [_seconds(BodyBuilder(random_text(seed, 44)).problem(8, 64)) for seed in range(10)]
     print(f"  50-op random bodies: {statistics.mean(taken):.2f} s on average, {max(taken):.2f} s at most")
-    times = {count: _seconds(BodyBuilder(random_text(3, count)).problem(8, 64)) for count in (1_000, 10_000)}
+    times: dict[int, float] = {}
+    for count in (1_000, 10_000):
+        problem = BodyBuilder(random_text(3, count)).problem(8, 64)
+        times[count] = min(_seconds(problem) for _ in range(3))
     growth = times[10_000] / times[1_000]
     print(f"  1,000 ops {times[1_000]:.2f} s, 10,000 ops {times[10_000]:.2f} s: {growth:.1f}x")
     report.require(growth <= 15, "from 1,000 to 10,000 ops at most 15x")

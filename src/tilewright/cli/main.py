@@ -12,17 +12,25 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    module: str  # has add_arguments(parser) and run(arguments) -> exit code
+    usage: str
     summary: str
+
+    def module(self, name: str) -> str:
+        """Where it lives: a module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``."""
+        return f"tilewright.cli.{name}"
 
 
 COMMANDS = {
-    "run": Command("tilewright.cli.run", "run a script; every kernel call in it is compiled and simulated"),
-    "compile": Command("tilewright.cli.compile", "write the C++ of the kernels a script calls, or of an .mlir file"),
-    "explain": Command("tilewright.cli.explain", "why the code is what it is, or what an error code means"),
-    "opt": Command("tilewright.cli.opt", "run passes on MLIR text"),
-    "check": Command("tilewright.cli.check", "run a hand-written C++ kernel on the host and report what it does wrong"),
-    "doctor": Command("tilewright.cli.doctor", "what is installed and what works here"),
+    "run": Command("[OPTIONS] SCRIPT [ARGS …]", "run a script; every kernel call in it is compiled and simulated"),
+    "compile": Command(
+        "[OPTIONS] SCRIPT|FILE.mlir [-o DIR] [-- ARGS …]", "write the C++ of the kernels a script calls, or of an .mlir file"
+    ),
+    "explain": Command(
+        "[OPTIONS] SCRIPT|CODE [-o PAGE.html] [-- ARGS …]", "why the code is what it is, or what an error code means"
+    ),
+    "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
+    "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
+    "doctor": Command("[--json]", "what is installed and what works here"),
 }
 
 WITH_SCRIPT_AFTER_DASHES = ("compile", "explain")
@@ -39,7 +47,7 @@ EXAMPLES = """examples:
 
 def available() -> dict[str, Command]:
     """Commands whose module is part of this installation."""
-    return {name: command for name, command in COMMANDS.items() if importlib.util.find_spec(command.module)}
+    return {name: command for name, command in COMMANDS.items() if importlib.util.find_spec(command.module(name))}
 
 
 def version() -> str:
@@ -82,9 +90,10 @@ def run_command(words: list[str]) -> int:
     if command is None:
         print(f"tilewright: unknown command {words[0]!r}{suggestion(words[0], commands)}", file=sys.stderr)
         return 2
-    module = importlib.import_module(command.module)
+    module = importlib.import_module(command.module(words[0]))
     parser = argparse.ArgumentParser(
         prog=f"tilewright {words[0]}",
+        usage=f"tilewright {words[0]} {command.usage}",
         description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -30,6 +30,7 @@ from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
+from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
 from tilewright.dialects.ttl_work import WORK_OPS
 from tilewright.dialects.verify import expect, expect_operands, parameters_of
@@ -183,6 +184,7 @@ TTL = Dialect(
         *COMPUTE_OPS,
         *BLOCK_OPS,
         *TILE_BLOCK_OPS,
+        *REGION_OPS,
         *WORK_OPS,
         CoreOp,
         GridSizeOp,

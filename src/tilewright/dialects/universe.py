@@ -29,6 +29,18 @@ def _ttcore() -> Dialect:
     return TTCore
 
 
+def _linalg() -> Dialect:
+    from xdsl.dialects.linalg import Linalg
+
+    return Linalg
+
+
+def _memref() -> Dialect:
+    from xdsl.dialects.memref import MemRef
+
+    return MemRef
+
+
 def _pass(name: str) -> Callable[[], type[ModulePass]]:
     def load() -> type[ModulePass]:
         def apply(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
@@ -70,6 +82,8 @@ def load_dialects(context: Context) -> Context:
     from xdsl.dialects import affine, arith, func, scf, tensor
     from xdsl.dialects.builtin import Builtin
 
+    context.register_dialect("linalg", _linalg)
+    context.register_dialect("memref", _memref)
     for dialect in (Builtin, func.Func, arith.Arith, scf.Scf, tensor.Tensor, affine.Affine, _ttcore(), _ttl(), _ttkernel()):
         context.load_dialect(dialect)
     return context

@@ -15,6 +15,7 @@ from tilewright.dst.place import place
 from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
+BEAM_WORK = 5_000
 RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 
 
@@ -23,7 +24,8 @@ class Effort:
     """How many states and successors a search may look at: counted, not timed, so that no result depends on the machine."""
 
     work: int = 200_000  # per slot budget, without inits
-    init_work: int = 8_000  # per slot budget, with inits
+    init_work: int = 10_000  # with inits, for all slot budgets together
+    least_init_work: int = 400  # of which each budget has at least so much
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Optimizer:
         self.beam_width = RECOMPUTE_BEAM_WIDTH if recompute else BEAM_WIDTH
         self.best: Allocation | None = None
         self.lower_bound = float("inf")
+        self.init_work_left = effort.init_work
         self.math_proved = True  # every search without inits came to its end
         self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
 
@@ -164,22 +167,27 @@ class Optimizer:
             tiles=budget.tiles,
             inits=True,
             recompute=self.recompute,
-            work_limit=self.effort.init_work,
+            work_limit=max(self.init_work_left, self.effort.least_init_work),
         )
 
     def _complete(self, search: Callable[[], Search]) -> bool:
         """Run an exact search and offer what it finds; false if it was cut short."""
+        searching = search()
         try:
-            found = search().run()
+            found = searching.run()
         except Exhausted:
             return False
+        finally:
+            self.init_work_left -= searching.work
         if found is not None:
             self._offer(found)
         return True
 
     def _improve(self, budget: Budget) -> None:
-        options = self._init_options(budget)
-        found = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables).beam(self.beam_width)
+        options = replace(self._init_options(budget), work_limit=BEAM_WORK)
+        searching = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables)
+        found = searching.beam(self.beam_width)
+        self.init_work_left -= searching.work
         if found is not None:
             self._offer(found)
 

@@ -7,6 +7,7 @@ together. Each part is then optimized on its own, since it may hold more tiles p
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,9 +18,10 @@ from tilewright.dst.optimizer import Effort, Optimizer
 from tilewright.dst.parts import best_layout, part_of, rank
 from tilewright.dst.place import place
 from tilewright.dst.problem import Problem
-from tilewright.dst.search import Exhausted, Search
+from tilewright.dst.search import Exhausted, Found, Search
 
 SPLIT_WORK = 40_000
+SPLIT_EXACT_LIMIT = 24  # ops; larger bodies are cut by beam search
 SPLIT_BEAM_WIDTH = 16
 
 
@@ -34,14 +36,17 @@ def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
         spill_cost=costs.pack + costs.spill_overhead,
         work_limit=min(SPLIT_WORK, effort.work),
     )
-    model = Model(problem)
-    try:
-        found = Search(model, options).run()
-    except Exhausted:
-        found = Search(model, options).beam(SPLIT_BEAM_WIDTH)
+    found = _cheapest_cuts(Model(problem), options)
     if found is None:
         return None
     return tuple(_parts(problem, found.moves, effort))
+
+
+def _cheapest_cuts(model: Model, options: Options) -> Found | None:
+    if len(model.ops) <= SPLIT_EXACT_LIMIT:
+        with contextlib.suppress(Exhausted):
+            return Search(model, options).run()
+    return Search(model, options).beam(SPLIT_BEAM_WIDTH)
 
 
 def _parts(problem: Problem, moves: Sequence[Move], effort: Effort) -> list[Part]:

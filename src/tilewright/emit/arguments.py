@@ -117,4 +117,5 @@ def _buffer_note(op: KernelCallOp) -> str:
     kind = op.results[0].type
     assert isinstance(kind, KernelCBType)
     shape = "x".join(str(dim) for dim in kind.dims)
-    return f"  // {kind.factor.data} blocks of {shape} {kind.tile.dtype} tiles"
+    blocks = "1 block" if kind.factor.data == 1 else f"{kind.factor.data} blocks"
+    return f"  // {blocks} of {shape} {kind.tile.dtype} tiles"

@@ -98,8 +98,6 @@ SPELLINGS: dict[str, tuple[tuple[tuple[int, int], Spelling], ...]] = {
     "copy_dest_values": (((0, 62), plain("copy_dest_values")), ((0, 69), _swapped), ((0, 78), _copy_dest_typed)),
     "pack_tile": (((0, 62), _pack_tile_old), ((0, 69), _pack_tile)),
     "pack_tile_block": (((0, 62), plain("pack_tile_block")), ((0, 76), plain("pack_block"))),
-    "binary_max_tile": (((0, 62), plain("max_tile")), ((0, 69), plain("binary_max_tile"))),
-    "binary_max_tile_init": (((0, 62), plain("max_tile_init")), ((0, 69), plain("binary_max_tile_init"))),
     "mm_init": (((0, 62), plain("mm_init")), ((0, 74), _startup_reverse)),
     "mm_init_short": (((0, 62), _matmul("mm_init_short", 0)), ((0, 74), _matmul("matmul_init", 0))),
     "mm_block_init_short": (

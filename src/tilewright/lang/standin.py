@@ -1,4 +1,4 @@
-"""Answers ``import ttl``, ``import ttlang`` and ``import ttnn`` with Tilewright's own modules, in this process only.
+"""Answers ``import ttl``, ``import ttlang``, ``import tilelang`` and ``import ttnn`` with Tilewright's own modules, in this process only.
 
 Scripts written for those packages then run on a machine that has none of them. Nothing is imported before it is
 asked for.
@@ -59,6 +59,17 @@ def fill_ttnn(module: ModuleType) -> None:
     module.__dict__["__getattr__"] = missing
 
 
+def fill_tilelang(module: ModuleType) -> None:
+    ours = importlib.import_module("tilewright.tilelang")
+    take(module, public_names(ours))
+    module.__dict__["__getattr__"] = ours.__getattr__
+
+
+def fill_tilelang_language(module: ModuleType) -> None:
+    language = importlib.import_module("tilewright.tilelang").language
+    module.__dict__["__getattr__"] = lambda name: getattr(language, name)
+
+
 FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttl": fill_ttl,
     "ttl.math": fill_namespace("math"),
@@ -68,8 +79,10 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttlang.ttl_api": fill_ttlang,
     "ttlang.operators": fill_operators,
     "ttnn": fill_ttnn,
+    "tilelang": fill_tilelang,
+    "tilelang.language": fill_tilelang_language,
 }
-PACKAGES = ("ttl", "ttlang", "ttnn")
+PACKAGES = ("ttl", "ttlang", "ttnn", "tilelang")
 
 
 def public_names(holder: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def next_index(function: FuncOp) -> int:
 
 
 def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr) -> SSAValue:
-    """A buffer of one block, bound at the top of the function."""
+    """A buffer of one block, bound behind the user's at the top of the function."""
     attributes = {
         "cb_index": i32_attr(index),
         "buffer_factor": i32_attr(1),
@@ -28,9 +28,11 @@ def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name:
     }
     op = BindCBOp.create(result_types=[cb_type(shape, dtype, 1)], attributes=attributes, location=location)
     entry = function.body.blocks[0]
-    first = entry.first_op
-    assert first is not None
-    entry.insert_op_before(op, first)
+    following = entry.first_op
+    while isinstance(following, BindCBOp):
+        following = following.next_op
+    assert following is not None
+    entry.insert_op_before(op, following)
     return op.results[0]
 
 

@@ -19,17 +19,25 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.passes.block_attachment import attach_blocks
+from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition
+from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.region_builder import RegionEmitter
 
 NAME = "convert-ttl-to-compute"
+
+# Ops that only text contains; what turns them into ours is loaded when one is met.
+TEXT_FORMS = frozenset({"linalg.generic", *(op.name for op in REGION_OPS)})
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             attach_blocks(function)
+            if any(op.name in TEXT_FORMS for op in function.walk()):
+                from tilewright.passes.text_forms import expand
+
+                expand(function)
             emitter = RegionEmitter(function, module)
             for block in _blocks(function):
                 _convert_block(block, emitter, context)
@@ -57,9 +65,10 @@ class Group:
 
 def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -> None:
     group = Group()
+    same = shared([op for op in block.ops if isinstance(op, BLOCK_MATH)])[1]
     for op in list(block.ops):
         if isinstance(op, StoreOp):
-            math = set(math_below([op.operands[0]]))
+            math = {_standing_for(below, same) for below in math_below([op.operands[0]])}
             if group.stores and not group.math & math:
                 _emit(group, emitter, context)
                 group = Group()
@@ -76,6 +85,13 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
             _emit(group, emitter, context)
             group = Group()
     _emit(group, emitter, context)
+
+
+def _standing_for(op: Operation, same: dict[SSAValue, SSAValue]) -> Operation:
+    """The first op that computes what ``op`` computes."""
+    kept = same.get(op.results[0], op.results[0]).owner
+    assert isinstance(kept, Operation)
+    return kept
 
 
 def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:

@@ -38,9 +38,11 @@ def _convert(function: FuncOp) -> None:
     config = config_of(function)
     math = MathConverter(indices, buffers, config)
     movement = MovementConverter(indices, buffers)
+    computes = thread_kind(function) == "compute"
     converted: list[Operation] = []
     for op in list(function.walk()):
-        if convert_buffer_op(op, buffers, indices, config.unpack_to_dest) or movement.convert(op) or (thread_kind(function) == "compute" and math.convert(op)):
+        done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest) or movement.convert(op)
+        if done or (computes and math.convert(op)):
             converted.append(op)
     _drop_block_results(function)
     for op in reversed(converted):

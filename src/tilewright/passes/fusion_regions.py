@@ -64,7 +64,7 @@ def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
 
 
 def partition(stored: Sequence[SSAValue]) -> Partition:
-    order, same, merged = _shared(math_below(stored))
+    order, same, merged = shared(math_below(stored))
     cut, level = _levels(order, same)
     regions = _regions(order, same, cut, level)
     _separate_masked(order, same, cut)
@@ -79,7 +79,7 @@ def partition(stored: Sequence[SSAValue]) -> Partition:
     return Partition(regions, materialised, same, merged)
 
 
-def _shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAValue], int]:
+def shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAValue], int]:
     """Equal sub-expressions are one."""
     same: dict[SSAValue, SSAValue] = {}
     known: dict[object, SSAValue] = {}

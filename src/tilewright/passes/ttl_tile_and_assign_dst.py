@@ -17,6 +17,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
+from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
@@ -36,6 +37,7 @@ from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST
 from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.passes.fused_forms import PREVIOUS, FormUse
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
+from tilewright.passes.spill_tiles import cut_at_spills
 from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "ttl-tile-and-assign-dst"
@@ -44,6 +46,7 @@ NAME = "ttl-tile-and-assign-dst"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            cut_at_spills(function)
             for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
                 _assign(compute, function, context)
 
@@ -90,13 +93,21 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
     options = context.options
     for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
         if not problem_op.forms:
-            raise fail("TW401", f"no unit can run '{problem_op.name}' on these operands", span_of(op))
+            raise fail("TW401", f"no unit can run '{problem_op.name}' on these operands", span_of(op), help=_missing(op, options.metal))
     schedule = "source" if options.schedule == "auto" else options.schedule
     try:
         return allocate(region.problem, allocator=options.allocator, schedule=schedule)  # pyright: ignore
     except DoesNotFit as error:
         place = span_of(compute) or next((span_of(op) for op in region.ops if span_of(op) is not None), None)
         raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
+
+
+def _missing(op: Operation, metal: str) -> str:
+    """Which release brings the call, if the chosen one lacks it."""
+    forms = op.SPEC.forms if isinstance(op, TileOpBase) else ()
+    if not forms or any(form.exists_in(metal) for form in forms):
+        return ""
+    return f"ttnn {metal} has no call for it: choose {min((form.since for form in forms), key=release_key)} or newer"
 
 
 def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: PassContext) -> None:

@@ -52,6 +52,8 @@ def variant_of(site: Site, init: Site | None) -> str:
         return "_".join(DTYPES.get(word.split("::")[-1], word) for word in site.template)
     if "InputClamping::None" in site.template:
         return "approx_unclamped"
+    if site.name == "recip_tile" and "false" in site.template:
+        return "ieee"
     if site.name.endswith("_int_tile") and "DataFormat::UInt32" in site.template:
         return "u32" if site.name[:3] in COMPARISONS else ""
     approximate = is_approximate(form.template, form.defaults, site.template)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
 
-from tilewright.dialects.tile_ops import BY_NAME
+from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
@@ -108,33 +108,21 @@ class BlockWriter:
         return Tile(self._operation(value, operands), layout)
 
     def _operation(self, value: Apply, operands: list[Block | float]) -> Block:
-        thread, node, op = self.thread, self.node, value.op
-        if op in COMPARISONS:
-            return blocks.compare(thread, op, operands[0], operands[1], node)
-        if op in OPERATORS:
-            return self._arithmetic(op, operands)
-        if op == "max" and 0.0 in [operand for operand in operands if isinstance(operand, float)]:
+        thread, node, name = self.thread, self.node, value.op
+        numbers = [operand for operand in operands if isinstance(operand, float)]
+        if name in COMPARISONS:
+            return blocks.compare(thread, name, operands[0], operands[1], node)
+        if name == "max" and 0.0 in numbers:
             block = next(operand for operand in operands if isinstance(operand, Block))
-            return blocks.apply_row(thread, BY_NAME["relu"], [block], {}, node)
-        if op == "floordiv":
-            quotient = self._arithmetic("/", operands)
-            return blocks.apply_row(thread, BY_NAME["floor"], [quotient], {}, node)
-        if op == "where":
-            block = next(operand for operand in operands if isinstance(operand, Block))
-            whole = [self._block(operand, block) for operand in operands]
-            return blocks.apply_row(thread, BY_NAME["where"], whole, {}, node)
-        call = ast.copy_location(ast.Call(ast.Name(op), [], []), node)
-        return block_functions.call_row(thread, BY_NAME[op], list(operands), dict(value.parameters), call)
-
-    def _arithmetic(self, op: str, operands: list[Block | float]) -> Block:
-        left, right = operands
-        if isinstance(left, float) and op == "**" and left != 2:
-            left = self._block(left, right)
-        if op == "/" and right == 0.0:
-            right = self._block(right, left)
-        if op == "**" and isinstance(right, float) and right.is_integer():
-            right = int(right)
-        return blocks.binary(self.thread, op, left, right, self.node)
+            return blocks.apply_op(thread, BY_NAME["relu"], [block], {}, node)
+        if name == "where" or (name == "/" and operands[1] == 0.0):
+            like = next(operand for operand in operands if isinstance(operand, Block))
+            operands = [self._block(operand, like) for operand in operands]
+        op = blocks.operator_op(thread, name, node) if name in OPERATORS else BY_NAME.get(name) or COMPOSITE_BY_NAME[name]
+        if len(operands) == 2:
+            return blocks.apply_pair(thread, op, operands[0], operands[1], node)
+        whole = [operand for operand in operands if isinstance(operand, Block)]
+        return blocks.apply_op(thread, op, whole, dict(value.parameters), node)
 
     def _block(self, operand: Block | float, like: Block | float) -> Block:
         if isinstance(operand, Block):

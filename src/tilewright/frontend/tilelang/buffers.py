@@ -37,7 +37,7 @@ class Buffers:
         shape = fragment_tiles(fragment)
         dims = (1, *shape) if len(shape) == 1 else shape
         depth = stages[fragment] if isinstance(statement, Load) else 2
-        name = fragment.name if isinstance(statement, Load) else f"{fragment.name}_out"
+        name = f"{fragment.name}_out" if fragment.name in self._names else fragment.name
         self._moved[key] = self._create(name, dims, key[2], depth, fragment.place)
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -110,9 +111,15 @@ def mask(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(b), ZERO, a)
 
 
+@cache
+def _reciprocals_of_bf16() -> U32:
+    """1/b for every 16-bit b, in fp32."""
+    return reciprocal(np.arange(65536, dtype=np.uint32) << np.uint32(16), 2)
+
+
 def div_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """a * (1/b); 32-bit DST adds one residual step. Division by an exact +0 is told apart."""
-    inverse = reciprocal(b, 2)
+    inverse = reciprocal(b, 2) if dst32 else _reciprocals_of_bf16()[b >> np.uint32(16)]
     quotient = mul(a, inverse)
     if dst32:
         residual = sub(a, mul(quotient, b))

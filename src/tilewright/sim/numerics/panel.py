@@ -16,7 +16,8 @@ from tilewright.sim.numerics.formats import F32, F64, U32, is_tiny
 
 I16 = npt.NDArray[np.int16]
 
-PANEL_ELEMENTS = 65536  # outputs per panel: large enough that threads rarely meet at the interpreter lock
+# Outputs per panel: fits the second-level cache, and threads rarely meet at the interpreter lock.
+PANEL_ELEMENTS = 32768
 _GROUP = 8
 _EXPONENT = np.uint32(0x7F800000)
 _ROUND = np.uint32(0x8000)
@@ -37,30 +38,30 @@ class Panel:
         self._dst32 = dst32
         self._state: F32 = np.where(is_tiny(dst), np.uint32(0), dst).view(np.float32)
         self._product: F32 = np.empty(shape, np.float32)
-        self._sum: F32 = np.empty(shape, np.float32)
+        self._spread_a: list[F32] = [np.empty(shape, np.float32) for _ in range(2)]
+        self._spread_b: list[F32] = [np.empty(shape, np.float32) for _ in range(2)]
+        self._sums: list[list[F32]] = [[np.empty(shape, np.float32) for _ in range(4)] for _ in range(4)]
         self._power: U32 = np.empty(shape, np.uint32)
         self._exponent: I16 = np.empty(shape, np.int16)
         self._largest: I16 = np.empty(shape, np.int16)
         self._magic: F64 = np.empty(shape, np.float64)
         self._scratch: F64 = np.empty(shape, np.float64)
         self._total: F64 = np.empty(shape, np.float64)
+        self._pushed: F64 = np.empty(shape, np.float64)
         self._grids: list[F32] = [np.empty(shape, np.float32) for _ in range(4)]
-        self._phase_grid: F32 = np.empty(shape, np.float32)
 
     def bits(self) -> U32:
         return self._state.view(np.uint32)
 
-    def matmul_tile(
-        self, b: Sequence[F32], a: Sequence[F32], b_exponent: I16, a_exponent: I16, phases: int
-    ) -> None:
+    def matmul_tile(self, b: Sequence[F32], a: Sequence[F32], b_exponent: I16, a_exponent: I16, phases: int) -> None:
         """One K tile: phases outside, its two 16-deep steps inside."""
+        scales = [np.float32(2.0 ** -phase_offset(phase)) for phase in range(phases)]
         for group in range(4):
             self._find_grid(b_exponent, a_exponent, group)
+            self._sum_group(b, a, group, scales)
         for phase in range(phases):
-            b_part, a_part = b[1 if phase & 2 else 0], a[1 if phase & 1 else 0]
-            scale = np.float32(2.0 ** -phase_offset(phase))
             for step in (0, 2):
-                self._accumulate_step(b_part, a_part, step, scale)
+                self._accumulate_step(step, phase, float(scales[phase]))
 
     def _find_grid(self, b_exponent: I16, a_exponent: I16, group: int) -> None:
         """1.5 * 2^23 units of the group's 12-bit product grid, per output."""
@@ -77,38 +78,45 @@ class Panel:
         power |= np.uint32(1 << 22)
         self._grids[group][...] = power.view(np.float32)
 
-    def _accumulate_step(self, b: F32, a: F32, first: int, scale: np.float32) -> None:
+    def _accumulate_step(self, first: int, phase: int, scale: float) -> None:
         magic, scratch, total, state = self._magic, self._scratch, self._total, self._state
         coarse = 1.0 if self._dst32 else _COARSE
         # The grid of the sum: the largest of both groups' exponents and DST's.
         np.maximum(self._grids[first], self._grids[first + 1], out=self._product)
-        np.multiply(self._product, float(scale) * 65536.0 * coarse, out=magic, dtype=np.float64)
+        np.multiply(self._product, scale * 65536.0 * coarse, out=magic, dtype=np.float64)
         np.bitwise_and(state.view(np.uint32), _EXPONENT, out=self._power)
         np.multiply(self._power.view(np.float32), _MAGIC_UNITS * 2.0**-23 * coarse, out=scratch, dtype=np.float64)
         np.maximum(magic, scratch, out=magic)
         np.multiply(state, _PUSH_AWAY, out=total, dtype=np.float64)
         total += magic
         push = _PUSH_UP if self._dst32 else (0.5 + _PUSH_UP) / _COARSE
-        push_up = push / _MAGIC_UNITS
-        for group in (first, first + 1):
-            self._sum_group(b, a, group, scale)
-            np.multiply(magic, push_up, out=scratch)
-            scratch += self._sum
-            total += scratch
+        np.multiply(magic, push / _MAGIC_UNITS, out=scratch)
+        # One group after the other: each is rounded to the grid by its own addition.
+        total += np.add(scratch, self._sums[first][phase], out=self._pushed)
+        scratch += self._sums[first + 1][phase]
+        total += scratch
         total -= magic
         self._round_state()
 
-    def _sum_group(self, b: F32, a: F32, group: int, scale: np.float32) -> None:
-        grid = self._grids[group]
-        if scale != 1.0:
-            grid = np.multiply(grid, scale, out=self._phase_grid)
-        start = group * _GROUP
-        np.multiply(b[start], a[start], out=self._product)
-        np.add(grid, self._product, out=self._sum)
-        for k in range(start + 1, start + _GROUP):
-            np.multiply(b[k], a[k], out=self._product)
-            self._sum += self._product
-        self._sum -= grid
+    def _sum_group(self, b: Sequence[F32], a: Sequence[F32], group: int, scales: Sequence[np.float32]) -> None:
+        """All phases of one group of eight products; operands are spread once and used by two phases each."""
+        grid, sums, product = self._grids[group], self._sums[group], self._product
+        phases = len(scales)
+        for phase, scale in enumerate(scales):
+            np.multiply(grid, scale, out=sums[phase])
+        for k in range(group * _GROUP, (group + 1) * _GROUP):
+            if phases == 1:
+                sums[0] += np.multiply(b[0][k], a[0][k], out=product)
+                continue
+            for part in range(2):
+                np.copyto(self._spread_a[part], a[part][k])
+            for part in range((phases + 1) // 2):
+                np.copyto(self._spread_b[part], b[part][k])
+            for phase in range(phases):
+                sums[phase] += np.multiply(self._spread_b[phase >> 1], self._spread_a[phase & 1], out=product)
+        for phase, scale in enumerate(scales):
+            np.multiply(grid, scale, out=product)
+            sums[phase] -= product
 
     def _round_state(self) -> None:
         total = self._total
