@@ -76,6 +76,9 @@ def call(thread: Thread, node: ast.Call) -> Any:
         return TensorAccessor(*args, **named)
     if callee is range:
         return _range(thread, args, named, node)
+    owner = getattr(callee, "__self__", None)
+    if isinstance(owner, list):
+        return _list_method(thread, owner, callee, args, named, node)
     handler = SPECIAL.get(callee) if isinstance(callee, types.BuiltinFunctionType | type) else None
     if handler is not None:
         return handler(thread, args, named, node)
@@ -250,6 +253,23 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     print: _print,
     pow: _pow,
 }
+
+
+def _list_method(
+    thread: Thread, items: list[Any], method: Any, args: list[Any], named: dict[str, Any], node: ast.Call
+) -> Any:
+    """Lists exist at compile time: one may grow only where it was made, not in a loop that runs on the device."""
+    if thread.lists.get(id(items), (None, -1))[1] != thread.depth:
+        raise thread.error(
+            "TW012",
+            f"{method.__name__}() changes a list of another loop, branch or of the kernel's body",
+            node,
+            help="make the list in the same loop body, or iterate over a tuple, which is unrolled",
+        )
+    try:
+        return method(*args, **named)
+    except Exception as error:
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
 
 
 def _host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

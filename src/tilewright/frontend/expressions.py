@@ -275,7 +275,12 @@ def _sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
             values += list(static_sequence(thread, evaluate(thread, element.value), element))
         else:
             values.append(evaluate(thread, element))
-    return tuple(values) if isinstance(node, ast.Tuple) else values
+    return tuple(values) if isinstance(node, ast.Tuple) else _new_list(thread, values)
+
+
+def _new_list(thread: Thread, values: list[Any]) -> list[Any]:
+    thread.lists[id(values)] = (values, thread.depth)
+    return values
 
 
 def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
@@ -349,7 +354,7 @@ def _comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> lis
 
     expand(0)
     thread.frame.names = saved
-    return results
+    return _new_list(thread, results)
 
 
 def _joined(thread: Thread, node: ast.JoinedStr) -> str:

@@ -68,6 +68,8 @@ class Factory:
                 help="return a function marked @T.prim_func, or write 'with T.Kernel(…)' in the function itself",
             )
         result = _configured(kernel, self.out_idx, self.settings)
+        if result.label == "main":  # what factories call everything
+            result.label = self.function.__name__
         if key is not None:
             self._kernels[key] = result
         return result

@@ -28,12 +28,18 @@ class TileLangKernel(Kernel):
         super().__init__(function, grid, options or Options())
         self.out_idx: tuple[int, ...] = ()
         self.types = _annotations(function)
+        self.label = function.__name__
+
+    @property
+    def name(self) -> str:
+        return self.label
 
     def with_outputs(self, out_idx: Any) -> TileLangKernel:
         """The same kernel, which creates and returns these parameters instead of taking them."""
         count = len(self.signature.parameters)
         given = () if out_idx is None else (out_idx if isinstance(out_idx, (list, tuple)) else (out_idx,))
         changed = TileLangKernel(self.function, self.grid, self.options)
+        changed.label = self.label
         changed.out_idx = tuple(sorted(index % count for index in given))
         return changed
 

@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_tile_blocks import (
+    AccumulateMatmulOp,
     IrregularTileOp,
     TileBcastOp,
     TileBinaryBcastOp,
@@ -61,7 +62,10 @@ def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
     else:
         init, main = "mm_block_init_short", "matmul_block"
         attributes |= {"ct": i32_attr(cols), "rt": i32_attr(rows), "kt": i32_attr(int_value(op, "kt", op.k))}
-    return [call(init, [left, right], attributes=attributes, like=op), call(main, operands, attributes=attributes, like=op)]
+    first = call(init, [left, right], attributes=attributes, like=op)
+    if isinstance(op, AccumulateMatmulOp):
+        attributes = {**attributes, "accumulates": text_attr("intended")}
+    return [first, call(main, operands, attributes=attributes, like=op)]
 
 
 def _reduce(op: TileReduceOp, math: MathConverter) -> list[Operation]:

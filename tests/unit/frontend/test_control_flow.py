@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tilewright.diagnostics import KernelError
+
 COPY = "ttl.copy(lhs[{0}, {1}], cb.reserve()).wait()"
 
 
@@ -213,3 +215,23 @@ def test_symbolic_slice_sizes(tiles_read):
     """
     for (x, _), got in tiles_read(thread, grid=(4, 1)).items():
         assert got == [(x // 2 * 2 + i, 2 * i + 2) for i in range(2)]
+
+
+def test_lists_of_copies(tiles_read):
+    thread = """
+    for i in range(2):
+        pending = []
+        for j in (3, 4):
+            block = cb.reserve()
+            pending.append(ttl.copy(lhs[i, j], block))
+        for transfer in pending:
+            transfer.wait()
+    """
+    assert tiles_read(thread)[0, 0] == [(0, 3), (0, 4), (1, 3), (1, 4)]
+
+
+def test_lists_do_not_grow_on_the_device(tiles_read):
+    with pytest.raises(KernelError, match="TW012"):
+        tiles_read("rows = []\nfor i in range(2):\n    rows.append(i)\n" + copy("0"))
+    with pytest.raises(KernelError, match="TW012"):
+        tiles_read("shared.append(1)\n" + copy("0"), body="shared = []")

@@ -54,7 +54,7 @@ MUTANTS = [
     ("compute", "log_tile_init();", "", "wrong-init"),
     ("compute", "mul_init(a, b);", "", "wrong-init"),
     ("compute", "add_reuse_dest_init<EltwiseBinaryReuseDestType::DEST_TO_SRCA>(b);", "", "wrong-init"),
-    ("compute", "dest_init<EltwiseBinaryReuseDestType::DEST_TO_SRCA", "dest_init<EltwiseBinaryReuseDestType::DEST_TO_SRCB", "wrong-init"),
+    ("compute", "init<EltwiseBinaryReuseDestType::DEST_TO_SRCA", "init<EltwiseBinaryReuseDestType::DEST_TO_SRCB", "wrong-init"),
     ("compute", "exp_tile(t + 2);", "exp_tile(t + 1);", "read-unwritten"),
     ("compute", "copy_tile(a, t, t + 2);", "copy_tile(a, t, t + 7);", "dst-out-of-range"),
     ("compute", "mul_tiles(a, b, t, t, t);", "mul_tiles(a, b, t, t, t + 2);", "dirty-accumulate"),

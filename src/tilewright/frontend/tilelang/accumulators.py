@@ -88,7 +88,7 @@ def _only_store(target: Fragment, loop: Loop, around: Sequence[Statement], liven
 
 def _same_precision(statement: Assign, store: Store, loop: Loop) -> bool:
     """Partial sums do not lose bits in the output's buffer: it is as wide, or they stay in DST."""
-    if store.window.tensor.dtype == statement.target.dtype:
+    if store.window.tensor.format == statement.target.format:
         return True
     value = summand(statement)
     plain = isinstance(value, Product) and not value.transpose_left and not value.transpose_right

@@ -44,7 +44,7 @@ class BlockWriter:
     def write(self, value: Expression) -> Tile:
         result = self.evaluate(value)
         if isinstance(result, float):
-            return Tile(self.filled(result, self.shape, self.target.dtype), self.layout)
+            return Tile(self.filled(result, self.shape, self.target.format), self.layout)
         return self.placed(result, self.layout)
 
     def evaluate(self, value: Expression) -> Tile | float:
@@ -93,7 +93,7 @@ class BlockWriter:
         arguments = [self.evaluate(argument) for argument in value.arguments]
         tiles = [argument for argument in arguments if isinstance(argument, Tile)]
         if not tiles:
-            tiles = [Tile(self.filled(float(arguments[0]), self.shape, self.target.dtype), self.layout)]  # pyright: ignore
+            tiles = [Tile(self.filled(float(arguments[0]), self.shape, self.target.format), self.layout)]  # pyright: ignore
             arguments[0] = tiles[0]
         layouts = {tile.layout for tile in tiles}
         layout = tiles[0].layout if len(layouts) == 1 else FULL
@@ -144,7 +144,7 @@ class BlockWriter:
         left, right = self.read(value.left).block, self.read(value.right).block
         left = self.transposed(left) if value.transpose_left else left
         right = self.transposed(right) if value.transpose_right else right
-        dtype = "f32" if "f32" in (self.target.dtype, left.dtype, right.dtype) else "bf16"
+        dtype = "f32" if "f32" in (self.target.format, left.dtype, right.dtype) else "bf16"
         return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, {}), FULL)
 
     def _reduction(self, value: Reduction) -> Tile:
@@ -152,7 +152,7 @@ class BlockWriter:
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
         attributes = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
-        dtype = promoted([source.dtype, self.target.dtype])
+        dtype = promoted([source.dtype, self.target.format])
         return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
 
 
@@ -160,7 +160,7 @@ class _Shaped:
     """Stands for a target of another shape: the data that is reduced."""
 
     def __init__(self, shape: tuple[int, ...], like: Fragment) -> None:
-        self.shape, self.dtype, self.name, self.place = shape, like.dtype, like.name, like.place
+        self.shape, self.format, self.name, self.place = shape, like.format, like.name, like.place
 
 
 def promoted(dtypes: list[str]) -> str:

@@ -43,7 +43,7 @@ class Buffers:
     @staticmethod
     def _key(statement: Load | Store) -> tuple[Fragment, str, str]:
         fragment = statement.target if isinstance(statement, Load) else statement.source
-        return fragment, type(statement).__name__, statement.window.tensor.dtype
+        return fragment, type(statement).__name__, statement.window.tensor.format
 
     def of(self, statement: Load | Store) -> CircularBuffer:
         return self._moved[self._key(statement)]
@@ -53,7 +53,7 @@ class Buffers:
         if fragment not in self._kept:
             tiles = fragment_tiles(fragment)
             shape = tiles if layout == FULL else ((tiles[0], 1) if layout == COLUMN else (1, tiles[0]))
-            self._kept[fragment] = self._create(f"{fragment.name}_kept", shape, fragment.dtype, KEPT_BLOCKS, fragment.place)
+            self._kept[fragment] = self._create(f"{fragment.name}_kept", shape, fragment.format, KEPT_BLOCKS, fragment.place)
         return self._kept[fragment]
 
     def _create(self, name: str, shape: tuple[int, ...], dtype: str, depth: int, place: Place) -> CircularBuffer:

@@ -19,6 +19,9 @@ TILE_FORMATS = {
     "uint32": "u32",
     "uint16": "u16",
     "bool": "bf16",
+    "bf16": "bf16",
+    "f32": "f32",
+    "i32": "i32",
 }
 INFINITY = {"float16": 65504.0}
 

@@ -244,7 +244,7 @@ def _positions(reading: Reading, base: Value, extent: int) -> Fragment:
         )
     tensor = next((tensor for tensor in reading.tensors if tensor.name == POSITIONS), None)
     if tensor is None:
-        tensor = Tensor(POSITIONS, (0,), "f32", "float32", len(reading.tensors))
+        tensor = Tensor(POSITIONS, (0,), "float32", "f32", len(reading.tensors))
         reading.tensors.append(tensor)
     tensor.shape = (max(tensor.shape[0], last),)
     fragment = reading.fragment((extent,), "float32", "fragment", f"{POSITIONS}_{len(reading.loaded)}")
@@ -295,7 +295,7 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
     key = (element.tensor.index, element.indices)
     if key not in reading.loaded:
         shape = tuple(reading.parallel[leaf] for leaf in leaves)
-        fragment = reading.fragment(shape, element.tensor.element, "fragment", f"{element.tensor.name}_block")
+        fragment = reading.fragment(shape, element.tensor.dtype, "fragment", f"{element.tensor.name}_block")
         reading.emit(Load(fragment, window, reading.place))
         reading.loaded[key] = fragment
     return Read(reading.loaded[key], tuple(leaves))
@@ -309,7 +309,7 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
         raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
     window, leaves = _window(reading, tensor, indices)
     shape = tuple(reading.parallel[leaf] for leaf in leaves)
-    fragment = reading.fragment(shape, tensor.element, "fragment", f"{tensor.name}_block")
+    fragment = reading.fragment(shape, tensor.dtype, "fragment", f"{tensor.name}_block")
     _assign(reading, fragment, tuple(leaves), expression(value))
     reading.emit(Store(fragment, window, reading.place))
 

@@ -34,7 +34,7 @@ class KernelReader(Reader):
             raise fail("TW104", f"the shape of '{name}' is not known", self.span(), help="compile with arguments: kernel.compile(a, b)")
         element = element_name(value.dtype)
         element = {"bf16": "bfloat16", "f32": "float32", "i32": "int32"}.get(element, element)
-        tensor = Tensor(name, shape, tile_dtype(element, self), element, len(self.tensors))
+        tensor = Tensor(name, shape, element, tile_dtype(element, self), len(self.tensors))
         self.tensors.append(tensor)
         return tensor
 

@@ -139,7 +139,7 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
     lead = tuple(axis for axis in range(rank) if axis not in tiled)
     sizes = [tensor.shape[axis] for axis in lead]
     sizes.append(TILE if rows is None else _padded(tensor, rows, uses))
-    return TensorLayout(tensor.name, tensor.shape, tensor.dtype, lead, rows, columns, (*sizes, _padded(tensor, columns, uses)))
+    return TensorLayout(tensor.name, tensor.shape, tensor.format, lead, rows, columns, (*sizes, _padded(tensor, columns, uses)))
 
 
 def _padded(tensor: Tensor, axis: int, uses: Sequence[Statement]) -> int:

@@ -46,7 +46,7 @@ class MoverWriter(ThreadWriter):
         layout = self.buffers.layouts[tensor]
         starts = [self.emitter.integer(self.value(start)) for start in layout.tile_starts(window, place)]
         shape = layout.tile_extents(window)
-        kind = SliceType(int_array(shape), tile_type(tensor.dtype), StringAttr("dram"))
+        kind = SliceType(int_array(shape), tile_type(tensor.format), StringAttr("dram"))
         operands = [self.thread.accessor(self.buffers.tensors[tensor]), *starts]
         op = self.emitter.add(TensorSliceOp, operands, [kind])
-        return TensorSlice(op.results[0], shape, tensor.dtype, tensor.name)
+        return TensorSlice(op.results[0], shape, tensor.format, tensor.name)

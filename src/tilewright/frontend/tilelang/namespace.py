@@ -63,7 +63,6 @@ REFUSED = {
     "cumsum": "prefix sums are not supported; a product with a triangular matrix gives the same",
     "c2d_im2col": "gather the patches on the host and use T.gemm",
     "im2col": "gather the patches on the host and use T.gemm",
-    "alloc_var": "scalars that change on the device are not supported: use loop variables, or a fragment",
     "view": "allocate the fragment with the shape you need",
     "reshape": "allocate the fragment with the shape you need",
     "match_buffer": "declare the parameter: A: T.Tensor(shape, dtype)",
@@ -155,6 +154,11 @@ def constants(_reading: Reading, names: str, *_rest: Any) -> Any:
     return DynamicFactory()(names)
 
 
+def variable(_reading: Reading, _dtype: Any = "int32", init: Any = 0, **_hints: Any) -> Any:
+    """``T.alloc_var``: a name for numbers; what is assigned to it is followed while the kernel is read."""
+    return init
+
+
 def empty(reading: Reading, shape: Any, dtype: Any = "float32", **_hints: Any) -> Any:
     create = getattr(reading, "create_output", None)
     if create is None:
@@ -172,6 +176,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "Pipelined": pipelined,
     "const": constants,
     "empty": empty,
+    "alloc_var": variable,
 }
 PLAIN: dict[str, Any] = {
     "Tensor": TensorFactory(),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
+from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.integers import bounds, make
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
 from tilewright.frontend.tilelang.reading import Launch, Reading
@@ -133,7 +134,7 @@ class Reader(Reading):
     def _like(self, name: str, value: Expression) -> Fragment:
         """A fragment for a new name, as large as what the expression reads."""
         for inner in _reads(value):
-            return self.fragment(inner.fragment.shape, inner.fragment.element, "fragment", name)
+            return self.fragment(inner.fragment.shape, inner.fragment.dtype, "fragment", name)
         raise Trouble("TW004", f"'{name}' has no shape", help=f"allocate it first: {name} = T.alloc_fragment(shape, dtype)")
 
     def _assign_element(self, target: ast.Subscript, value: Any) -> None:
@@ -171,9 +172,22 @@ class Reader(Reading):
         elif not isinstance(stop, int) or not isinstance(start, int) or stop > start:
             variable = self.leaf(name, low, high)
             self.names[name] = plain(variable)
+            carried = assigned_names(node.body) & read_before_assigned(node.body)
+            known = {each: self.names[each] for each in carried if each in self.names}
             body = self.nested(node.body)
+            self._check_carried(known)
             self.emit(Loop(variable, start, stop, body, self.place))
         self.stages = before
+
+    def _check_carried(self, known: dict[str, Any]) -> None:
+        """Statements of a loop are read once: a number that changes from one iteration to the next would be lost."""
+        for name, value in known.items():
+            if self.names.get(name) is not value and not isinstance(value, Fragment):
+                raise Trouble(
+                    "TW012",
+                    f"'{name}' changes from one iteration to the next",
+                    help="compute it from the loop variable, or keep it in a fragment",
+                )
 
     def nested(self, statements: list[ast.stmt]) -> list[Statement]:
         body: list[Statement] = []
@@ -207,8 +221,16 @@ class Reader(Reading):
             return
         if not is_dynamic_truth(condition):
             raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
+        before = dict(self.names)
         then = self.nested(node.body)
-        self.emit(Branch(raw(condition), then, self.nested(node.orelse), self.place))
+        after = dict(self.names)
+        self.names.clear()
+        self.names.update(before)
+        otherwise = self.nested(node.orelse)
+        for name in {*after, *self.names}:
+            if after.get(name) is not self.names.get(name):  # its value depends on the way taken
+                self.names.pop(name, None)
+        self.emit(Branch(raw(condition), then, otherwise, self.place))
 
     def _masked(self, condition: Expression, node: ast.If) -> None:
         for body, mask in ((node.body, condition), (node.orelse, expression(negated(_as_value(condition))))):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.frontend.integers import Leaf, Value, constant_difference, is_int_like
-from tilewright.frontend.tilelang.dtypes import tile_dtype
+from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.symbols import (
     Expression,
     Fragment,
@@ -90,8 +90,8 @@ class Reading:
             raise Trouble("TW108", f"the shape {shape!r} is not known at compile time", help="give constants", word=f"alloc_{scope}")
         self._fragments += 1
         kept = tuple(int(size) for size in sizes)
-        element = str(dtype)
-        return Fragment(name, kept, tile_dtype(element, self), element, scope, self.place, self._fragments)
+        element = element_name(dtype)
+        return Fragment(name, kept, element, tile_dtype(element, self), scope, self.place, self._fragments)
 
     def emit(self, statement: Statement) -> None:
         if not self.bodies:

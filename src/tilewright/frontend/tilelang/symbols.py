@@ -191,13 +191,13 @@ class Reduction(Expression):
 class Fragment(Arithmetic):
     """Memory of one block: a fragment, a shared or a local buffer. All are blocks of tiles here."""
 
-    __slots__ = ("dtype", "element", "ident", "name", "place", "scope", "shape")
+    __slots__ = ("dtype", "format", "ident", "name", "place", "scope", "shape")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, element: str, scope: str, place: Any, ident: int) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, scope: str, place: Any, ident: int) -> None:
         self.name = name
         self.shape = shape
-        self.dtype = dtype  # of the tiles
-        self.element = element  # as the user wrote it
+        self.dtype = dtype  # as the user wrote it
+        self.format = format  # of the tiles
         self.scope = scope
         self.place = place
         self.ident = ident
@@ -222,13 +222,13 @@ class Fragment(Arithmetic):
 class Tensor(Arithmetic):
     """A tensor argument."""
 
-    __slots__ = ("dtype", "element", "index", "name", "shape", "source")
+    __slots__ = ("dtype", "format", "index", "name", "shape")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, element: str, index: int) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int) -> None:
         self.name = name
         self.shape = shape
         self.dtype = dtype
-        self.element = element
+        self.format = format
         self.index = index
 
     def __getitem__(self, key: Any) -> Any:

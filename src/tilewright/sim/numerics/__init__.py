@@ -1,1 +1,1 @@
-"""Bit-exact NumPy model of the arithmetic of one Tensix core; see docs/numerics.md for what is exact and what is bounded."""
+"""NumPy model of the arithmetic of one Tensix core, bit for bit; docs/numerics.md says what is exact."""

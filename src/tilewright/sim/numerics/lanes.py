@@ -134,7 +134,7 @@ def float_of(integers: I32) -> U32:
 
 
 __all__ = [
-    "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction", "greater",
-    "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern", "round_away", "round_even",
-    "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
+    "MINUS_ONE", "ONE", "QUIET_NAN", "ZERO", "absolute", "add", "const", "exponent", "float_of", "fraction",
+    "greater", "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern",
+    "round_away", "round_even", "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """The vector unit's arithmetic: one multiply-add, x*y+z, behind every SFPU float instruction (rule S2).
 
-Denormal inputs are 0. The 48-bit product keeps 24+3 bits, the rest or-ed into the last one, before the addend is aligned;
-an operand whose bits are all shifted out leaves no sticky bit. Results round to nearest even and flush below 2^-126.
+Denormal inputs are 0. The 48-bit product keeps 24+3 bits, the rest or-ed into the last one, before the addend is
+aligned; an operand whose bits are all shifted out leaves no sticky bit. Results round to nearest even and flush
+below 2^-126.
 """
 
 from __future__ import annotations

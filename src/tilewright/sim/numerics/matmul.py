@@ -1,9 +1,10 @@
-"""Matrix products (rule K): MVMUL steps of 16 values of k, two groups of eight products each, fidelity phases outermost.
+"""Matrix products (rule K): MVMUL steps of 16 values of k, two groups of eight products, fidelity phases outermost.
 
-The hardware shifts the eight 12-bit products of a group to the group's largest exponent, rounding each half away, and adds.
-Adding a product to 1.5*2^23 units of the group's grid rounds it to that grid and accumulates it in one float32 addition; the
-SrcA operand carries a factor 1+2^-13, which turns ties away from zero and is too small to change any other rounding (products
-are below 31*127 units). ``_exact`` does the same in float64 for exponents that float32 cannot hold.
+The hardware shifts the eight 12-bit products of a group to the group's largest exponent, rounding each half away, and
+adds. Adding a product to 1.5*2^23 units of the group's grid rounds it to that grid and accumulates it in one float32
+addition; the SrcA operand carries a factor 1+2^-13, which turns ties away from zero and is too small to change any
+other rounding (products are below 31*127 units). ``_exact`` does the same in float64 for exponents that float32
+cannot hold.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def matmul(
 
 
 def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4") -> U32:
-    """DST += in0 @ in1 for matrices ``[..., M, K] x [..., K, N]``, K a multiple of 32, as K/32 successive matmul_block calls.
+    """DST += in0 @ in1 for matrices ``[..., M, K] x [..., K, N]``, K a multiple of 32: K/32 matmul_block calls.
 
     Every output element sees k in order, all phases of one K tile before the next tile.
     """

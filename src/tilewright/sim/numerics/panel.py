@@ -1,6 +1,6 @@
 """The inner loops of the exact matrix product on one cache-sized panel of outputs.
 
-State is the float32 value of DST; see ``matmul`` and ``accumulate`` for why each floating-point step equals the integer datapath.
+State is the float32 value of DST; ``matmul`` and ``accumulate`` say why each step equals the integer datapath.
 Valid only for exponents that ``matmul`` has checked: nothing here over- or underflows.
 """
 

@@ -1,4 +1,4 @@
-"""The SFPU by kernel call name: ``unary("exp_tile", dst, dst32=False)``, ``binary("add_binary_tile", a, b, dst32=True)``.
+"""The SFPU by kernel call name: ``unary("exp_tile", dst, dst32=False)``, ``binary("add_binary_tile", a, b, ...)``.
 
 Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those.
 ``variant`` names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``.

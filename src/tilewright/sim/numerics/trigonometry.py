@@ -85,7 +85,9 @@ def cosh(x: U32, params: Params, dst32: bool) -> U32:
 
 def sinh(x: U32, params: Params, dst32: bool) -> U32:
     size, whole, rest = _split_by_ln2(x)
-    series = horner(rest, 4.999999702e-1, 1.666667163e-1, 4.166680202e-2, 8.333439939e-3, 1.393107930e-3, 1.974105835e-04)
+    series = horner(
+        rest, 4.999999702e-1, 1.666667163e-1, 4.166680202e-2, 8.333439939e-3, 1.393107930e-3, 1.974105835e-04
+    )
     series = mad(series, mul(rest, rest), rest)
     scale = (whole.astype(np.uint32) << np.uint32(23)) + const(0.25)
     quarter = np.where(whole < 130, mad(series, scale, sub(scale, const(0.25))), mul(size, const(_INFINITY)))

@@ -139,7 +139,9 @@ class Recording:
         part, want = self.sample()
         got = raw.ravel()[part]
         wrong = np.flatnonzero(got != want)
-        first = f"first in the sample: got {got[wrong[0]]:#x}, want {want[wrong[0]]:#x}" if wrong.size else "not in the sample"
+        first = "none in the sample"
+        if wrong.size:
+            first = f"first in the sample: got {got[wrong[0]]:#x}, want {want[wrong[0]]:#x}"
         raise AssertionError(f"{self.tag}: {wrong.size} of {got.size} sampled outputs differ; {first}")
 
 

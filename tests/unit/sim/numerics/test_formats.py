@@ -31,14 +31,16 @@ def test_f32_is_a_bit_copy() -> None:
     assert (from_l1(to_l1(values, "f32"), "f32") == values).all()
 
 
-@pytest.mark.parametrize(("dtype", "low", "high"), [("i32", -(2**31), 2**31 - 1), ("u32", 0, 2**32 - 1), ("u16", 0, 65535)])
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("i32", -(2**31), 2**31 - 1), ("u32", 0, 2**32 - 1), ("u16", 0, 65535)]
+)
 def test_integers_round_trip(dtype: str, low: int, high: int) -> None:
     values = np.random.default_rng(2).integers(low, high, size=(2, 32, 32), endpoint=True)
     assert (from_l1(to_l1(values, dtype), dtype) == values).all()
 
 
 def test_bfp8_shares_an_exponent_per_face_row() -> None:
-    """Within half a step of the block's largest magnitude: 7 bits, the leading one explicit; saturation adds half a step."""
+    """Half a step of the block's largest magnitude: 7 bits, the leading one explicit; saturation adds another half."""
     values = tiles(3)
     packed = to_l1(values, "bfp8_b")
     assert packed.shape == (3, bfp8.PACKED_BYTES)

@@ -56,7 +56,8 @@ def test_float32_panels_equal_the_float64_model(dst32: bool, fidelity: Any, monk
     random = np.random.default_rng(11)
     mask = np.uint32(0xFFFFE000 if dst32 else 0xFFFF0000)
     a, b = (
-        to_bits(random.normal(size=(3, 64, 64)) * 2.0 ** random.integers(-12, 12, size=(3, 64, 64))) & mask for _ in range(2)
+        to_bits(random.normal(size=(3, 64, 64)) * 2.0 ** random.integers(-12, 12, size=(3, 64, 64))) & mask
+        for _ in range(2)
     )
     a[random.random(a.shape) < 0.1] = 0
     dst = to_bits(random.normal(size=(3, 64, 64)) * 8) & np.uint32(0xFFFFFFFF if dst32 else 0xFFFF0000)

@@ -1,4 +1,4 @@
-"""The vector unit against every recorded call: bit equality where the model claims it, the stated distance elsewhere."""
+"""The vector unit against every recorded call: equal bits where the model claims it, the stated distance elsewhere."""
 
 from __future__ import annotations
 

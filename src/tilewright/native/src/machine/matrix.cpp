@@ -153,6 +153,7 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         for (u32 i = 0; i < results; ++i) check_accumulation(name, mode, dst + i, intended, at);
     }
     u32* target = slot_values(dst);
+    const bool reduced = mode.kind == Kind::Reduce || (mode.reuse && current_half().slots[dst].reduced);
     switch (mode.kind) {
         case Kind::Copy:
         case Kind::Transpose: {
@@ -178,7 +179,7 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         }
         default: binary_into(tiles, target, mode, accumulates, extra, core.wide);
     }
-    for (u32 i = 0; i < results; ++i) wrote_slot(dst + i, mode.kind, mode.kind == Kind::Reduce, at);
+    for (u32 i = 0; i < results; ++i) wrote_slot(dst + i, mode.kind, reduced, at);
 }
 
 }  // namespace
