@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.error_codes import CODES
+from tilewright.frontend import names
 from tilewright.report import errors_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,3 +37,17 @@ def test_documents_name_no_machine():
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
         assert not re.search(r"/(?:home|root|opt|work|tmp)/", text), document
+
+
+def test_documents_named_in_messages_exist():
+    """A help line that sends somebody to a page must not send them nowhere."""
+    for file in (ROOT / "src" / "tilewright").rglob("*.py"):
+        for name in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{file.name} names {name}"
+
+
+def test_the_language_page_has_every_pair_of_names():
+    text = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for new, old in {**names.MODULE_NAMES, **names.BUFFER_ARGUMENTS}.items():
+        assert any(old in row and new in row for row in rows), (old, new)

@@ -29,7 +29,7 @@ WORK_PER_MS = 100  # states and successors a usual machine looks at
 RECOMPUTE_WORK = 20_000
 BEAM_LIMIT = 300  # ops
 TILE_MAJOR_MAY_WIN = 2  # tiles per acquire up to which sharing slots may pay; the search proves op-major only
-BEAM_EFFORT = Effort(work=6_000, init_work=2_000)
+BEAM_EFFORT = Effort(work=30_000, init_work=4_000)
 
 
 def optimal(
@@ -110,11 +110,12 @@ def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
     return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync)
 
 
-def fewest_slots(problem: Problem, *, most: int = 64) -> int:
+def fewest_slots(problem: Problem, *, most: int = 64, work_limit: int = 5_000_000) -> int:
     """The least capacity at which one tile of the region fits without recomputing or splitting."""
     model = Model(replace(problem, capacity=most, tiles=1))
     tables = BoundTables(model)
     for slots in range(least_slots(tables), most + 1):
-        if Search(model, Options(slots=slots, tiles=1), tables=tables).run() is not None:
+        options = Options(slots=slots, tiles=1, work_limit=work_limit)
+        if Search(model, options, tables=tables).dive() is not None:
             return slots
     raise DoesNotFit(f"one tile needs more than {most} DST slots", needed=most + 1, capacity=most)

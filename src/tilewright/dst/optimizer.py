@@ -105,6 +105,8 @@ class Optimizer:
         except Exhausted:
             self.math_proved = False
             found = Search(self.model, options, tables=self.tables).beam(self.beam_width)
+            if found is None:
+                found = Search(self.model, options, tables=self.tables).dive()
             return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
         if found is None:
             return None

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.dst.bounds import COST_SHIFT, Bounds, BoundTables
@@ -22,6 +23,12 @@ class Found:
 
 class Exhausted(Exception):
     """The work limit was reached before an answer was proved."""
+
+
+def _held_results(entry: Entry) -> tuple[int, int]:
+    """How many slots are held by values that cannot be loaded again, then the estimate."""
+    held, buffered = entry[6][1], entry[6][4]
+    return (held & ~buffered).bit_count(), entry[0]
 
 
 class Search:
@@ -60,95 +67,107 @@ class Search:
 
     def run(self) -> Found | None:
         """The cheapest sequence of moves, or None if no sequence fits (below the upper bound)."""
-        model, bounds = self.model, self.bounds
-        start: State = (0, 0, 0, 0, model.buffered, model.outputs)
-        costs: dict[State, int] = {start: 0}
-        limit = self.upper_bound
-        goal = model.all_results
-        heap: list[Entry] = [(self._estimate(0, 0, bounds.total, start), 0, 0, 0, 0, bounds.total, start)]
+        first = self._first_entry()
+        costs: dict[State, int] = {first[6]: 0}
+        heap = [first]
         while heap:
-            estimate, _, node, cost, paid, remaining, state = heapq.heappop(heap)
-            if limit is not None and estimate >= limit:
+            entry = heapq.heappop(heap)
+            estimate, _, node, cost, _, _, state = entry
+            if self.upper_bound is not None and estimate >= self.upper_bound:
                 return None
             if costs[state] < cost:
                 continue
-            executed = state[0]
-            if executed == goal and not state[5] & ~state[1]:
+            if self._is_goal(state):
                 return Found(self._path(node), cost)
-            successors = self._successors(state)
-            self.work += len(successors) + 1
+            for following in self._following(entry, costs):
+                heapq.heappush(heap, following)
             if self.work > self.options.work_limit:
                 raise Exhausted
-            for price, init_price, next_state, move in successors:
-                new_cost = cost + price + init_price
-                known = costs.get(next_state)
-                if known is not None and known <= new_cost:
-                    continue
-                variant = move.variant
-                left = remaining
-                if variant is not None and not variant.result & executed:
-                    left -= bounds.saved[variant.index]
-                estimate = self._estimate(new_cost, paid + init_price, left, next_state)
-                if limit is not None and estimate >= limit:
-                    continue
-                costs[next_state] = new_cost
-                self.parents.append((node, move))
-                progress = -next_state[0].bit_count()
-                entry = (estimate, progress, len(self.parents) - 1, new_cost, paid + init_price, left, next_state)
-                heapq.heappush(heap, entry)
         return None
 
     def beam(self, width: int) -> Found | None:
-        """A good sequence fast: breadth first by ops executed, the ``width`` best states of each size. Proves
-        nothing.
-        """
-        model, bounds = self.model, self.bounds
-        start: State = (0, 0, 0, 0, model.buffered, model.outputs)
-        goal = model.all_results
-        layers: dict[int, dict[State, Entry]] = {0: {start: (0, 0, 0, 0, 0, bounds.total, start)}}
-        total = goal.bit_count()
-        for size in range(total + 1):
-            queue = sorted(layers.pop(size, {}).values())[:width]
-            heapq.heapify(queue)
-            seen: dict[State, int] = {entry[6]: entry[3] for entry in queue}
-            taken = 0
-            # A layer may use its share of the work, but one state is always followed.
-            allowed = self.work + self.options.work_limit // (total + 1)
-            while queue and taken < width * 3 and (taken == 0 or self.work < allowed):
-                _, _, node, cost, paid, remaining, state = heapq.heappop(queue)
-                if seen[state] < cost:
-                    continue
-                taken += 1
-                executed = state[0]
-                if executed == goal and not state[5] & ~state[1]:
-                    return Found(self._path(node), cost)
-                successors = self._successors(state)
-                self.work += len(successors) + 1
-                for price, init_price, next_state, move in successors:
-                    new_cost = cost + price + init_price
-                    same = next_state[0] == executed
-                    layer = layers.setdefault(next_state[0].bit_count(), {}) if not same else None
-                    known = seen.get(next_state) if layer is None else None
-                    if layer is not None and next_state in layer:
-                        known = layer[next_state][3]
-                    if known is not None and known <= new_cost:
-                        continue
-                    variant = move.variant
-                    left = remaining
-                    if variant is not None and not variant.result & executed:
-                        left -= bounds.saved[variant.index]
-                    estimate = self._estimate(new_cost, paid + init_price, left, next_state)
-                    if self.upper_bound is not None and estimate >= self.upper_bound:
-                        continue
-                    self.parents.append((node, move))
-                    node_number = len(self.parents) - 1
-                    entry = (estimate, 0, node_number, new_cost, paid + init_price, left, next_state)
-                    if layer is None:
-                        seen[next_state] = new_cost
-                        heapq.heappush(queue, entry)
-                    else:
-                        layer[next_state] = entry
+        """A good sequence fast: by number of ops executed, from the cheapest and the most frugal of each. Proves nothing."""
+        first = self._first_entry()
+        costs: dict[State, int] = {first[6]: 0}
+        layers: dict[int, dict[State, Entry]] = {0: {first[6]: first}}
+        for size in range(self.model.all_results.bit_count() + 1):
+            found = self._follow_layer(layers.pop(size, {}), layers, costs, width)
+            if found is not None:
+                return found
         return None
+
+    def dive(self) -> Found | None:
+        """Any sequence that fits: deepest first, least held first, back where nothing fits. Proves nothing."""
+        first = self._first_entry()
+        costs: dict[State, int] = {first[6]: 0}
+        heap = [(0, (0, 0), first)]
+        while heap and self.work <= self.options.work_limit:
+            _, _, entry = heapq.heappop(heap)
+            _, _, node, cost, _, _, state = entry
+            if costs[state] < cost:
+                continue
+            if self._is_goal(state):
+                return Found(self._path(node), cost)
+            for following in self._following(entry, costs):
+                heapq.heappush(heap, (following[1], _held_results(following), following))
+        return None
+
+    def _follow_layer(
+        self, layer: dict[State, Entry], layers: dict[int, dict[State, Entry]], costs: dict[State, int], width: int
+    ) -> Found | None:
+        """Expand the best states with equally many ops executed; loads, cuts and recomputed ops stay in the layer."""
+        cheap = heapq.nsmallest(width, layer.values())
+        # Cheap states alone end where nothing fits any more; states that hold little keep a way open.
+        frugal = heapq.nsmallest(width, layer.values(), key=_held_results)
+        queue = list({entry[2]: entry for entry in (*cheap, *frugal)}.values())
+        heapq.heapify(queue)
+        # A layer may use its share of the work, but one state is always followed.
+        allowed = self.work + self.options.work_limit // (self.model.all_results.bit_count() + 1)
+        taken = 0
+        while queue and taken < width * 4 and (taken == 0 or self.work < allowed):
+            entry = heapq.heappop(queue)
+            _, _, node, cost, _, _, state = entry
+            if costs[state] < cost:
+                continue
+            if self._is_goal(state):
+                return Found(self._path(node), cost)
+            taken += 1
+            for following in self._following(entry, costs):
+                after = following[6]
+                if after[0] == state[0]:
+                    heapq.heappush(queue, following)
+                else:
+                    layers.setdefault(after[0].bit_count(), {})[after] = following
+        return None
+
+    def _first_entry(self) -> Entry:
+        start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)
+        total = self.bounds.total
+        return self._estimate(0, 0, total, start), 0, 0, 0, 0, total, start
+
+    def _is_goal(self, state: State) -> bool:
+        return state[0] == self.model.all_results and not state[5] & ~state[1]
+
+    def _following(self, entry: Entry, costs: dict[State, int]) -> Iterator[Entry]:
+        """Entries for the states after ``entry`` that were not reached as cheaply before."""
+        _, _, node, cost, paid, remaining, state = entry
+        successors = self._successors(state)
+        self.work += len(successors) + 1
+        for price, init_price, after, move in successors:
+            new_cost = cost + price + init_price
+            known = costs.get(after)
+            if known is not None and known <= new_cost:
+                continue
+            left = remaining
+            if move.variant is not None and not move.variant.result & state[0]:
+                left -= self.bounds.saved[move.variant.index]
+            estimate = self._estimate(new_cost, paid + init_price, left, after)
+            if self.upper_bound is not None and estimate >= self.upper_bound:
+                continue
+            costs[after] = new_cost
+            self.parents.append((node, move))
+            progress = -after[0].bit_count()
+            yield estimate, progress, len(self.parents) - 1, new_cost, paid + init_price, left, after
 
     def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
         """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""

@@ -64,7 +64,7 @@ class Expressions:
             if str(op.results[0].type) == "i1" and op.name in ("arith.andi", "arith.ori"):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
             left = self.text(op.operands[0], strength)
-            right = self.text(op.operands[1], strength + (sign in "-/%"))
+            right = self.text(op.operands[1], strength + (sign != "+"))
             return f"{left} {sign} {right}", strength
         if isinstance(op, CmpiOp):
             sign = COMPARISONS[op.predicate.value.data]

@@ -46,7 +46,7 @@ CODES = {
     "TW513": "address-out-of-range tensor-out-of-range unknown-tensor crash",
     "TW515": "two-owners",
     "TW516": "argument-out-of-range unknown-buffer unknown-semaphore",
-    "TW517": "pages-left",
+    "TW517": "pages-left mask-left",
     "TW518": "source-mismatch",
 }
 CODE_OF = {finding: code for code, findings in CODES.items() for finding in findings.split()}

@@ -37,6 +37,7 @@ MEANINGS = {
     "adjacent-slots": "operands that must lie in neighbouring DST slots do not",
     "broken-on-hardware": "a combination that gives garbage on the chip",
     "missing-reduce-uninit": "a pack under the edge mask of a reduction",
+    "mask-left": "a kernel that ends under the edge mask of a reduction",
     "negative-threshold": "a negative ReLU threshold",
     "missing-barrier": "L1 used or given back while a NoC transfer is under way",
     "address-out-of-range": "a NoC transfer outside L1 or the grid",
@@ -51,7 +52,7 @@ MEANINGS = {
     "timeout": "the run passed its time limit",
     "crash": "a kernel accessed memory it does not own",
 }
-WARNINGS = frozenset({"pages-left"})
+WARNINGS = frozenset({"pages-left", "mask-left"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,8 @@ def problem(
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:
-    return [op for op in module.ops if isinstance(op, FuncOp)]
+    """The threads. Functions without a thread, which only text can have, are not ours to judge."""
+    return [op for op in module.ops if isinstance(op, FuncOp) and "ttl.kernel_thread" in op.attributes]
 
 
 def bind_of(queue: SSAValue) -> BindCBOp:

@@ -67,7 +67,9 @@ def _insert_copy_waits(function: FuncOp, context: PassContext) -> None:
     for op in list(function.walk()):
         if not isinstance(op, CopyOp) or any(isinstance(use.operation, WaitOp) for use in op.results[0].uses):
             continue
-        held = next(acquire for value in op.operands if (acquire := acquire_of(value)) is not None)
+        held = next((acquire for value in op.operands if (acquire := acquire_of(value)) is not None), None)
+        if held is None:
+            continue
         following = op.next_op
         while following is not None and not _releases(following, key_of(held)):
             following = following.next_op

@@ -93,10 +93,30 @@ EXPRESSIONS = [
     "lhs[0, 0]",
 ]
 STATEMENTS = [
-    "while True: pass", "break", "return", "return 1", "import os", "x = 1", "a = a_cb.wait()", "o_cb.push()", "o.store(a)", "del x",
-    "def f(): return f()", "raise ValueError", "assert x", "i += 1", "ttl.copy(lhs[0, 0], o_cb)", "a, b = 1", "with a: pass", "yield 1",
-    "lhs[0] = 1", "x.y = 2", "print(x)", "block = block + 1", "count += x",
-]  # fmt: skip
+    "while True: pass",
+    "break",
+    "return",
+    "return 1",
+    "import os",
+    "x = 1",
+    "a = a_cb.wait()",
+    "o_cb.push()",
+    "o.store(a)",
+    "del x",
+    "def f(): return f()",
+    "raise ValueError",
+    "assert x",
+    "i += 1",
+    "ttl.copy(lhs[0, 0], o_cb)",
+    "a, b = 1",
+    "with a: pass",
+    "yield 1",
+    "lhs[0] = 1",
+    "x.y = 2",
+    "print(x)",
+    "block = block + 1",
+    "count += x",
+]
 
 
 def places(tree):

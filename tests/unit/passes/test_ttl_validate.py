@@ -335,3 +335,50 @@ def test_skipping_finds_the_same_stops_as_running_everything(first, second, thir
         courses.append(tuple((chunk[kind], count * 3) for kind, count in plan))
     depths = dict(enumerate(sizes))
     assert stopped_at(tuple(courses), depths) == naive(courses, depths)
+
+
+LISTING = """
+func.func @add_compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
+  %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>
+  %1 = ttl.bind_cb{cb_index = 1, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>
+  %2 = ttl.cb_wait %0 : <[2, 2], !ttcore.tile<32x32, bf16>, 2> -> tensor<2x2x!ttcore.tile<32x32, bf16>>
+  %3 = ttl.attach_cb %2, %0 : tensor<2x2x!ttcore.tile<32x32, bf16>>, <[2, 2], !ttcore.tile<32x32, bf16>, 2>
+                            -> tensor<2x2x!ttcore.tile<32x32, bf16>>
+  %4 = ttl.cb_reserve %1 : <[2, 2], !ttcore.tile<32x32, bf16>, 2> -> tensor<2x2x!ttcore.tile<32x32, bf16>>
+  %5 = ttl.attach_cb %4, %1 : tensor<2x2x!ttcore.tile<32x32, bf16>>, <[2, 2], !ttcore.tile<32x32, bf16>, 2>
+                            -> tensor<2x2x!ttcore.tile<32x32, bf16>>
+  %6 = ttl.add %3, %3 : tensor<2x2x!ttcore.tile<32x32, bf16>>, tensor<2x2x!ttcore.tile<32x32, bf16>>
+                      -> tensor<2x2x!ttcore.tile<32x32, bf16>>
+  ttl.store %6, STORE : tensor<2x2x!ttcore.tile<32x32, bf16>>, tensor<2x2x!ttcore.tile<32x32, bf16>>
+  return
+}
+"""
+
+
+def parsed(text: str):
+    from xdsl.context import Context
+    from xdsl.dialects import builtin, func
+    from xdsl.parser import Parser
+
+    from tilewright.dialects.ir_types import TTCore
+    from tilewright.dialects.ttkernel import TTKernel
+    from tilewright.dialects.ttl import TTL
+
+    context = Context()
+    for dialect in (builtin.Builtin, func.Func, TTL, TTCore, TTKernel):
+        context.load_dialect(dialect)
+    return Parser(context, text).parse_module()
+
+
+def test_text_is_checked_too():
+    """A lone thread of a listing is completed; what it does wrong is found without any Python source."""
+    module = parsed(LISTING.replace("STORE", "%5"))
+    ttl_validate.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+    assert ops(module, "add_compute")[-3:] == ["store", "cb_push", "cb_pop"]
+    with pytest.raises(KernelError) as caught:
+        ttl_validate.run(parsed(LISTING.replace("STORE", "%3")), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+    assert sorted(codes(caught)) == ["TW204", "TW205"]
+    wrong_thread = LISTING.replace("STORE", "%5").replace("thread<compute>", "thread<noc>")
+    with pytest.raises(KernelError) as caught:
+        ttl_validate.run(parsed(wrong_thread), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+    assert set(codes(caught)) == {"TW013"}

@@ -60,11 +60,14 @@ void check_left_over(const Core& core, const std::vector<Thread*>& threads) {
         if (pack && core.halves[i].ready && !core.pack_holds)
             report_for("missing-release", &core, Role::Pack, pack->last, "math committed DST, but the packer never waited for and released it");
     }
+    if (pack && core.mask_active)
+        report_for("mask-left", &core, Role::Pack, core.mask_at, "the kernel ends under the edge mask of this reduce_init: reduce_uninit() is missing");
     if (math && !core.sources.empty())
         report_for("source-mismatch", &core, Role::Unpack, math->last, "unpack filled Src for ops that math never ran");
     for (const Buffer& buffer : core.buffers) {
         if (!buffer.present || buffer.available() == 0) continue;
-        if (buffer.waits == 1 && buffer.pops == 0) continue;  // a constant, kept to the end
+        const bool computes = buffer.consumer && buffer.consumer->role == Role::Unpack;
+        if (computes && buffer.waits == 1 && buffer.pops == 0) continue;  // a constant, kept to the end
         const Thread* owner = buffer.consumer ? buffer.consumer : buffer.producer;
         char text[200];
         std::snprintf(text, sizeof text, "buffer %u ends with %u pages never popped (%u waits, %u pops)", buffer.id,

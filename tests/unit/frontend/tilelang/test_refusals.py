@@ -1,0 +1,292 @@
+"""What a TileLang kernel cannot do here is an error at its line that says what to do instead."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright import tilelang
+from tilewright.diagnostics import KernelError
+
+T = tilelang.language
+
+A = np.zeros((64, 64), np.float32)
+C = np.zeros((64, 64), np.float32)
+
+
+def error_of(kernel: Any, *arguments: Any) -> Any:
+    with pytest.raises(KernelError) as caught:
+        kernel.compile(*(arguments or (A, C)))
+    return caught.value.diagnostics[0]
+
+
+def refused(body: Callable[..., Any], code: str, marked: str, help_text: str, *arguments: Any) -> None:
+    """The error has this code, stands at the line with ``marked``, and its help names the way out."""
+    found = error_of(T.prim_func(body), *arguments)
+    assert found.code == code, found.render()
+    assert marked in linecache.getline(found.span.file, found.span.line), found.render()
+    assert help_text in found.help, found.render()
+
+
+def test_atomics():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.atomic_add(C[by * 32, bx * 32], x)
+
+    refused(kernel, "TW001", "T.atomic_add", "second kernel")
+
+
+def test_thread_level_code():
+    def kernel(A, C):
+        with T.Kernel(2, 2, threads=128) as (bx, by):
+            lane = T.get_thread_binding(0)
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            x[lane, 0] = 0.0
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "get_thread_binding", "T.Parallel")
+
+
+def test_element_outside_parallel():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            x[0, 0] = 1.0
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "x[0, 0]", "T.Parallel")
+
+
+def test_tma():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_shared((32, 32), "float32")
+            T.tma_load(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "T.tma_load", "num_stages")
+
+
+def test_barriers():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            ready = T.alloc_barrier(arrive_count=128)
+            T.mbarrier_wait_parity(ready, 0)
+
+    refused(kernel, "TW001", "T.alloc_barrier", "T.copy")
+
+
+def test_warp_specialisation():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            with T.ws(0):
+                pass
+
+    refused(kernel, "TW001", "T.ws", "reader, compute, writer")
+
+
+def test_packed_bytes():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = T.reinterpret("int32", x[i, j])
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "T.reinterpret", "T.cast")
+
+
+def test_size_that_is_no_tile():
+    def kernel(A, C):
+        with T.Kernel(4, 4) as (bx, by):
+            x = T.alloc_fragment((16, 16), "float32")
+            T.copy(A[by * 16, bx * 16], x)
+            T.copy(x, C[by * 16, bx * 16])
+
+    refused(kernel, "TW105", "T.alloc_fragment((16, 16)", "(32, 32)")
+
+
+def test_start_that_is_no_tile():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 8, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW105", "A[by * 8", "multiples of 32")
+
+
+def test_gather():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                y[i, j] = x[i, j // 2]
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "j // 2", "gathers")
+
+
+def test_index_from_data():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                y[i, j] = x[x[i, j], j]
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "x[x[i, j], j]", "gathers")
+
+
+def test_store_that_does_not_cover_the_fragment():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(16, 32):
+                x[i, j] = 0.0
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW104", "x[i, j] = 0.0", "whole fragment")
+
+
+def test_read_before_written():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.gemm(x, x, y)
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW203", "T.gemm", "T.clear(y)")
+
+
+def test_number_carried_by_a_loop():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            n = T.alloc_var("int32", 0)
+            for k in T.serial(2):
+                T.copy(A[n, k * 32], x)
+                n = n + 32
+                T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW012", "T.serial", "loop variable")
+
+
+def test_while():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            while True:
+                pass
+
+    refused(kernel, "TW001", "while True", "T.serial")
+
+
+def test_sizes_of_a_product():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 64), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, 0], x)
+            T.clear(y)
+            T.gemm(x, x, y)
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW101", "T.gemm", "transpose_B")
+
+
+def test_type_that_tiles_cannot_hold():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            T.alloc_fragment((32, 32), "float8_e4m3")
+
+    refused(kernel, "TW107", "float8_e4m3", "bfloat16")
+
+
+def test_device_value_as_python_truth():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = max(x[i, j], 0.0)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW007", "max(x[i, j], 0.0)", "T.if_then_else")
+
+
+def test_two_launches():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+        with T.Kernel(1, 1):
+            pass
+
+    refused(kernel, "TW008", "T.Kernel(1, 1)", "one function per launch")
+
+
+def test_kernel_that_writes_nothing():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+
+    refused(kernel, "TW209", "def kernel", "copy a fragment")
+
+
+def test_unknown_name_of_the_language():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            T.alloc_fragmnt((32, 32), "float32")
+
+    found = error_of(T.prim_func(kernel))
+    assert "T.alloc_fragment" in found.message and "alloc_fragmnt" in linecache.getline(found.span.file, found.span.line)
+
+
+def test_wrong_number_of_arguments():
+    def kernel(A, C):
+        with T.Kernel(2, 2):
+            T.clear()
+
+    refused(kernel, "TW004", "T.clear()", "")
+
+
+def test_shape_against_declaration():
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 64), "float32"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    found = error_of(kernel)
+    assert found.code == "TW104" and "(128, 64)" in found.message
+
+
+def test_positions_beyond_what_the_matrix_unit_holds():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = T.if_then_else(bx * 4096 + j > 7, x[i, j], 0.0)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW106", "bx * 4096", "relative")
