@@ -21,6 +21,7 @@ from tilewright.emit.arguments import Arguments
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.headers import headers
 from tilewright.emit.releases import release
+from tilewright.emit.reserved import reserved_words
 from tilewright.emit.scaler import fill_scaler
 from tilewright.emit.spelling import Written, spell
 from tilewright.program import ComputeConfig, ThreadSpec
@@ -45,7 +46,7 @@ class _Writer:
         self.metal = f"{version[0]}.{version[1]}"
         self.expressions = Expressions()
         self.arguments = Arguments(thread, version)
-        self.used: set[str] = {"kernel_main"}
+        self.used: set[str] = set(reserved_words())
         self.calls = [op for op in function.walk() if isinstance(op, KernelCallOp)]
 
     # File ---------------------------------------------------------------------------------------------------------------
@@ -92,6 +93,8 @@ class _Writer:
                 if text is None:
                     continue
                 comment = self._comment(op, None if here == line_shown else here)
+                if is_silent(op):
+                    here = None  # its line has not been shown
                 *before, last = text.split("\n")
                 lines += [*before, f"{last}{'' if last.endswith('}') else ';'}{comment}"]
             line_shown = here if here is not None else line_shown

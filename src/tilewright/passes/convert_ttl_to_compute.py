@@ -115,8 +115,12 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     ops = sum(len(region.ops) for region in parts.regions)
     details = [f"{parts.merged} repeated sub-expressions computed once"] if parts.merged else []
     details += [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
-    title = f"{ops} tile ops and {len(group.stores)} outputs in {max(1, len(parts.regions))} regions"
+    title = f"{_count(ops, 'tile op')} and {_count(len(group.stores), 'output')} in {_count(max(1, len(parts.regions)), 'region')}"
     context.trace.decide(NAME, title, "; ".join(details), place=place)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _target(store: StoreOp) -> tuple[Operation, Operation]:

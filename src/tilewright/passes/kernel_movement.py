@@ -61,7 +61,7 @@ class MovementConverter:
         assert isinstance(cut, TensorSliceOp)
         buffer, offset, written = _block_place(place)
         pointer = call("get_write_ptr" if written else "get_read_ptr", [self.buffers[buffer]], [INDEX], like=op)
-        pointer.results[0].name_hint = "l1"
+        pointer.results[0].name_hint = f"{self.buffers[buffer].name_hint or 'cb'}_l1"
         block.insert_op_before(pointer, op)
         accessor = self.accessors[cut.operands[0]]
         self._pages(op, cut, accessor, pointer.results[0], offset, "noc_async_read_page" if reading else "noc_async_write_page")

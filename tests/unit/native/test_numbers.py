@@ -149,7 +149,8 @@ def test_reduce(run_op: Run, pool: Any, dim: Any, wide: bool) -> None:
     template = f"<PoolType::{pool.upper()}, ReduceDim::REDUCE_{dim.upper()}>"
     swapped = pool == "sum" and dim == "row"
     got = run_op(
-        f"reduce_init{template}(A, B, O); reduce_tile{template}(A, B, 0, 0, 0);", [operand("bf16", data), operand("bf16", scaler)],
+        f"reduce_init{template}(A, B, O); reduce_tile{template}(A, B, 0, 0, 0);",
+        [operand("bf16", data), operand("bf16", scaler)],
         "bf16", headers=["reduce.h"], setup=f"compute_kernel_hw_startup({'B, A' if swapped else 'A, B'}, O);",
         pack="pack_tile(0, O); reduce_uninit();", config=ComputeConfig(fp32_dest_acc_en=wide),
     )  # fmt: skip
