@@ -23,9 +23,11 @@ from tilewright.dst.allocation import Plan
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Costs, Leaf, Problem
+from tilewright.dst.search import Exhausted
 
 CAPACITIES = (4, 8, 16)
 PROOF_BUDGET_MS = 60_000
+LEAST_SLOTS_WORK = 400_000
 
 # Math-thread cycles counted for the kernels another compiler emits for the same expression, and how many tiles they ran.
 PEER = {
@@ -195,9 +197,14 @@ def heuristic_slots(problem: Problem, start: int) -> int:
 def heuristic_gap(report: Report, count: int) -> None:
     gaps: list[float] = []
     extra: list[int] = []
+    unknown = 0
     for seed in range(count):
         problem = BodyBuilder(random_text(seed, 26 + seed % 19)).problem(16, 64)
-        least = fewest_slots(problem)
+        try:
+            least = fewest_slots(problem, work_limit=LEAST_SLOTS_WORK)
+        except Exhausted:
+            unknown += 1
+            continue
         extra.append(heuristic_slots(problem, least) - least)
         exact = optimal(problem)
         quick = optimal(problem, size_limit=0)
@@ -206,7 +213,7 @@ def heuristic_gap(report: Report, count: int) -> None:
     mean_slots = statistics.mean(extra)
     print(f"\nHeuristic on {count} random bodies of 30 to 50 ops: cycles {statistics.mean(gaps):.2%} above the exact")
     print(f"search on average, {max(gaps):.2%} at worst; {mean_slots:.3f} slots above the least on average,")
-    print(f"{max(extra)} at worst")
+    print(f"{max(extra)} at worst ({unknown} bodies left out: their least number of slots was not proved)")
     report.require(statistics.mean(gaps) <= 0.05, "mean gap at most 5 %")
     report.require(max(extra) <= 1, "at worst one slot above the least")
 

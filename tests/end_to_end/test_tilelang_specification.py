@@ -55,7 +55,7 @@ def words(text: str) -> list[str]:
     """Calls, loops and ends of loops of the kernel, in the order of the text."""
     body = re.sub(r"//.*", "", text[text.index("void kernel_main() {") :])
     found = re.findall(r"\bfor \(uint32_t (\w+)|\b([a-z]\w+)(?:<\w+>)?\(|(\})", body)
-    return [f"for {loop}" if loop else call or "end" for loop, call, end in found if (loop or call or end) and call != "kernel_main"]
+    return [f"for {loop}" if loop else call or "end" for loop, call, _ in found if call != "kernel_main"]
 
 
 def compute_of(kernel: Any, arrays: tuple[Any, Any, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -106,7 +107,10 @@ class Optimizer:
             self.math_proved = False
             found = Search(self.model, options, tables=self.tables).beam(self.beam_width)
             if found is None:
-                found = Search(self.model, options, tables=self.tables).dive()
+                with contextlib.suppress(Exhausted):
+                    found = Search(self.model, options, tables=self.tables).dive()
+                    if found is None:
+                        return None
             return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
         if found is None:
             return None

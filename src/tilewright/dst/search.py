@@ -97,19 +97,20 @@ class Search:
         return None
 
     def dive(self) -> Found | None:
-        """Any sequence that fits: deepest first, least held first, back where nothing fits. Proves nothing."""
+        """Any sequence that fits, or None if none does: deepest first, least held first, back where nothing fits."""
         first = self._first_entry()
         costs: dict[State, int] = {first[6]: 0}
         heap = [(0, (0, 0), first)]
-        while heap and self.work <= self.options.work_limit:
+        while heap:
             _, _, entry = heapq.heappop(heap)
             _, _, node, cost, _, _, state = entry
-            if costs[state] < cost:
-                continue
             if self._is_goal(state):
                 return Found(self._path(node), cost)
             for following in self._following(entry, costs):
+                costs[following[6]] = -1  # once is enough, whatever it costs
                 heapq.heappush(heap, (following[1], _held_results(following), following))
+            if self.work > self.options.work_limit:
+                raise Exhausted
         return None
 
     def _follow_layer(

@@ -129,11 +129,12 @@ class _Writer:
         variable = body.args[0]
         name = self._fresh(variable.name_hint or "i")
         self.expressions.names[variable] = name
-        low, high, step = (self.expressions.text(value, 10) for value in (loop.lb, loop.ub, loop.step))
+        low, step = (self.expressions.text(value, 10) for value in (loop.lb, loop.step))
+        goes_on = self.expressions.compared(variable, "<", loop.ub)
         advance = f"++{name}" if step == "1" else f"{name} += {step}"
         inner = self._block(body)
         self.used.discard(name)
-        head = f"for (uint32_t {name} = {low}; {name} < {high}; {advance}) {{"
+        head = f"for (uint32_t {name} = {low}; {goes_on}; {advance}) {{"
         return [head, *(f"{INDENT}{line}" if line else "" for line in inner), "}"]
 
     def _branch(self, op: IfOp) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.arith import CmpiOp, ConstantOp
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 # Operator and binding strength; a higher number binds tighter.
 BINARY = {
@@ -20,6 +21,7 @@ BINARY = {
     "arith.xori": ("^", 6),
     "arith.ori": ("|", 5),
 }
+SIGNED_COMPARISONS = (2, 3, 4, 5)
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")  # arith.cmpi predicates in order
 CALLS = {
     "arith.minui": "std::min",
@@ -40,6 +42,7 @@ class Expressions:
 
     def __init__(self) -> None:
         self.names: dict[SSAValue, str] = {}
+        self.negative: dict[SSAValue, bool] = {}
 
     def text(self, value: SSAValue, outer: int = 0) -> str:
         written, strength = self._written(value)
@@ -67,16 +70,48 @@ class Expressions:
             right = self.text(op.operands[1], strength + (sign != "+"))
             return f"{left} {sign} {right}", strength
         if isinstance(op, CmpiOp):
-            sign = COMPARISONS[op.predicate.value.data]
+            predicate = op.predicate.value.data
+            sign = COMPARISONS[predicate]
+            if predicate in SIGNED_COMPARISONS:
+                return self.compared(op.lhs, sign, op.rhs), 9
             return f"{self.text(op.lhs, 10)} {sign} {self.text(op.rhs, 10)}", 9
         if op.name == "arith.select":
             condition, yes, no = (self.text(operand, 3) for operand in op.operands)
             return f"{condition} ? {yes} : {no}", 2
         if op.name in CALLS:
-            return f"{CALLS[op.name]}<uint32_t>({', '.join(self.text(operand) for operand in op.operands)})", ATOM
+            signed = op.name.endswith("si") and any(self.may_be_negative(operand) for operand in op.operands)
+            kind = "int32_t" if signed else "uint32_t"
+            return f"{CALLS[op.name]}<{kind}>({', '.join(self.text(operand) for operand in op.operands)})", ATOM
         if op.name in PASS_THROUGH:
             return self._written(op.operands[0])
         raise AssertionError(f"no C++ for {op.name}")
+
+    def compared(self, left: SSAValue, sign: str, right: SSAValue) -> str:
+        """Variables are unsigned: where a side may lie below zero, both are read as signed."""
+        if not self.may_be_negative(left) and not self.may_be_negative(right):
+            return f"{self.text(left, 10)} {sign} {self.text(right, 10)}"
+        return f"{self._as_signed(left)} {sign} {self._as_signed(right)}"
+
+    def _as_signed(self, value: SSAValue) -> str:
+        return self.text(value) if self._number(value) is not None else f"static_cast<int32_t>({self.text(value)})"
+
+    def may_be_negative(self, value: SSAValue) -> bool:
+        if value not in self.negative:
+            self.negative[value] = False  # a loop variable may depend on itself only through its loop
+            self.negative[value] = self._may_be_negative(value)
+        return self.negative[value]
+
+    def _may_be_negative(self, value: SSAValue) -> bool:
+        owner = value.owner
+        if isinstance(value, BlockArgument):
+            loop = value.block.parent_op()
+            return isinstance(loop, ForOp) and self.may_be_negative(loop.lb)
+        assert isinstance(owner, Operation)
+        if isinstance(owner, ConstantOp):
+            return isinstance(owner.value, IntegerAttr) and owner.value.value.data < 0
+        if owner.name == "arith.subi":
+            return True
+        return is_expression(owner) and any(self.may_be_negative(operand) for operand in owner.operands)
 
     def _folded(self, op: Operation) -> tuple[str, int] | None:
         """Sums and products that a person would not write: of two numbers, with 0, with 1."""

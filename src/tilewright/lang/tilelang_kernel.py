@@ -70,7 +70,12 @@ class TileLangKernel(Kernel):
             else:
                 value = next(given, None)
                 if value is None:
-                    raise fail("TW004", f"{self.name}: '{name}' is missing", caller_span(self.name), help=f"its parameters are {self.signature}")
+                    raise fail(
+                        "TW004",
+                        f"{self.name}: '{name}' is missing",
+                        caller_span(self.name),
+                        help=f"its parameters are {self.signature}",
+                    )
                 values.append(value)
         return self._matched(values)
 
@@ -101,8 +106,8 @@ class TileLangKernel(Kernel):
         return found
 
     def build(self, *args: Any, **options: Any) -> BuiltTileLang:
-        built = super().build(*args, **options)
-        return built  # pyright: ignore[reportReturnType]
+        """Only the front end: the ``ttl`` module before any pass, and the tile program it was made from."""
+        return self._build(self.bind(args, {}), self._updated(options))
 
     def get_kernel_source(self) -> str:
         """The C++ of all three threads; the kernel must have declared shapes."""

@@ -36,6 +36,7 @@ COMPUTE_HEADERS = {
     "bcast.h": "tw/compute/bcast.h",
     "matmul.h": "tw/compute/matmul.h",
     "reduce.h": "tw/compute/reduce.h",
+    "reduce_custom.h": "tw/compute/reduce.h",
 }
 OLD_COMPUTE_HEADERS = {
     "transpose_wh.h": "tw/compute/transpose.h",

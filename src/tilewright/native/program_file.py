@@ -53,7 +53,6 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     offsets = write_data(program, folder / "data")
     lines = [
         f"metal {release_of(program.metal)}",
-        f"grid {program.grid[0]} {program.grid[1]}",
         f"noc_origin {program.noc_origin[0]} {program.noc_origin[1]}",
         f"l1 {program.l1_bytes + L1_SYSTEM_BYTES}",
         f"compute {config.fp32_dest_acc_en:d} {config.dst_full_sync_en:d} {FIDELITY_PHASES[config.math_fidelity]}"

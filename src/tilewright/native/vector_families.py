@@ -32,9 +32,11 @@ FAMILIES: dict[str, str] = {
         "U1 @unary_ne_tile_int32:unary_ne; U1 @unary_gt_tile_int32:unary_gt; U1 @unary_ge_tile_int32:unary_ge;"
         "U1 @unary_lt_tile_int32:unary_lt; U1 @unary_le_tile_int32:unary_le; U0 gtz; U0 nez; U0 gez; U0 ltz; U0 eqz; U0 lez;"
         "U0 @gtz_tile_int32:gtz; U0 @nez_tile_int32:nez; U0 @gez_tile_int32:gez; U0 @ltz_tile_int32:ltz; U0 @eqz_tile_int32:eqz;"
-        "U0 @lez_tile_int32:lez; U0 @eqz_tile_uint32:eqz; U0 @nez_tile_uint32:nez"
+        "U0 @lez_tile_int32:lez; U0 @eqz_tile_uint32:eqz; U0 @nez_tile_uint32:nez;"
+        "U0 @eqz_tile_uint16:eqz; U0 @nez_tile_uint16:nez"
     ),
     "eltwise_unary/digamma.h": "U0 digamma",
+    "eltwise_unary/dropout.h": "I1 dropout_kernel_init; U2 dropout:@dropout_kernel_init",
     "eltwise_unary/elu.h": "U1 elu",
     "eltwise_unary/erf_erfc.h": "UT erf 0 1; U0 erfc",
     "eltwise_unary/erfinv.h": "U0 erfinv",
@@ -46,16 +48,19 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/identity.h": "U0 identity; U0 @identity_tile_uint32:identity",
     "eltwise_unary/isinf_isnan.h": "U0 isinf; U0 isposinf; U0 isneginf; U0 isnan; U0 isfinite",
     "eltwise_unary/lerp.h": "T lerp",
-    "eltwise_unary/lgamma.h": "U0 lgamma_stirling",
+    "eltwise_unary/lgamma.h": "U0 lgamma_stirling; B lgamma_stirling_float; T lgamma_adjusted",
     "eltwise_unary/log1p.h": "UT log1p 0 0",
     "eltwise_unary/logical_not.h": "U0 logical_not",
     "eltwise_unary/mac.h": "T mac",
     "eltwise_unary/mish.h": "UT mish 0 0",
     "eltwise_unary/negative.h": "U0 negative; U0 @negative_tile_int32:negative",
+    "eltwise_unary/polygamma.h": "U2 polygamma",
     "eltwise_unary/prelu.h": "U1 prelu",
+    "eltwise_unary/rand.h": "I2 rand_tile_init; U2 rand:rand",
     "eltwise_unary/relu.h": (
         "U0 relu; U1 relu_min; U1 relu_max; I leaky_relu_tile_init; S leaky_relu; P1 relu_max; U0 @relu_tile_int32:relu;"
-        "U1 @relu_max_tile_int32:relu_max; U1 @relu_min_tile_int32:relu_min"
+        "U1 @relu_max_tile_int32:relu_max; U1 @relu_min_tile_int32:relu_min; U1 @relu_max_tile_uint32:relu_max;"
+        "U1 @relu_min_tile_uint32:relu_min; U1 @relu_max_tile_uint16:relu_max; U1 @relu_min_tile_uint16:relu_min"
     ),
     "eltwise_unary/reverseops.h": "U1 rsub",
     "eltwise_unary/rsqrt.h": "UN rsqrt 1 0",
@@ -63,7 +68,10 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/selu.h": "U2 selu; P2 selu",
     "eltwise_unary/shift.h": "U1 left_shift; U1 right_shift",
     "eltwise_unary/snake_beta.h": "T snake_beta",
-    "eltwise_unary/softplus.h": "U3 softplus",
+    "eltwise_unary/sfpu_int_sum.h": (
+        "I sfpu_sum_int_init; U0 @sfpu_sum_int_col:@sfpu_sum_int_init; U0 @sfpu_sum_int_row:@sfpu_sum_int_init"
+    ),
+    "eltwise_unary/softplus.h": "U3 softplus; P3 softplus",
     "eltwise_unary/sqrt.h": "UN sqrt 0 0",
     "eltwise_unary/tanh_derivative.h": "UT tanh_derivative 0 0",
     "eltwise_unary/tanhshrink.h": "U0 tanhshrink",
@@ -75,7 +83,8 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/xielu.h": "U2 xielu",
     "compute_kernel_api.h": (
         "UT sigmoid 1 0; P0 sigmoid; U0 silu; P0 silu; UT tanh 0 0; P0 tanh; U0 square; UT log 0 0; U1 log_with_base; U0 signbit;"
-        "U0 @signbit_tile_int32; U0 abs; U0 @abs_tile_int32:abs; U0 sign; U0 tiled_prod; U1 power; U1 power_iterative; U0 exp2;"
+        "U0 @signbit_tile_int32; U0 abs; U0 @abs_tile_int32:abs; U0 sign; U0 tiled_prod; U0 alt_complex_rotate90;"
+        "U1 power; U1 power_iterative; U0 exp2;"
         "U1 heaviside; UT expm1 0 0; U1 unary_max; U1 unary_min; U1 @unary_max_int32_tile; U1 @unary_min_int32_tile;"
         "U1 @unary_max_uint32_tile; U1 @unary_min_uint32_tile; S sfpu_reduce"
     ),
@@ -108,12 +117,23 @@ FAMILIES: dict[str, str] = {
     "logaddexp2.h": "B logaddexp2_binary",
     "logsigmoid.h": "B logsigmoid",
     "mul_int_sfpu.h": "B mul_int",
-    "nextafter.h": "B nextafter_binary",
+    "ema.h": "I2 ema_init; U0 ema:@ema_init",
+    "nextafter.h": "B nextafter_binary; B nextafter_bf16_binary",
+    "quantization.h": (
+        "I1 quant_tile_init; I1 quant_uint8_tile_init; I1 quant_int8_tile_init; I1 requant_tile_init; I1 requant_uint8_tile_init;"
+        "I1 requant_int8_tile_init; I1 requant_int8_in_tile_init; I1 requant_int8_in_uint8_out_tile_init;"
+        "I1 requant_int8_in_int8_out_tile_init; I1 dequant_tile_init; I1 dequant_int8_tile_init; B quant:quant;"
+        "B quant_int8:quant_int8; B requant:requant; B requant_int8:requant_int8; B requant_int8_in:requant_int8_in;"
+        "B requant_int8_in_int8_out:requant_int8_in_int8_out; B dequant:dequant; B dequant_int8:dequant_int8"
+    ),
+    "reshuffle.h": "U1 reshuffle_rows",
     "sfpu_binary_bcast.h": (
         "I sfpu_bcast_col_init; I sfpu_bcast_row_init; B2 @sfpu_add_bcast_col:@sfpu_bcast_col_init;"
         "B2 @sfpu_sub_bcast_col:@sfpu_bcast_col_init; B2 @sfpu_mul_bcast_col:@sfpu_bcast_col_init;"
         "B2 @sfpu_add_bcast_row:@sfpu_bcast_row_init; B2 @sfpu_sub_bcast_row:@sfpu_bcast_row_init;"
-        "B2 @sfpu_mul_bcast_row:@sfpu_bcast_row_init; S sfpu_bcast"
+        "B2 @sfpu_mul_bcast_row:@sfpu_bcast_row_init; S sfpu_bcast; I sfpu_normalize_bcast_scalar_init;"
+        "B @sfpu_normalize_bcast_col:@sfpu_bcast_col_init; B @sfpu_normalize_bcast_scalar:@sfpu_normalize_bcast_scalar_init;"
+        "T @sfpu_residual_normalize_bcast_col:@sfpu_bcast_col_init; T @sfpu_normalize_bcast_col_two_tiles:@sfpu_bcast_col_init"
     ),
     "sub_int_sfpu.h": "B sub_int; B rsub_int",
     "xlogy.h": "B xlogy_binary",
@@ -139,8 +159,8 @@ def macro_lines(families: str) -> list[str]:
         kind, subject, *numbers = item.split()
         if kind == "S":  # by hand in vector_special.h
             continue
-        if kind == "I":
-            lines.append(f"TW_INIT({subject})")
+        if kind in ("I", "I1", "I2"):
+            lines.append(f"TW_INIT{kind[1:]}({subject})")
             continue
         if kind == "OLD_MAX":
             lines.append("TW_OLD_MAX")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
+from xdsl.ir import Attribute
 
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
@@ -43,9 +44,9 @@ class BlockWriter:
 
     def write(self, value: Expression) -> Tile:
         result = self.evaluate(value)
-        if isinstance(result, float):
-            return Tile(self.filled(result, self.shape, self.target.format), self.layout)
-        return self.placed(result, self.layout)
+        if isinstance(result, Tile):
+            return self.placed(result, self.layout)
+        return Tile(self.filled(result, self.shape, self.target.format), self.layout)
 
     def evaluate(self, value: Expression) -> Tile | float:
         if isinstance(value, Number):
@@ -100,11 +101,11 @@ class BlockWriter:
         dtype = promoted([tile.block.dtype for tile in tiles])
         operands: list[Block | float] = []
         for argument in arguments:
-            if isinstance(argument, float):
+            if isinstance(argument, Tile):
+                block = self.placed(argument, layout).block
+                operands.append(Block(block.ssa, block.shape, dtype))
+            else:
                 operands.append(argument)
-                continue
-            block = self.placed(argument, layout).block
-            operands.append(Block(block.ssa, block.shape, dtype))
         return Tile(self._operation(value, operands), layout)
 
     def _operation(self, value: Apply, operands: list[Block | float]) -> Block:
@@ -132,7 +133,7 @@ class BlockWriter:
 
     def _cast(self, value: Cast) -> Tile | float:
         tile = self.evaluate(value.argument)
-        if isinstance(tile, float) or tile.block.dtype == value.dtype:
+        if not isinstance(tile, Tile) or tile.block.dtype == value.dtype:
             return tile
         block = tile.block
         if block.dtype in FLOATS and value.dtype in FLOATS:  # the packer and the unpacker convert
@@ -151,7 +152,7 @@ class BlockWriter:
         inner = BlockWriter(self.thread, self.node, _Shaped(value.shape, self.target), FULL, self.read)  # pyright: ignore
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
-        attributes = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
+        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
         dtype = promoted([source.dtype, self.target.format])
         return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
 

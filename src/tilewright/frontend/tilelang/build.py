@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import fail
 from tilewright.frontend.build import BuiltKernel
 from tilewright.frontend.tilelang.buffers import Buffers
-from tilewright.frontend.tilelang.compute import ComputeWriter, vector_layouts
+from tilewright.frontend.tilelang.compute import ComputeWriter
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
 from tilewright.frontend.tilelang.layouts import TensorLayout, tensor_layouts
 from tilewright.frontend.tilelang.movers import MoverWriter
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.frontend.tilelang.vectors import layouts_of
 from tilewright.hardware import CHIPS
 from tilewright.lang.grid import resolve_grid
 from tilewright.options import Options
@@ -71,7 +70,7 @@ def write_module(
     functions: list[Any] = []
     if any(isinstance(s, Load) for s in walk(program.body)):
         functions.append(_mover("reader", kernel, program, grid, buffers))
-    functions.append(ComputeWriter(kernel.function, program, grid, buffers, vector_layouts(program)).write())
+    functions.append(ComputeWriter(kernel.function, program, grid, buffers, layouts_of(program)).write())
     functions.append(_mover("writer", kernel, program, grid, buffers))
     return ModuleOp(functions), tuple(layouts[tensor] for tensor in program.tensors)
 
@@ -90,6 +89,3 @@ def _check(program: TileProgram) -> None:
             span_of_node(program.place.file, program.place.node),
             help="copy a fragment to a tensor at the end",
         )
-
-
-__all__ = ["BuiltTileLang", "KernelError", "ast", "build_tilelang", "math"]

@@ -17,7 +17,7 @@ from tilewright.frontend import movement
 from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators
 from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile
 from tilewright.frontend.tilelang.buffers import Buffers
-from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, reads, used, written
+from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, used, written
 from tilewright.frontend.tilelang.symbols import Expression, Fragment, Number
 from tilewright.frontend.tilelang.thread_writer import ThreadWriter
 from tilewright.frontend.tilelang.tile_program import FULL, ROW, Assign, Branch, Load, Loop, Statement, Store, TileProgram
@@ -207,7 +207,7 @@ class ComputeWriter(ThreadWriter):
         for read in read_by(value):
             self.read(read)
         tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(value)
-        if isinstance(tile.block.ssa.owner, object) and tile.block.ssa.name_hint is None and fragment.name:
+        if tile.block.ssa.name_hint is None and fragment.name:
             tile.block.ssa.name_hint = fragment.name
         return tile
 
@@ -284,7 +284,7 @@ class ComputeWriter(ThreadWriter):
         self.at(statement.place)
         then, otherwise = self.emitter.branch(self.value(statement.condition))
         for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
-            self.slots = {fragment: Slot(slot.tile, slot.needs, slot.queued, slot.zero, slot.block) for fragment, slot in outside.items()}
+            self.slots = dict(outside)
             self.emitter.enter(block)
             self.regions.append(Region())
             self.body(body)
@@ -329,13 +329,3 @@ class ComputeWriter(ThreadWriter):
             return
         movement.release_buffer(self.thread, self.buffers.kept(fragment, self.layout(fragment)), "push", node)
         self.slots[fragment] = Slot(queued=True)
-
-
-def vector_layouts(program: TileProgram) -> dict[Fragment, str]:
-    """Vectors lie along columns, where reductions of rows put them, unless they come from memory or from columns."""
-    from tilewright.frontend.tilelang.vectors import layouts_of
-
-    return layouts_of(program)
-
-
-__all__ = ["ComputeWriter", "reads", "vector_layouts"]

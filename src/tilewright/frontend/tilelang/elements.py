@@ -6,6 +6,8 @@ Integers that depend on the element (masks) are read from a tensor of positions 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tilewright import hardware
@@ -26,7 +28,7 @@ from tilewright.frontend.tilelang.symbols import (
     expression,
     is_symbolic,
 )
-from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Store, Window
+from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
 
 POSITIONS = "positions"
@@ -59,10 +61,10 @@ def _whole(value: Expression, target: Fragment) -> Expression:
         return Read(value.fragment, None, ALONG if target.is_vector else SAME)
     if isinstance(value, Position):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
-    return _rebuilt(value, lambda inner: _whole(inner, target))
+    return _rebuilt(value, partial(_whole, target=target))
 
 
-def _rebuilt(value: Expression, each: Any) -> Expression:
+def _rebuilt(value: Expression, each: Callable[[Expression], Expression]) -> Expression:
     if isinstance(value, Apply):
         return Apply(value.op, tuple(each(argument) for argument in value.arguments), value.parameters)
     if isinstance(value, Cast):
@@ -115,8 +117,7 @@ def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...])
             f"T.Parallel covers {extents} of fragment '{target.name}' {target.shape}",
             help="loop over the whole fragment, or allocate one of that size",
         )
-    leaves: list[Leaf] = [leaf for leaf in used if isinstance(leaf, Leaf)]
-    return (leaves[0], leaves[1]) if len(leaves) == 2 else (leaves[0], None)
+    return (used[0], used[1]) if len(used) == 2 else (used[0], None)
 
 
 class Resolver:
@@ -144,22 +145,23 @@ class Resolver:
             raise Trouble(
                 "TW001",
                 f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column",
-                help="offsets, strides and gathers inside fragments are not supported: copy the part you need to a fragment of its own",
+                help="offsets, strides and gathers are not supported: copy the part you need to a fragment of its own",
             )
         for leaf, size in zip(leaves, sizes, strict=True):
             if self.reading.parallel[leaf] != size:  # pyright: ignore
-                raise Trouble("TW101", f"T.Parallel runs over {self.reading.parallel[leaf]} entries, '{fragment.name}' has {fragment.shape}")  # pyright: ignore
+                extent = self.reading.parallel[leaf]  # pyright: ignore
+                raise Trouble("TW101", f"T.Parallel runs over {extent} entries, '{fragment.name}' has {fragment.shape}")
         return Read(fragment, None, self._form(fragment, leaves))
 
-    def _form(self, fragment: Fragment, leaves: list[Value]) -> str:
+    def _form(self, fragment: Fragment, leaves: Sequence[Value]) -> str:
         row, column = self.axes
         if len(leaves) == 1:
             if self.vector:
                 return self._required(ALONG, leaves[0] == row, fragment)
             return COLUMN_FORM if leaves[0] == row else self._required(ROW_FORM, leaves[0] == column, fragment)
-        if leaves == [row, column]:
+        if list(leaves) == [row, column]:
             return SAME
-        return self._required(TRANSPOSED, leaves == [column, row], fragment)
+        return self._required(TRANSPOSED, list(leaves) == [column, row], fragment)
 
     def _required(self, form: str, fits: bool, fragment: Fragment) -> str:
         if not fits:
@@ -265,7 +267,9 @@ def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tup
         terms, _ = linear(index)
         own = [(term, factor) for term, factor in terms if term in reading.parallel]
         if len(own) > 1 or any(factor != 1 for _, factor in own):
-            raise Trouble("TW001", f"a stride or a gather in an index of tensor '{tensor.name}'", help="index it with start + variable")
+            raise Trouble(
+                "TW001", f"a stride or a gather in an index of tensor '{tensor.name}'", help="index it with start + variable"
+            )
         if own:
             leaf = own[0][0]
             assert isinstance(leaf, Leaf)
@@ -277,7 +281,9 @@ def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tup
             extents.append(1)
         starts.append(index)
     if not leaves:
-        raise Trouble("TW001", f"a single element of tensor '{tensor.name}'", help="read whole blocks: scalars do not reach the tile units")
+        raise Trouble(
+            "TW001", f"a single element of tensor '{tensor.name}'", help="read whole blocks: scalars do not reach the tile units"
+        )
     return Window(tensor, tuple(starts), tuple(extents)), tuple(leaves)
 
 
@@ -303,7 +309,9 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
 
 def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     if reading.conditions:
-        raise Trouble("TW001", f"a store to tensor '{tensor.name}' under a condition on elements", help="choose with T.if_then_else")
+        raise Trouble(
+            "TW001", f"a store to tensor '{tensor.name}' under a condition on elements", help="choose with T.if_then_else"
+        )
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(tensor.shape):
         raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
@@ -312,7 +320,3 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
     fragment = reading.fragment(shape, tensor.dtype, "fragment", f"{tensor.name}_block")
     _assign(reading, fragment, tuple(leaves), expression(value))
     reading.emit(Store(fragment, window, reading.place))
-
-
-def place_of(reading: Reading) -> Place:
-    return reading.place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +146,10 @@ def largest(dtype: Any = "float32") -> float:
     return 65504.0 if "16" in str(dtype) and "b" not in str(dtype) else 3.3895313892515355e38
 
 
+def smallest(dtype: Any = "float32") -> float:
+    return -largest(dtype)
+
+
 def truncated_division(left: Any, right: Any) -> Any:
     if is_symbolic(left) or is_symbolic(right):
         return left // right
@@ -152,7 +157,9 @@ def truncated_division(left: Any, right: Any) -> Any:
 
 
 def refuse_reinterpretation(*_args: Any) -> Any:
-    raise Trouble("TW001", "bytes read as another type", help="convert values with T.cast; packed formats come in as bfp8_b tensors")
+    raise Trouble(
+        "TW001", "bytes read as another type", help="convert values with T.cast; packed formats come in as bfp8_b tensors"
+    )
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -170,14 +177,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "all_of": both,
     "fma": multiply_add,
     "ceildiv": ceildiv,
-    "floordiv": lambda a, b: a // b,
-    "floormod": lambda a, b: a % b,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
     "truncdiv": truncated_division,
     "infinity": infinity,
     "max_value": largest,
-    "min_value": lambda dtype="float32": -largest(dtype),
+    "min_value": smallest,
     "reinterpret": refuse_reinterpretation,
-    "sub": lambda a, b: a - b,
-    "add": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
 }

@@ -31,7 +31,9 @@ class KernelReader(Reader):
         """A tensor argument; the reader knows its shape and type, not its values."""
         shape = value.known_shape() if isinstance(value, TensorType) else tuple(int(size) for size in value.shape)
         if shape is None:
-            raise fail("TW104", f"the shape of '{name}' is not known", self.span(), help="compile with arguments: kernel.compile(a, b)")
+            raise fail(
+                "TW104", f"the shape of '{name}' is not known", self.span(), help="compile with arguments: kernel.compile(a, b)"
+            )
         element = element_name(value.dtype)
         element = {"bf16": "bfloat16", "f32": "float32", "i32": "int32"}.get(element, element)
         tensor = Tensor(name, shape, element, tile_dtype(element, self), len(self.tensors))
@@ -77,7 +79,9 @@ def read_kernel(kernel: TileLangKernel, values: Sequence[Any]) -> tuple[TileProg
     finally:
         unbound(token)
     if reader.launch is None:
-        raise fail("TW010", f"kernel '{kernel.name}' has no T.Kernel", kernel.span, help="with T.Kernel(grid_x, grid_y) as (bx, by):")
+        raise fail(
+            "TW010", f"kernel '{kernel.name}' has no T.Kernel", kernel.span, help="with T.Kernel(grid_x, grid_y) as (bx, by):"
+        )
     program = TileProgram(
         kernel.name, reader.launch.grid, reader.launch.variables, reader.launch.body, reader.tensors, reader.place, reader.notes
     )

@@ -125,7 +125,12 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
         own = {axis for axis, extent in enumerate(use.window.extents) if extent > 1}
         span = span_of_node(use.place.file, use.place.node)
         if len(own) > 2:
-            raise fail("TW109", f"{len(own)} dimensions of '{tensor.name}' in one copy", span, help="copy two dimensions and loop over the others")
+            raise fail(
+                "TW109",
+                f"{len(own)} dimensions of '{tensor.name}' in one copy",
+                span,
+                help="copy two dimensions and loop over the others",
+            )
         if axes and own != axes:
             raise fail(
                 "TW109",

@@ -49,4 +49,4 @@ class MoverWriter(ThreadWriter):
         kind = SliceType(int_array(shape), tile_type(tensor.format), StringAttr("dram"))
         operands = [self.thread.accessor(self.buffers.tensors[tensor]), *starts]
         op = self.emitter.add(TensorSliceOp, operands, [kind])
-        return TensorSlice(op.results[0], shape, tensor.format, tensor.name)
+        return TensorSlice(op.results[0], shape, tensor.format, self.buffers.tensors[tensor])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.integers import Value, make
+from tilewright.frontend.integers import Value
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
 from tilewright.frontend.tilelang.reading import Corner, Reading
 from tilewright.frontend.tilelang.symbols import (
@@ -14,7 +14,6 @@ from tilewright.frontend.tilelang.symbols import (
     Expression,
     Fragment,
     Index,
-    Number,
     Product,
     Read,
     Reduction,
@@ -73,7 +72,9 @@ def window_like(outside: Tensor | Corner | Window, fragment: Fragment) -> Window
     starts: tuple[Value, ...] = (0,) * len(tensor.shape) if isinstance(outside, Tensor) else outside.starts
     shape = fragment.shape if len(fragment.shape) <= len(tensor.shape) else squeezed(fragment.shape)
     if len(shape) > len(tensor.shape):
-        raise Trouble("TW109", f"fragment '{fragment.name}' {fragment.shape} from tensor '{tensor.name}' {tensor.shape}", word="copy")
+        raise Trouble(
+            "TW109", f"fragment '{fragment.name}' {fragment.shape} from tensor '{tensor.name}' {tensor.shape}", word="copy"
+        )
     return Window(tensor, starts, (*((1,) * (len(tensor.shape) - len(shape))), *shape))
 
 
@@ -124,7 +125,7 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
         data, result = need_fragment(source, "the data", word), need_fragment(target, "the result", word)
         if len(data.shape) != 2:
             raise Trouble("TW101", f"{word} of a fragment {data.shape}", help="reduce fragments of two dimensions", word=word)
-        if not isinstance(dim, int) or not -2 <= dim < 2:
+        if not -2 <= dim < 2:
             raise Trouble("TW004", f"dim is {dim!r}", help="0 or 1", word=word)
         axis = dim % 2
         if result.length != data.shape[1 - axis] or not result.is_vector:
@@ -158,19 +159,6 @@ def allocate(scope: str) -> Callable[..., Fragment]:
         return reading.fragment(shape, dtype, scope)
 
     return alloc
-
-
-def ceildiv(_reading: Reading | None, value: Any, divisor: Any) -> Any:
-    return (value + divisor - 1) // divisor
-
-
-def infinity(_reading: Reading | None, dtype: Any = "float32") -> Number:
-    del dtype
-    return Number(float("inf"))
-
-
-def select_value(_reading: Reading | None, value: Any) -> Any:
-    return make("+", raw(value), 0)
 
 
 ACTIONS: dict[str, Callable[..., Any]] = {

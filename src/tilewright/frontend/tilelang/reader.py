@@ -15,6 +15,7 @@ from tilewright.frontend.tilelang.elements import assign_whole, store_element
 from tilewright.frontend.tilelang.reading import Launch, Reading
 from tilewright.frontend.tilelang.rewriting import rewritten
 from tilewright.frontend.tilelang.symbols import (
+    Arithmetic,
     Expression,
     Fragment,
     Index,
@@ -30,7 +31,7 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement
 from tilewright.frontend.tilelang.trouble import Trouble
 
-OPERATORS = {
+OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
 }  # fmt: skip
 
@@ -83,9 +84,13 @@ class Reader(Reading):
         except (KernelError, Trouble, Returned):
             raise
         except NameError as error:
-            raise fail("TW002", str(error), self.span(), help="names of the kernel, its factory and its module are visible") from None
+            raise fail(
+                "TW002", str(error), self.span(), help="names of the kernel, its factory and its module are visible"
+            ) from None
         except Exception as error:
-            raise fail("TW017", f"{type(error).__name__}: {error}", self.span(), help="this runs when the kernel is compiled") from error
+            raise fail(
+                "TW017", f"{type(error).__name__}: {error}", self.span(), help="this runs when the kernel is compiled"
+            ) from error
 
     # Statements -------------------------------------------------------------------------------------------------------
 
@@ -97,7 +102,9 @@ class Reader(Reading):
             try:
                 if handler is None:
                     word = type(statement).__name__.lower()
-                    raise Trouble("TW001", f"'{word}' in a kernel", help=HELP.get(type(statement), "compute it before the kernel"))
+                    raise Trouble(
+                        "TW001", f"'{word}' in a kernel", help=HELP.get(type(statement), "compute it before the kernel")
+                    )
                 handler(self, statement)
             except Trouble as trouble:
                 raise self.located(trouble) from None
@@ -146,7 +153,7 @@ class Reader(Reading):
             self.read_fragment(holder, key)
             assign_whole(self, holder, value)
             return
-        if not is_symbolic(holder):
+        if not isinstance(holder, Arithmetic):
             holder[key] = value
             return
         raise Trouble(
@@ -201,7 +208,9 @@ class Reader(Reading):
             raise Trouble("TW001", "T.Parallel inside T.Parallel", help="give all extents to one: T.Parallel(M, N)")
         targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
         if len(targets) != len(domain.extents) or len(targets) > 2:
-            raise Trouble("TW004", f"{len(targets)} variables for {len(domain.extents)} extents", help="T.Parallel has one or two here")
+            raise Trouble(
+                "TW004", f"{len(targets)} variables for {len(domain.extents)} extents", help="T.Parallel has one or two here"
+            )
         for target, extent in zip(targets, domain.extents, strict=True):
             assert isinstance(target, ast.Name)
             leaf = self.leaf(target.id, 0, extent - 1)
@@ -384,7 +393,9 @@ def _for(reader: Reader, node: ast.For) -> None:
     if isinstance(domain, ParallelDomain):
         reader.parallel_loop(node, domain)
     elif reader.parallel:
-        raise Trouble("TW001", "a loop inside T.Parallel", help="elements are computed all at once; put the loop around T.Parallel")
+        raise Trouble(
+            "TW001", "a loop inside T.Parallel", help="elements are computed all at once; put the loop around T.Parallel"
+        )
     elif isinstance(domain, range) and reader.bodies:
         reader.loop(node, Counted(domain.start, domain.stop, domain.step))
     elif isinstance(domain, Counted):

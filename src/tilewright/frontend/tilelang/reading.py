@@ -18,7 +18,6 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Tensor,
     is_integer,
-    plain,
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Place, Statement, Window
@@ -33,7 +32,9 @@ def current(what: str) -> Reading:
     if found is None:
         from tilewright.lang.building import caller_span
 
-        raise fail("TW009", f"{what} outside a kernel", caller_span(), help="use it in a function marked @T.prim_func or @tilelang.jit")
+        raise fail(
+            "TW009", f"{what} outside a kernel", caller_span(), help="use it in a function marked @T.prim_func or @tilelang.jit"
+        )
     return found
 
 
@@ -84,10 +85,12 @@ class Reading:
         self._leaves += 1
         return Leaf(self._leaves, name, low, max(low, high))
 
-    def fragment(self, shape: Sequence[Any], dtype: Any, scope: str, name: str = "") -> Fragment:
-        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    def fragment(self, shape: Any, dtype: Any, scope: str, name: str = "") -> Fragment:
+        sizes: tuple[Any, ...] = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         if not sizes or not all(is_integer(size) and not isinstance(size, Index) for size in sizes):
-            raise Trouble("TW108", f"the shape {shape!r} is not known at compile time", help="give constants", word=f"alloc_{scope}")
+            raise Trouble(
+                "TW108", f"the shape {shape!r} is not known at compile time", help="give constants", word=f"alloc_{scope}"
+            )
         self._fragments += 1
         kept = tuple(int(size) for size in sizes)
         element = element_name(dtype)
@@ -106,7 +109,9 @@ class Reading:
             self._whole(fragment, keys)
             return fragment
         if any(isinstance(one, slice) for one in keys) or len(keys) != len(fragment.shape):
-            raise Trouble("TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones")
+            raise Trouble(
+                "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
+            )
         if not self.parallel:
             raise Trouble(
                 "TW001",
@@ -119,7 +124,9 @@ class Reading:
         for size, one in zip(fragment.shape, keys, strict=False):
             start, extent = self._slice(one, size)
             if start != 0 or extent != size:
-                raise Trouble("TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones")
+                raise Trouble(
+                    "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
+                )
 
     def read_tensor(self, tensor: Tensor, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
@@ -150,7 +157,9 @@ class Reading:
     def integer(self, value: Any) -> Value:
         if isinstance(value, (Expression, Fragment)):
             raise Trouble(
-                "TW001", "an index that is data", help="gathers are not supported: indices come from block, loop and parallel variables"
+                "TW001",
+                "an index that is data",
+                help="gathers are not supported: indices come from block, loop and parallel variables",
             )
         if not is_integer(value) or not is_int_like(raw(value)):
             raise Trouble("TW004", f"{value!r} as an index", help="indices are integers")
@@ -173,7 +182,9 @@ class Reading:
 
     def note(self, message: str, help: str = "") -> None:
         if all(note.message != message for note in self.notes):
-            note = Diagnostic(code="TW106", message=message, span=self.span(), help=help, severity="note", notes=tuple[Note, ...]())
+            note = Diagnostic(
+                code="TW106", message=message, span=self.span(), help=help, severity="note", notes=tuple[Note, ...]()
+            )
             self.notes.append(note)
 
 
@@ -183,7 +194,3 @@ def bound(reading: Reading) -> Any:
 
 def unbound(token: Any) -> None:
     _reading.reset(token)
-
-
-def index_of(leaf: Leaf) -> Any:
-    return plain(leaf)

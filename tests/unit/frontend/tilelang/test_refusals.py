@@ -86,9 +86,10 @@ def test_barriers():
 
 def test_warp_specialisation():
     def kernel(A, C):
-        with T.Kernel(2, 2):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
             with T.ws(0):
-                pass
+                T.copy(A[by * 32, bx * 32], x)
 
     refused(kernel, "TW001", "T.ws", "reader, compute, writer")
 

@@ -39,7 +39,6 @@ void drain(Buffer& buffer) {
     const u32 pages = buffer.available();
     buffer.read = (buffer.read + pages) % buffer.pages;
     buffer.acked += pages;
-    buffer.drained = true;
 }
 
 }  // namespace

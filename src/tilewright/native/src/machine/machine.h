@@ -33,7 +33,7 @@ struct Buffer {
     Thread *producer = nullptr, *consumer = nullptr;
     u32 waits = 0, pops = 0;  // calls that succeeded
     Loc waited_at{0, ""};
-    bool fed = false, drained = false;  // by the stand-in for reader and writer
+    bool fed = false;  // by the stand-in for the reader
 
     u32 available() const { return received - acked; }
     u32 space() const { return pages - available(); }
@@ -104,8 +104,7 @@ struct Core {
     bool started[kRoles] = {};
     Loc started_at{0, ""};
     Mode unpack_mode, math_mode;
-    SourceSetup source_a, source_b;            // as the unpacker knows it
-    SourceSetup math_source_a, math_source_b;  // as math knows it
+    SourceSetup source_a, source_b;
     std::deque<SourceTiles> sources;
     VectorState vector[2];  // math, pack
     bool pack_known = false;
@@ -129,8 +128,8 @@ struct TensorPages {
 };
 
 struct Machine {
-    u32 grid_x = 1, grid_y = 1, noc_x = 0, noc_y = 0;
-    u32 l1_bytes = 0, buffer_offset = 0;
+    u32 noc_x = 0, noc_y = 0;
+    u32 l1_bytes = 0;
     int phases = 4;
     bool wide = false, full_sync = false, precise = false;
     int metal = 78;

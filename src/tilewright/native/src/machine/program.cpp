@@ -91,7 +91,6 @@ Program read_program(const std::string& path) {
         std::string key, text;
         words >> key;
         if (key == "metal") words >> machine.metal;
-        else if (key == "grid") words >> machine.grid_x >> machine.grid_y;
         else if (key == "noc_origin") words >> machine.noc_x >> machine.noc_y;
         else if (key == "l1") words >> machine.l1_bytes;
         else if (key == "compute") words >> machine.wide >> machine.full_sync >> machine.phases >> machine.precise;

@@ -39,14 +39,10 @@ SourceSetup setup_of(u32 cb, Loc at) {
 }
 
 void configure(bool side_a, bool side_b, u32 a, u32 b, Loc at) {
+    if (self_role() != Role::Unpack) return;
     Core& core = self_core();
-    if (self_role() == Role::Unpack) {
-        if (side_a) core.source_a = setup_of(a, at);
-        if (side_b) core.source_b = setup_of(b, at);
-    } else if (self_role() == Role::Math) {
-        if (side_a) core.math_source_a = setup_of(a, at);
-        if (side_b) core.math_source_b = setup_of(b, at);
-    }
+    if (side_a) core.source_a = setup_of(a, at);
+    if (side_b) core.source_b = setup_of(b, at);
 }
 
 }  // namespace

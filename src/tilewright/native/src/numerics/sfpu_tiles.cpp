@@ -56,6 +56,15 @@ void product(Call call) {
     for (int i = 0; i < kTile; ++i) call.out[i] = stored(value, Store::Truncate, call.wide);
 }
 
+// Pairs of neighbours as complex numbers, multiplied by i.
+void rotate_complex(Call call) {
+    for (int i = 0; i < kTile; i += 2) {
+        const u32 re = call.in[0][i], im = call.in[0][i + 1];
+        call.out[i] = stored(im ^ kSign, Store::Exact, call.wide);
+        call.out[i + 1] = stored(re, Store::Exact, call.wide);
+    }
+}
+
 void running_sum(Call call) {
     for (int c = 0; c < 32; ++c) {
         u32 value = 0;
@@ -73,7 +82,7 @@ const VectorOp kRows[] = {
     TILE("sfpu_sub_bcast_col", 2, 0, (broadcast<1, true>)),   TILE("sfpu_sub_bcast_row", 2, 0, (broadcast<1, false>)),
     TILE("sfpu_mul_bcast_col", 2, 0, (broadcast<2, true>)),   TILE("sfpu_mul_bcast_row", 2, 0, (broadcast<2, false>)),
     TILE("sfpu_bcast", 2, 0, broadcast_by_template),          TILE("sfpu_reduce", 1, 0, reduce),
-    TILE("tiled_prod_tile", 1, 0, product),                   TILE("cumsum_tile", 1, 0, running_sum),
+    TILE("alt_complex_rotate90_tile", 1, 0, rotate_complex),  TILE("tiled_prod_tile", 1, 0, product),                   TILE("cumsum_tile", 1, 0, running_sum),
 };
 
 }  // namespace

@@ -99,6 +99,25 @@ inline void reconfig_data_format_srcb(uint32_t, uint32_t b, TW_AT) {
     tw::reconfig(false, true, b, b, tw_at);
 }
 
+// The same with more said about tiles of other shapes, which this model does not have.
+#define TW_RECONFIG_ALIAS(name, target)          \
+    template <auto... kArgs, typename... T>      \
+    inline void name(T... words) {               \
+        target<kArgs...>(words...);              \
+    }
+TW_RECONFIG_ALIAS(reconfig_data_format_skip_int8, reconfig_data_format)
+TW_RECONFIG_ALIAS(reconfig_data_format_srca_skip_int8, reconfig_data_format_srca)
+TW_RECONFIG_ALIAS(reconfig_data_format_srcb_skip_int8, reconfig_data_format_srcb)
+TW_RECONFIG_ALIAS(reconfig_full_operand, reconfig_data_format)
+TW_RECONFIG_ALIAS(reconfig_full_operand_srca, reconfig_data_format_srca)
+TW_RECONFIG_ALIAS(reconfig_full_operand_srcb, reconfig_data_format_srcb)
+template <auto..., typename... T>
+inline void reconfig_tile_shape(T...) {}
+template <auto..., typename... T>
+inline void reconfig_tile_shape_srca(T...) {}
+template <auto..., typename... T>
+inline void reconfig_tile_shape_srcb(T...) {}
+
 // ---- packer
 inline void pack_init(uint32_t cb, TW_AT) { tw::pack_init(cb, tw_at); }
 template <bool kAnyOrder = false, bool = DST_ACCUM_MODE>

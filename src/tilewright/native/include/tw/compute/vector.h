@@ -40,6 +40,11 @@ constexpr u32 word_at(u32 index) {
     inline void init(TW_AT) {                               \
         tw::vector_init(#init, 0, false, tw_at);            \
     }
+// Inits that take words.
+#define TW_INIT1(init)                                                                       \
+    inline void init(uint32_t p = 0, TW_AT) { tw::vector_init(#init, 0, false, tw_at, p); }
+#define TW_INIT2(init)                                                                       \
+    inline void init(uint32_t p = 0, uint32_t q = 0, TW_AT) { tw::vector_init(#init, 0, false, tw_at, p, q); }
 // One tile in place; U0..U3 by the number of scalars.
 #define TW_U0(call, init)                                                  \
     template <auto...>                                                     \
@@ -99,6 +104,11 @@ constexpr u32 word_at(u32 index) {
     template <auto...>                                                     \
     inline void call(uint32_t dst, uint32_t p, uint32_t q, TW_AT) {        \
         tw::vector_call(#base, #init, 0, 0xF, true, tw_at, dst, p, q);     \
+    }
+#define TW_P3(call, base, init)                                                 \
+    template <auto...>                                                          \
+    inline void call(uint32_t dst, uint32_t p, uint32_t q, uint32_t r, TW_AT) { \
+        tw::vector_call(#base, #init, 0, 0xF, true, tw_at, dst, p, q, r);       \
     }
 #define TW_INIT_P(init)                                                    \
     template <auto...>                                                     \

@@ -40,12 +40,12 @@ inline void recip_tile(uint32_t dst, VectorMode mode = VectorMode::RC, TW_AT) {
 }
 
 // ---- inits with arguments
-#define TW_INIT2(init)                                                     \
-    inline void init(uint32_t p, uint32_t q, TW_AT) { tw::vector_init(#init, 0, false, tw_at, p, q); }
 TW_INIT2(fmod_tile_init)
 TW_INIT2(remainder_tile_init)
 TW_U0(fmod_tile, fmod_tile_init)
 TW_U0(remainder_tile, remainder_tile_init)
+TW_INIT(remainder_tile_uint32_init)
+TW_U1(remainder_tile_uint32, remainder_tile_uint32_init)
 
 // ---- constants
 TW_INIT(fill_tile_init)
@@ -126,6 +126,7 @@ TW_U0(ceil_tile, rounding_op_tile_init)
 TW_U0(floor_tile, rounding_op_tile_init)
 TW_U0(trunc_tile, rounding_op_tile_init)
 TW_U0(frac_tile, rounding_op_tile_init)
+TW_U0(stochastic_round_tile, rounding_op_tile_init)
 inline void round_tile(uint32_t dst, std::int32_t decimals, TW_AT) {
     tw::vector_call("round_tile", "rounding_op_tile_init", 0, 0xF, false, tw_at, dst, static_cast<uint32_t>(decimals));
 }

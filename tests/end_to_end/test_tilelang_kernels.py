@@ -1,0 +1,307 @@
+"""TileLang kernels of every kind on many cores against NumPy, in the simulator; the examples as they stand, also natively."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright import execution, tilelang
+from tilewright.cli.script import run_script
+
+T = tilelang.language
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "tilelang").glob("*.py"))
+LARGEST_ERROR = {
+    "01_elementwise_add": 2**-6, "02_gemm": 0.15, "03_gemm_bias_relu": 0.13, "04_row_softmax": 1e-4, "05_online_softmax": 1e-4,
+    "06_normalisation": 2e-3, "07_flash_attention": 1e-2, "08_linear_attention": 0.04, "09_dynamic_rows": 0.04,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["sim", "native"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_give_right_numbers(example: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    with execution.session(mode=mode):
+        run_script(str(example), [])
+    errors = [float(number) for number in re.findall(r"largest error ([\d.e+-]+)", capsys.readouterr().out)]
+    assert errors and max(errors) < LARGEST_ERROR[example.stem]
+
+
+def uniform(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
+
+
+def wide(array: Any) -> Any:
+    return array.astype(np.float32)
+
+
+def close(found: Any, wanted: Any, tolerance: float) -> bool:
+    return bool(np.abs(wide(found) - wanted).max() <= tolerance)
+
+
+def test_more_blocks_than_cores_with_a_rest():
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(10, 13) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = T.exp(x[i, j]) + 1
+            T.copy(x, C[by * 32, bx * 32])
+
+    a, c = uniform(416, 320), np.zeros((416, 320), np.float32)
+    kernel(a, c)
+    assert kernel.compile(a, c).grid == (8, 8)
+    assert close(c, np.exp(a) + 1, 1e-6)
+
+
+def test_three_grid_dimensions():
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(2, 3, 4) as (bx, by, bz):
+            x = T.alloc_fragment((32, 64), "float32")
+            T.copy(A[bz, by * 32, bx * 64], x)
+            x = x * 2.0 - 1.0
+            T.copy(x, C[bz, by * 32, bx * 64])
+
+    a, c = uniform(4, 96, 128), np.zeros((4, 96, 128), np.float32)
+    kernel(a, c)
+    assert close(c, a * 2 - 1, 1e-6)
+
+
+def test_elements_of_tensors_masks_and_lets():
+    @T.prim_func
+    def kernel(A, B, C):
+        with T.Kernel(4, 4) as (bx, by):
+            for i, j in T.Parallel(32, 32):
+                x = A[by * 32 + i, bx * 32 + j] * 2.0
+                y = T.sigmoid(B[by * 32 + i, bx * 32 + j])
+                C[by * 32 + i, bx * 32 + j] = T.if_then_else(by * 32 + i > bx * 32 + j, x + y, T.abs(x) - y)
+
+    a, b, c = uniform(128, 128), uniform(128, 128, seed=1), np.zeros((128, 128), np.float32)
+    kernel(a, b, c)
+    row, column = np.indices(a.shape)
+    s = 1 / (1 + np.exp(-b))
+    assert close(c, np.where(row > column, 2 * a + s, abs(2 * a) - s), 1e-5)
+
+
+def test_conditional_stores_transposes_and_reductions():
+    @T.prim_func
+    def kernel(A, C, R, M):
+        with T.Kernel(2) as bx:
+            a = T.alloc_fragment((64, 64), "float32")
+            t = T.alloc_fragment((64, 64), "float32")
+            r = T.alloc_fragment((64,), "float32")
+            m = T.alloc_fragment((64,), "float32")
+            T.copy(A[bx * 64 : (bx + 1) * 64, 0:64], a)
+            T.reduce_absmax(a, r, dim=1)
+            T.reduce_min(a, m, dim=0)
+            for i, j in T.Parallel(64, 64):
+                t[i, j] = a[j, i]
+                if a[i, j] < 0 and i < 32:
+                    t[i, j] = 5.0
+                else:
+                    t[i, j] = t[i, j] + 1
+            T.copy(t, C[bx * 64 : (bx + 1) * 64, 0:64])
+            T.copy(r, R[bx * 64 : (bx + 1) * 64])
+            T.copy(m, M[bx, 0:64])
+
+    a, c = uniform(128, 64), np.zeros((128, 64), np.float32)
+    r, m = np.zeros(128, np.float32), np.zeros((2, 64), np.float32)
+    kernel(a, c, r, m)
+    for block in range(2):
+        x = a[block * 64 : block * 64 + 64]
+        row, _ = np.indices(x.shape)
+        assert close(c[block * 64 : block * 64 + 64], np.where((x < 0) & (row < 32), 5.0, x.T + 1), 1e-3)
+        assert close(r[block * 64 : block * 64 + 64], abs(x).max(1), 1e-3)
+        assert close(m[block], x.min(0), 1e-3)
+
+
+def test_loaded_vector_as_a_column():
+    @T.prim_func
+    def kernel(A, S, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((64, 64), "float32")
+            s = T.alloc_fragment((64,), "float32")
+            T.copy(A[bx * 64, 0], x)
+            T.copy(S[bx * 64], s)
+            for i, j in T.Parallel(64, 64):
+                x[i, j] = x[i, j] * s[i]
+            T.copy(x, C[bx * 64, 0])
+
+    a, s, c = uniform(128, 64), uniform(128, seed=1), np.zeros((128, 64), np.float32)
+    kernel(a, s, c)
+    assert close(c, a * s[:, None], 2e-3)
+
+
+def test_branch_around_copies_and_products():
+    @T.prim_func
+    def kernel(A, B, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_shared((32, 32), "bfloat16")
+            y = T.alloc_shared((32, 32), "bfloat16")
+            acc = T.alloc_fragment((32, 32), "float32")
+            T.fill(acc, 1.0)
+            for k in T.serial(4):
+                if k <= by:
+                    T.copy(A[by * 32, k * 32], x)
+                    T.copy(B[k * 32, bx * 32], y)
+                    T.gemm(x, y, acc)
+            T.copy(acc, C[by * 32, bx * 32])
+
+    a, b = uniform(64, 128, dtype=ml_dtypes.bfloat16), uniform(128, 64, dtype=ml_dtypes.bfloat16, seed=1)
+    c = np.zeros((64, 64), np.float32)
+    kernel(a, b, c)
+    parts = [wide(a)[:32, :32] @ wide(b)[:32], wide(a)[32:, :64] @ wide(b)[:64]]
+    assert close(c, np.vstack(parts) + 1, 1e-2)
+
+
+@pytest.mark.parametrize("cleared", ["first", "before", "initial value"])
+def test_ways_to_start_a_sum(cleared: str):
+    @T.prim_func
+    def kernel(A, B, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_shared((32, 32), "bfloat16")
+            y = T.alloc_shared((32, 32), "bfloat16")
+            acc = T.alloc_fragment((32, 32), "float32")
+            if cleared != "first":
+                T.fill(acc, 0.0 if cleared == "before" else 3.0)
+            for k in T.serial(4):
+                T.copy(A[by * 32, k * 32], x)
+                T.copy(B[k * 32, bx * 32], y)
+                T.gemm(x, y, acc, clear_accum=(k == 0) if cleared == "first" else False)
+            T.copy(acc, C[by * 32, bx * 32])
+
+    a, b = uniform(64, 128, dtype=ml_dtypes.bfloat16), uniform(128, 64, dtype=ml_dtypes.bfloat16, seed=1)
+    c = np.zeros((64, 64), np.float32)
+    kernel(a, b, c)
+    assert close(c, wide(a) @ wide(b) + (3 if cleared == "initial value" else 0), 1e-2)
+
+
+def test_nested_loops_and_two_sums():
+    @T.prim_func
+    def kernel(A, B, C, D):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_shared((32, 32), "bfloat16")
+            y = T.alloc_shared((32, 32), "bfloat16")
+            acc = T.alloc_fragment((32, 32), "float32")
+            squares = T.alloc_fragment((32, 32), "float32")
+            T.clear(acc)
+            T.clear(squares)
+            for outer in T.serial(2):
+                for inner in T.serial(2):
+                    T.copy(A[by * 32, (outer * 2 + inner) * 32], x)
+                    T.copy(B[(outer * 2 + inner) * 32, bx * 32], y)
+                    T.gemm(x, y, acc)
+                    for i, j in T.Parallel(32, 32):
+                        squares[i, j] += x[i, j] * x[i, j]
+            T.copy(acc, C[by * 32, bx * 32])
+            for i, j in T.Parallel(32, 32):
+                squares[i, j] = T.sqrt(squares[i, j])
+            T.copy(squares, D[by * 32, bx * 32])
+
+    a, b = uniform(64, 128, dtype=ml_dtypes.bfloat16), uniform(128, 64, dtype=ml_dtypes.bfloat16, seed=1)
+    c, d = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    kernel(a, b, c, d)
+    assert close(c, wide(a) @ wide(b), 1e-2)
+    assert close(d, np.tile(np.sqrt((wide(a).reshape(64, 4, 32) ** 2).sum(1)), (1, 2)), 1e-3)
+
+
+def test_fragment_that_is_loaded_again_while_its_value_is_needed():
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_shared((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[bx * 32, 0], x)
+            y = x * x
+            T.copy(A[bx * 32, 32], x)
+            y = y + x
+            T.copy(A[bx * 32, 64], x)
+            y = y * x
+            T.copy(y, C[bx * 32, 0])
+
+    a, c = uniform(64, 96), np.zeros((64, 32), np.float32)
+    kernel(a, c)
+    assert close(c, (a[:, :32] ** 2 + a[:, 32:64]) * a[:, 64:], 2e-3)
+
+
+def test_eager_style():
+    @tilelang.jit
+    def gemm(A, B, block: int = 64, depth: int = 32):
+        M, N, K = T.const("M, N, K")
+        A: T.Tensor[[M, K], T.bfloat16]
+        B: T.Tensor[[K, N], T.bfloat16]
+        C = T.empty((M, N), T.float32)
+        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=128) as (bx, by):
+            x = T.alloc_shared((block, depth), A.dtype)
+            y = T.alloc_shared((depth, block), B.dtype)
+            acc = T.alloc_fragment((block, block), T.float32)
+            T.clear(acc)
+            for k in T.Pipelined(T.ceildiv(K, depth), num_stages=2):
+                T.copy(A[by * block, k * depth], x)
+                T.copy(B[k * depth, bx * block], y)
+                T.gemm(x, y, acc)
+            T.copy(acc, C[by * block, bx * block])
+        return C
+
+    a, b = uniform(128, 96, dtype=ml_dtypes.bfloat16), uniform(96, 192, dtype=ml_dtypes.bfloat16, seed=1)
+    c = gemm(a, b)
+    assert c.shape == (128, 192) and c.dtype == np.float32
+    assert close(c, wide(a) @ wide(b), 1e-2)
+
+
+def test_pipeline_depth_is_buffer_depth():
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_shared((32, 32), "float32")
+            total = T.alloc_fragment((32, 32), "float32")
+            T.clear(total)
+            for k in T.Pipelined(4, num_stages=3):
+                T.copy(A[bx * 32, k * 32], x)
+                for i, j in T.Parallel(32, 32):
+                    total[i, j] += x[i, j]
+            T.copy(total, C[bx * 32, 0])
+
+    a, c = uniform(64, 128), np.zeros((64, 32), np.float32)
+    kernel(a, c)
+    buffers = {buffer.name: buffer.block_count for buffer in kernel.compile(a, c).buffers}
+    assert buffers["x"] == 3
+    assert close(c, a.reshape(64, 4, 32).sum(1), 1e-5)
+
+
+def test_sub_blocked_sum_is_kept_in_l1_with_its_own_precision():
+    """A 128x128 sum in float32 is 16 tiles, DST holds 4: the packer adds up in a float32 buffer, not in the bfloat16 output."""
+    program = gemm_512().compile()
+    kept = [buffer for buffer in program.buffers if buffer.name == "C_local_kept"]
+    assert [(buffer.shape, buffer.dtype) for buffer in kept] == [((4, 4), "f32")]
+    assert "pack_reconfig_l1_acc(k != 0 ? 1 : 0)" in program.cpp["compute"]
+
+
+def gemm_512() -> Any:
+    @T.prim_func
+    def kernel(A: T.Tensor((512, 512), "bfloat16"), B: T.Tensor((512, 512), "bfloat16"), C: T.Tensor((512, 512), "bfloat16")):
+        with T.Kernel(4, 4) as (bx, by):
+            A_shared = T.alloc_shared((128, 32), "bfloat16")
+            B_shared = T.alloc_shared((32, 128), "bfloat16")
+            C_local = T.alloc_fragment((128, 128), "float")
+            T.clear(C_local)
+            for k in T.Pipelined(16, num_stages=3):
+                T.copy(A[by * 128, k * 32], A_shared)
+                T.copy(B[k * 32, bx * 128], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * 128, bx * 128])
+
+    return kernel
+
+
+def test_gemm_512():
+    a, b = uniform(512, 512, dtype=ml_dtypes.bfloat16), uniform(512, 512, dtype=ml_dtypes.bfloat16, seed=1)
+    c = np.zeros((512, 512), ml_dtypes.bfloat16)
+    gemm_512()(a, b, c)
+    assert close(c, wide(a) @ wide(b), 0.13)
