@@ -135,7 +135,9 @@ def _reduce(kind: str) -> Callable[..., Block]:
             if block.dtype != source.dtype:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
         attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": _dims_attribute(dims)}
-        return emit(thread, ReduceOp, operands, shape, source.dtype, attributes)
+        result = emit(thread, ReduceOp, operands, shape, source.dtype, attributes)
+        result.reduced = tuple(sorted({*dims, *source.reduced}))
+        return result
 
     return reduce
 
@@ -168,7 +170,9 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
             node,
             help="dimensions that grow must have size 1 and be listed in dims=",
         )
-    return emit(thread, BcastOp, [source], target, source.dtype, {"dims": _dims_attribute(dims)})
+    result = emit(thread, BcastOp, [source], target, source.dtype, {"dims": _dims_attribute(dims)})
+    result.reduced = tuple(dim for dim in source.reduced if dim not in dims)
+    return result
 
 
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:

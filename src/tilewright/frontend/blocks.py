@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, f32, i64
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import Note
@@ -15,7 +15,7 @@ from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import Composite, Param, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, with_number
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import FillBlockOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -55,7 +55,7 @@ def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
 def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
     """One elementwise op of the table on blocks that agree in shape and dtype."""
     require_compute(thread, node, f"ttl.{op.name}")
-    blocks = [readable(thread, operand, node) for operand in operands]
+    blocks = repeated(thread, [readable(thread, operand, node) for operand in operands])
     first = blocks[0]
     for other in blocks[1:]:
         check_same(thread, first, other, node)
@@ -70,7 +70,24 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
         )
     attributes = {param.name: checked_param(thread, op, param, params, node) for param in op.params if param.name in params}
     dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
-    return emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
+    result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
+    result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
+    return result
+
+
+def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
+    """What a reduction left one row, column or element of repeats to the size of the other operands, as in NumPy."""
+    if len({block.shape for block in blocks}) == 1 or len({len(block.shape) for block in blocks}) != 1:
+        return blocks
+    target = tuple(max(sizes) for sizes in zip(*(block.shape for block in blocks), strict=True))
+    found: list[Block] = []
+    for block in blocks:
+        grown = [dim for dim, (size, wanted) in enumerate(zip(block.shape, target, strict=True)) if size != wanted]
+        if grown and all(dim in block.reduced and block.shape[dim] == 1 for dim in grown):
+            dims = ArrayAttr([IntegerAttr(dim, i64) for dim in block.reduced])
+            block = emit(thread, BcastOp, [block], target, block.dtype, {"dims": dims})
+        found.append(block)
+    return found
 
 
 def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:

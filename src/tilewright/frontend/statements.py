@@ -165,6 +165,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         return
     frame = thread.frame
     assigned, exposed = loop_names(node)
+    assigned = assigned - _accumulated(thread, node, assigned)
     carried = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
     _check_carried(thread, carried, node)
     before = {n: frame.names[n] for n in carried}
@@ -200,6 +201,18 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     for index, carried_name in enumerate(carried):
         loop.results[index].name_hint = carried_name
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
+
+
+def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
+    """Blocks the loop only adds to: ``block += x`` stores into the block, the name stays."""
+    reserved = {
+        name
+        for name in assigned
+        if isinstance(block := thread.frame.names.get(name), Block) and block.held is not None and block.held.kind == "reserve"
+    }
+    targets = [n.target for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)]
+    stores = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return reserved - {node.id for node in stores if node not in targets}
 
 
 def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value, step: int, backwards: bool) -> Value:

@@ -33,6 +33,7 @@ class Block:
     shape: tuple[int, ...]
     dtype: str
     held: Acquisition | None = None
+    reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
 
     def describe(self) -> str:
         size = "x".join(str(dim) for dim in self.shape)

@@ -19,14 +19,19 @@ SOURCES = Path(__file__).parent / "src"
 RUNNER_FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
 KERNEL_FLAGS = (
     "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
-    "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-gnu-unique", "-nostartfiles",
+    "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-nostartfiles",
 )  # fmt: skip
+GCC_KERNEL_FLAGS = ("-fno-gnu-unique",)  # threads load the same template twice and must not share its statics
 
 
 @dataclass(frozen=True)
 class Compiler:
     path: str
     version: str
+
+    @property
+    def kernel_flags(self) -> tuple[str, ...]:
+        return KERNEL_FLAGS if "clang" in self.version.lower() else KERNEL_FLAGS + GCC_KERNEL_FLAGS
 
 
 @cache
@@ -113,14 +118,14 @@ def compile_kernel(name: str, text: str, release: int) -> Path:
     """One translation unit -> one shared object in the cache."""
     compiler = find_compiler()
     headers = include_folder(release)
-    library = cache_folder() / f"kernel-{_digest(compiler.version, headers.name, *KERNEL_FLAGS, text)}.so"
+    library = cache_folder() / f"kernel-{_digest(compiler.version, headers.name, *compiler.kernel_flags, text)}.so"
     if library.exists():
         return library
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         source = Path(folder) / "kernel.cpp"
         source.write_text(text)
         built = Path(folder) / "kernel.so"
-        command = [compiler.path, *KERNEL_FLAGS, f"-I{headers}", f"-I{INCLUDE}", str(source), "-o", str(built)]
+        command = [compiler.path, *compiler.kernel_flags, f"-I{headers}", f"-I{INCLUDE}", str(source), "-o", str(built)]
         result = _run_compiler(command)
         if result.returncode:
             raise KernelCompileError(name, result.stderr.strip())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
 from tilewright.frontend.source import function_node
+from tilewright.frontend.tilelang.domains import Returned, counted_range
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
-from tilewright.frontend.tilelang.reader import OPERATIONS, Reader, Returned, counted_range
+from tilewright.frontend.tilelang.reader import OPERATIONS, Reader
 from tilewright.frontend.tilelang.reading import bound, unbound
 from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import TileProgram

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain
 from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
 from tilewright.frontend.tilelang.functions import FUNCTIONS
 from tilewright.frontend.tilelang.primitives import ACTIONS
-from tilewright.frontend.tilelang.reader import Counted, KernelDomain, ParallelDomain
 from tilewright.frontend.tilelang.reading import Reading, current
 from tilewright.frontend.tilelang.symbols import Index, is_integer
 from tilewright.frontend.tilelang.trouble import Trouble

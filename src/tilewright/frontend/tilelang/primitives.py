@@ -131,7 +131,8 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
         if result.length != data.shape[1 - axis] or not result.is_vector:
             raise Trouble(
                 "TW101",
-                f"{word} of {data.shape} over dimension {axis} gives {data.shape[1 - axis]} values, '{result.name}' has {result.shape}",
+                f"{word} of {data.shape} over dimension {axis} gives {data.shape[1 - axis]} values,"
+                f" '{result.name}' has {result.shape}",
                 word=word,
             )
         value = reduced(kind, axis, whole(data), data.shape)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.integers import bounds, make
+from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, Returned, counted_range
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
 from tilewright.frontend.tilelang.reading import Launch, Reading
 from tilewright.frontend.tilelang.rewriting import rewritten
+from tilewright.frontend.tilelang.statements import HANDLERS, HELP
 from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
     Expression,
     Fragment,
-    Index,
     Read,
     combine,
     expression,
@@ -30,38 +30,6 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement
 from tilewright.frontend.tilelang.trouble import Trouble
-
-OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Counted:
-    """``range``, ``T.serial``, ``T.Pipelined``, ``T.unroll``: one variable."""
-
-    start: Any
-    stop: Any
-    step: int = 1
-    stages: int = 0
-
-
-@dataclass(frozen=True)
-class ParallelDomain:
-    """``T.Parallel(M, N)``."""
-
-    extents: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class KernelDomain:
-    """``T.Kernel(gx, gy)`` before its ``with``."""
-
-    grid: tuple[int, ...]
-
-
-class Returned(Exception):
-    """Ends a macro or the kernel."""
 
 
 class Reader(Reading):
@@ -159,7 +127,7 @@ class Reader(Reading):
         raise Trouble(
             "TW001",
             "an element is written outside T.Parallel",
-            help="threads are not visible here: loop over elements with T.Parallel, or use T.copy, T.fill and whole-fragment operations",
+            help="threads are not visible here: loop with T.Parallel, or use T.copy, T.fill and whole-fragment operations",
         )
 
     # Loops and branches -----------------------------------------------------------------------------------------------
@@ -315,13 +283,6 @@ def _is_whole(key: Any) -> bool:
     return all(isinstance(one, slice) for one in (key if isinstance(key, tuple) else (key,)))
 
 
-def counted_range(*arguments: Any) -> Any:
-    if not any(isinstance(argument, Index) for argument in arguments):
-        return range(*arguments)
-    start, stop = (0, arguments[0]) if len(arguments) == 1 else arguments[:2]
-    return Counted(start, stop, arguments[2] if len(arguments) > 2 else 1)
-
-
 def _chosen(condition: Any, when_true: Callable[[], Any], when_false: Callable[[], Any]) -> Any:
     """``a if condition else b``: both sides exist when only the device knows."""
     from tilewright.frontend.tilelang.functions import if_then_else
@@ -348,114 +309,3 @@ def _not(value: Any) -> Any:
 
 
 OPERATIONS: dict[str, Any] = {"__tw_choose": _chosen, "__tw_join": _joined, "__tw_not": _not}
-
-
-def _expression(reader: Reader, node: ast.Expr) -> None:
-    if not isinstance(node.value, ast.Constant):
-        reader.evaluate(node.value)
-
-
-def _assign(reader: Reader, node: ast.Assign) -> None:
-    value = reader.evaluate(node.value)
-    for target in node.targets:
-        reader.bind(target, value)
-
-
-def _annotated(reader: Reader, node: ast.AnnAssign) -> None:
-    if node.value is not None:
-        reader.bind(node.target, reader.evaluate(node.value))
-        return
-    declare = getattr(reader, "declare", None)
-    if declare is None or not isinstance(node.target, ast.Name):
-        raise Trouble("TW001", "an annotation without a value", help="annotate parameters")
-    declare(node.target.id, reader.evaluate(node.annotation))
-
-
-def _augmented(reader: Reader, node: ast.AugAssign) -> None:
-    symbol = OPERATORS.get(type(node.op))
-    if symbol is None:
-        raise Trouble("TW003", "this operator", help="use + - * / // % **")
-    target = node.target
-    if isinstance(target, ast.Subscript):
-        current: ast.expr = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
-    elif isinstance(target, ast.Name):
-        current = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    else:
-        raise Trouble("TW001", "this kind of assignment", help="assign to names and to elements of fragments")
-    joined = ast.copy_location(ast.BinOp(current, node.op, node.value), node)
-    reader.bind(target, reader.evaluate(ast.fix_missing_locations(joined)))
-
-
-def _for(reader: Reader, node: ast.For) -> None:
-    if node.orelse:
-        raise Trouble("TW001", "'else' of a for loop", help="put it after the loop")
-    domain = reader.evaluate(node.iter)
-    if isinstance(domain, ParallelDomain):
-        reader.parallel_loop(node, domain)
-    elif reader.parallel:
-        raise Trouble(
-            "TW001", "a loop inside T.Parallel", help="elements are computed all at once; put the loop around T.Parallel"
-        )
-    elif isinstance(domain, range) and reader.bodies:
-        reader.loop(node, Counted(domain.start, domain.stop, domain.step))
-    elif isinstance(domain, Counted):
-        reader.loop(node, domain)
-    else:
-        for item in domain:
-            reader.bind(node.target, item)
-            reader.execute(node.body)
-
-
-def _with(reader: Reader, node: ast.With) -> None:
-    domain = reader.evaluate(node.items[0].context_expr)
-    if not isinstance(domain, KernelDomain):
-        raise Trouble("TW001", "this 'with'", help="with T.Kernel(grid_x, grid_y) as (bx, by):")
-    reader.launch_kernel(node, domain)
-
-
-def _if(reader: Reader, node: ast.If) -> None:
-    reader.branch(node)
-
-
-def _return(reader: Reader, node: ast.Return) -> None:
-    if len(reader.bodies) > 1 and reader.depth == 0:
-        raise Trouble("TW001", "return inside a loop or a branch", help="let every path reach the end")
-    raise Returned(None if node.value is None else reader.evaluate(node.value))
-
-
-def _assert(reader: Reader, node: ast.Assert) -> None:
-    if not is_symbolic(condition := reader.evaluate(node.test)) and not condition:
-        raise Trouble("TW017", f"assertion failed{'' if node.msg is None else f': {reader.evaluate(node.msg)}'}")
-
-
-def _function(reader: Reader, node: ast.FunctionDef) -> None:
-    from tilewright.lang.tilelang_macro import LocalMacro
-
-    reader.names[node.name] = LocalMacro(node, reader.place.file, reader.names)
-
-
-def _nothing(reader: Reader, node: ast.stmt) -> None:
-    del reader, node
-
-
-HANDLERS: dict[type[ast.stmt], Callable[[Reader, Any], None]] = {
-    ast.Expr: _expression,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
-    ast.For: _for,
-    ast.With: _with,
-    ast.If: _if,
-    ast.Return: _return,
-    ast.Assert: _assert,
-    ast.FunctionDef: _function,
-    ast.Pass: _nothing,
-}
-HELP: dict[type[ast.stmt], str] = {
-    ast.While: "use for k in T.serial(…) with a bound",
-    ast.Break: "give the loop the right bound",
-    ast.Continue: "put the rest of the body under an if",
-    ast.Try: "errors do not exist on the device",
-    ast.Import: "import at the top of the file",
-    ast.ImportFrom: "import at the top of the file",
-}

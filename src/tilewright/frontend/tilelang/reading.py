@@ -116,7 +116,7 @@ class Reading:
             raise Trouble(
                 "TW001",
                 f"one element of fragment '{fragment.name}' outside T.Parallel",
-                help="threads are not visible here: write the loop over elements as T.Parallel, or use a whole-fragment operation",
+                help="threads are not visible here: write the loop as T.Parallel, or use a whole-fragment operation",
             )
         return Read(fragment, tuple(self.integer(one) for one in keys))
 

@@ -78,6 +78,4 @@ void write_findings(std::FILE* file) {
     }
 }
 
-bool any_findings() { return !findings.empty(); }
-
 }  // namespace tw

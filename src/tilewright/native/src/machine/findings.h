@@ -11,6 +11,5 @@ namespace tw {
 void report(const char* code, Loc at, const char* format, ...) __attribute__((format(printf, 3, 4)));
 void report_for(const char* code, const Core* core, Role role, Loc at, const std::string& message);
 void write_findings(std::FILE* file);
-bool any_findings();
 
 }  // namespace tw

@@ -88,7 +88,7 @@ struct PendingWrite {
 };
 
 struct Core {
-    u32 x = 0, y = 0, index = 0;
+    u32 x = 0, y = 0;
     u8* l1 = nullptr;
     u32 l1_base = 0;
     Buffer buffers[kMaxBuffers];
@@ -102,7 +102,6 @@ struct Core {
 
     // set-up of each engine, once per thread that owns it
     bool started[kRoles] = {};
-    Loc started_at{0, ""};
     Mode unpack_mode, math_mode;
     SourceSetup source_a, source_b;
     std::deque<SourceTiles> sources;

@@ -147,7 +147,6 @@ Core* build_core(const Program& program, const CorePlan& plan, u32 slot) {
     Core* core = new Core;
     core->x = plan.x;
     core->y = plan.y;
-    core->index = slot;
     core->l1 = machine.arena + static_cast<u64>(slot) * machine.l1_bytes;
     core->l1_base = static_cast<u32>(reinterpret_cast<std::uintptr_t>(core->l1));
     std::memset(core->l1, 0xCD, machine.l1_bytes);  // what nobody wrote looks wrong

@@ -100,7 +100,6 @@ void hw_startup(u32 a, u32 b, u32 out, bool reverse, bool must_be_first, Loc at)
         report("late-startup", at, "compute_kernel_hw_startup() must be the first compute call and run once");
     }
     started = true;
-    core.started_at = at;
     configure(true, true, reverse ? b : a, reverse ? a : b, at);
     if (self_role() == Role::Pack) pack_init(out, at);
 }

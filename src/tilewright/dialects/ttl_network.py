@@ -1,0 +1,191 @@
+"""``ttl`` ops through which cores talk: pipes, semaphores, and numbers that differ from core to core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import traits_def
+from xdsl.traits import Pure
+
+from tilewright.dialects.assembly import FlatOp
+from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.ir_types import PipeType, SemaphoreType
+from tilewright.dialects.verify import expect, expect_operands
+from tilewright.network import Core, NetSpec, PipeSpec
+
+I64 = IntegerType(64)
+
+
+def nested_attr(value: Any) -> Attribute:
+    """Integers in lists of lists."""
+    if isinstance(value, int):
+        return IntegerAttr(value, I64)
+    return ArrayAttr([nested_attr(item) for item in value])
+
+
+def nested_value(attribute: Attribute | None) -> Any:
+    if isinstance(attribute, ArrayAttr):
+        return tuple(nested_value(item) for item in attribute)
+    assert isinstance(attribute, IntegerAttr), attribute
+    return attribute.value.data
+
+
+class CoreTableOp(FlatOp):
+    """``%n = ttl.core_table {name = "partner", values = [[1], [0]]} : index``: one number per core, by core number.
+
+    With an operand, the core's list is indexed by it.
+    """
+
+    name = "ttl.core_table"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        expect(self, len(self.operands) <= 1, "takes at most an index into the core's numbers")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        expect(self, isinstance(self.attributes.get("values"), ArrayAttr), "needs values, a list per core")
+
+    @property
+    def values(self) -> tuple[tuple[int, ...], ...]:
+        return nested_value(self.attributes["values"])
+
+    @property
+    def table_name(self) -> str:
+        return text_value(self, "name", "number")
+
+
+class NetPipeOp(FlatOp):
+    """``%p = ttl.net_pipe %k {net = 0 : i32, name = "row", side = "src", src_cores = …, dst_core_ranges = …} : index -> !ttl.pipe``
+
+    The k-th pipe (without an operand, the first) of the net that has this core at the given side. Ranges are ``[start, stop,
+    step]`` per dimension.
+    """
+
+    name = "ttl.net_pipe"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        expect(self, len(self.operands) <= 1, "takes at most the number of the pipe")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, PipeType), "gives a pipe")
+        expect(self, text_value(self, "side") in ("src", "dst"), "side is src or dst")
+        for key in ("src_cores", "dst_core_ranges"):
+            expect(self, isinstance(self.attributes.get(key), ArrayAttr), f"needs {key}")
+
+    @property
+    def side(self) -> str:
+        return text_value(self, "side")
+
+    @property
+    def net(self) -> NetSpec:
+        sources: Sequence[Core] = nested_value(self.attributes["src_cores"])
+        targets: Any = nested_value(self.attributes["dst_core_ranges"])
+        single = "unicast" in self.attributes
+        pipes = tuple(PipeSpec(source, target, single) for source, target in zip(sources, targets, strict=True))
+        number = int_value(self, "net")
+        return NetSpec(number, text_value(self, "name", f"net{number}"), pipes)
+
+
+class CreateSemaphoreOp(FlatOp):
+    """``%s = ttl.create_semaphore {initial_value = 0 : i32, number = 0 : i32, name = "go"} : !ttl.semaphore``"""
+
+    name = "ttl.create_semaphore"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        expect(self, isinstance(self.attributes.get("initial_value"), IntegerAttr), "needs initial_value")
+
+    @property
+    def initial(self) -> int:
+        return int_value(self, "initial_value")
+
+    @property
+    def number(self) -> int:
+        return int_value(self, "number", 0)
+
+    @property
+    def semaphore_name(self) -> str:
+        return text_value(self, "name", f"semaphore{self.number}")
+
+
+class GetRemoteSemaphoreOp(FlatOp):
+    """``%r = ttl.get_remote_semaphore %s, %x, %y``: the counter of another core. Text may give ``core = [x, y]`` instead."""
+
+    name = "ttl.get_remote_semaphore"
+
+    def verify_(self) -> None:
+        expect(self, bool(self.operands) and isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        given = "core" in self.attributes
+        expect(self, given != (len(self.operands) > 1), "needs the core, as operands or as the attribute core")
+        for operand in self.operands[1:]:
+            expect(self, isinstance(operand.type, IndexType), "coordinates are of type index")
+
+
+class GetRemoteMulticastSemaphoreOp(FlatOp):
+    """``%r = ttl.get_remote_multicast_semaphore %s {core_range = [[0, 8, 1], [0, 1, 1]]}``: those of a range; all without one."""
+
+    name = "ttl.get_remote_multicast_semaphore"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+
+
+class _SemaphoreChangeOp(FlatOp):
+    """``name %s, %value : !ttl.semaphore, index``"""
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
+        expect(self, isinstance(self.operands[1].type, IndexType), "the value is of type index")
+
+
+class SemaphoreSetOp(_SemaphoreChangeOp):
+    name = "ttl.semaphore_set"
+
+
+class SemaphoreIncOp(_SemaphoreChangeOp):
+    name = "ttl.semaphore_inc"
+
+    def verify_(self) -> None:
+        super().verify_()
+        owner = self.operands[0].owner
+        expect(self, not isinstance(owner, GetRemoteMulticastSemaphoreOp), "semaphores of a range can be set, not increased")
+
+
+class SemaphoreWaitOp(_SemaphoreChangeOp):
+    """``ttl.semaphore_wait %s, %value {at_least}``: this core's counter is the value, or not below it."""
+
+    name = "ttl.semaphore_wait"
+
+    def verify_(self) -> None:
+        super().verify_()
+        expect(self, isinstance(self.operands[0].owner, CreateSemaphoreOp), "a core waits for its own semaphore only")
+
+    @property
+    def at_least(self) -> bool:
+        return "at_least" in self.attributes
+
+
+SEMAPHORE_CHANGES: frozenset[type[Operation]] = frozenset({SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
+
+
+def text_name(op: Operation, default: str) -> str:
+    attribute = op.attributes.get("name")
+    return attribute.data if isinstance(attribute, StringAttr) else default
+
+
+NETWORK_OPS: tuple[type[Operation], ...] = (
+    CoreTableOp,
+    NetPipeOp,
+    CreateSemaphoreOp,
+    GetRemoteSemaphoreOp,
+    GetRemoteMulticastSemaphoreOp,
+    SemaphoreSetOp,
+    SemaphoreIncOp,
+    SemaphoreWaitOp,
+)

@@ -1,0 +1,43 @@
+"""What the loops and the launch of a kernel run over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.frontend.tilelang.symbols import Index
+
+
+@dataclass(frozen=True)
+class Counted:
+    """``range``, ``T.serial``, ``T.Pipelined``, ``T.unroll``: one variable."""
+
+    start: Any
+    stop: Any
+    step: int = 1
+    stages: int = 0
+
+
+@dataclass(frozen=True)
+class ParallelDomain:
+    """``T.Parallel(M, N)``."""
+
+    extents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelDomain:
+    """``T.Kernel(gx, gy)`` before its ``with``."""
+
+    grid: tuple[int, ...]
+
+
+class Returned(Exception):
+    """Ends a macro or the kernel."""
+
+
+def counted_range(*arguments: Any) -> Any:
+    if not any(isinstance(argument, Index) for argument in arguments):
+        return range(*arguments)
+    start, stop = (0, arguments[0]) if len(arguments) == 1 else arguments[:2]
+    return Counted(start, stop, arguments[2] if len(arguments) > 2 else 1)

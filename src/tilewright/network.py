@@ -1,0 +1,136 @@
+"""Cores of a grid and the pipes between them: who sends to whom, and where each core lies on the chip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+Core = tuple[int, ...]
+Range = tuple[int, int, int]  # start, stop, step
+
+
+@lru_cache(maxsize=64)
+def cores_of(grid: Core) -> tuple[Core, ...]:
+    """Every core, first dimension fastest: a core's position here is its number."""
+    return tuple(tuple(reversed(core)) for core in product(*(range(size) for size in reversed(grid))))
+
+
+def folded_core(core: Sequence[int], grid: Sequence[int], dims: int) -> Core:
+    """Coordinates as seen with ``dims`` dimensions: the highest ones are counted as one, or padded with 0."""
+    if dims >= len(core):
+        return (*core, *([0] * (dims - len(core))))
+    last = 0
+    for place, size in zip(core[dims - 1 :], grid[dims - 1 :], strict=True):
+        last = last * size + place
+    return (*core[: dims - 1], last)
+
+
+def folded_grid(grid: Sequence[int], dims: int) -> Core:
+    if dims >= len(grid):
+        return (*grid, *([1] * (dims - len(grid))))
+    return (*grid[: dims - 1], math.prod(grid[dims - 1 :]))
+
+
+def chip_place(core: Sequence[int], grid: Sequence[int], columns: int) -> tuple[int, int]:
+    """Column and row on the chip: grids of one or three dimensions are folded onto it."""
+    if len(core) == 1:
+        return core[0] % columns, core[0] // columns
+    if len(core) == 2:
+        return core[0], core[1]
+    return core[0], core[1] * grid[2] + core[2]
+
+
+@dataclass(frozen=True)
+class PipeSpec:
+    """One pipe. Coordinates have the number of dimensions the user gave, at most three."""
+
+    source: Core
+    targets: tuple[Range, ...]
+    single: bool  # written as one core, not as a range
+
+    def source_core(self, grid: Core) -> Core:
+        return next(core for core in cores_of(grid) if folded_core(core, grid, len(self.source)) == self.source)
+
+    def target_cores(self, grid: Core) -> tuple[Core, ...]:
+        dims = len(self.targets)
+        return tuple(core for core in cores_of(grid) if _inside(folded_core(core, grid, dims), self.targets))
+
+
+def _inside(core: Core, ranges: tuple[Range, ...]) -> bool:
+    return all(place in range(*bounds) for place, bounds in zip(core, ranges, strict=True))
+
+
+@dataclass(frozen=True)
+class NetSpec:
+    """A net of pipes on a grid. ``number`` and ``name`` tell nets of one kernel apart."""
+
+    number: int
+    name: str
+    pipes: tuple[PipeSpec, ...]
+
+    def by_source(self, grid: Core) -> dict[Core, tuple[int, ...]]:
+        """Pipes that start at each core, in their order."""
+        return _grouped(self, grid)[0]
+
+    def by_target(self, grid: Core) -> dict[Core, tuple[int, ...]]:
+        """Pipes that end at each core, in their order."""
+        return _grouped(self, grid)[1]
+
+    def ends(self, side: str, grid: Core) -> dict[Core, tuple[int, ...]]:
+        return self.by_source(grid) if side == "src" else self.by_target(grid)
+
+
+@lru_cache(maxsize=256)
+def _grouped(net: NetSpec, grid: Core) -> tuple[dict[Core, tuple[int, ...]], dict[Core, tuple[int, ...]]]:
+    sources: dict[Core, tuple[int, ...]] = {}
+    targets: dict[Core, tuple[int, ...]] = {}
+    for number, pipe in enumerate(net.pipes):
+        source = pipe.source_core(grid)
+        sources[source] = (*sources.get(source, ()), number)
+        for core in pipe.target_cores(grid):
+            targets[core] = (*targets.get(core, ()), number)
+    return sources, targets
+
+
+Field = dict[tuple[Core, int], int]  # a number per core and pipe of that core
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a number that differs among cores can be had: ``constant``, ``core`` coordinate + offset, or a ``table``."""
+
+    kind: str
+    offset: int = 0
+    dim: int = 0
+
+
+def form_of(field: Field) -> Form:
+    """The plainest expression that gives every entry."""
+    items = list(field.items())
+    values = [value for _, value in items]
+    if all(value == values[0] for value in values):
+        return Form("constant", values[0])
+    for dim in range(len(items[0][0][0])):
+        offset = values[0] - items[0][0][0][dim]
+        if all(value == core[dim] + offset for (core, _), value in items):
+            return Form("core", offset, dim)
+    offset = values[0] - items[0][0][1]
+    if all(value == position + offset for (_, position), value in items):
+        return Form("pipe", offset)
+    return Form("table")
+
+
+def table_of(field: Field, grid: Core) -> tuple[tuple[int, ...], ...]:
+    """Entries by core number; cores without any have zeros."""
+    width = 1 + max(position for _, position in field)
+    return tuple(tuple(field.get((core, position), 0) for position in range(width)) for core in cores_of(grid))
+
+
+def rectangle(cores: Sequence[tuple[int, int]]) -> tuple[int, int, int, int] | None:
+    """First and last column and row (x0, y0, x1, y1), if the places fill a rectangle."""
+    columns, rows = [x for x, _ in cores], [y for _, y in cores]
+    x0, x1, y0, y1 = min(columns), max(columns), min(rows), max(rows)
+    return (x0, y0, x1, y1) if (x1 - x0 + 1) * (y1 - y0 + 1) == len(set(cores)) else None
