@@ -67,7 +67,11 @@ def elementwise(
     for tensor in outputs:
         write += [f"{tensor}_block = {tensor}_buffer.wait()", f"ttl.copy({tensor}_block, {_part(tensor, block)}).wait()"]
         write.append(f"{tensor}_buffer.pop()")
-    for decorator, thread, body in (("compute", "compute", compute), ("datamovement", "read", read), ("datamovement", "write", write)):
+    for decorator, thread, body in (
+        ("compute", "compute", compute),
+        ("datamovement", "read", read),
+        ("datamovement", "write", write),
+    ):
         lines += ["", f"    @ttl.{decorator}()", f"    def {thread}():", *_looped(body, blocks, grid, spelling)]
     return "\n".join(lines) + "\n"
 
@@ -86,7 +90,10 @@ def _looped(body: Sequence[str], blocks: tuple[int, int], grid: tuple[int, int],
     lines = [f"        node_column, node_row = ttl.{spelling.node}(dims=2)", "        for local_row in range(rows_each):"]
     lines += ["            row = node_row * rows_each + local_row", f"            if row < {blocks[0]}:"]
     lines += ["                for local_column in range(columns_each):"]
-    lines += ["                    column = node_column * columns_each + local_column", f"                    if column < {blocks[1]}:"]
+    lines += [
+        "                    column = node_column * columns_each + local_column",
+        f"                    if column < {blocks[1]}:",
+    ]
     return lines + [f"                        {line}" for line in body]
 
 

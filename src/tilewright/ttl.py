@@ -10,6 +10,8 @@ from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function
+from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, SrcPipeIdentity
+from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import TensorAccessor, bf16
 from tilewright.lang.threads import Program, compute, datamovement
 
@@ -20,11 +22,6 @@ math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
-    "Pipe",
-    "PipeNet",
-    "SrcPipeIdentity",
-    "DstPipeIdentity",
-    "Semaphore",
     "GroupTransfer",
     "atom",
     "core_linear",
@@ -56,9 +53,14 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CircularBuffer",
+    "DstPipeIdentity",
     "Kernel",
     "KernelError",
+    "Pipe",
+    "PipeNet",
     "Program",
+    "Semaphore",
+    "SrcPipeIdentity",
     "TensorAccessor",
     "bf16",
     "block",

@@ -381,7 +381,7 @@ cb_pop_front(rhs_cb, 4)
 cb_push_back(out_cb, 4)
 """
 
-ADD_SOURCE = '''
+ADD_SOURCE = """
 from tilewright import ttl
 
 @ttl.kernel(grid=(1, 1))
@@ -417,7 +417,7 @@ def kernel(lhs, rhs, out):
         out_cb.pop()
 
     return ttl.Program(add_compute, dm_read, dm_write)(lhs, rhs, out)
-'''
+"""
 
 
 @pytest.fixture
@@ -442,13 +442,20 @@ def test_compute_kernel_of_the_add(add_program, call_sequence):
 
 
 def test_reader_and_writer_of_the_add(add_program, call_sequence):
-    reader = [line for line in call_sequence.calls(add_program.cpp["reader"].splitlines()) if line.startswith(("cb_", "noc_", "for"))]
+    reader = [
+        line for line in call_sequence.calls(add_program.cpp["reader"].splitlines()) if line.startswith(("cb_", "noc_", "for"))
+    ]
     one = ["cb_reserve_back({0}_cb, 4)", "for row < 2", "for col < 2", "noc_async_read_tile", "noc_async_read_barrier()"]
     one += ["cb_push_back({0}_cb, 4)"]
     expected = [line.format(name) for name in ("lhs", "rhs") for line in one]
     assert [line.split("(")[0] if "read_tile" in line else line for line in reader] == expected
     writer = [line for line in call_sequence.calls(add_program.cpp["writer"].splitlines()) if line.startswith(("cb_", "noc_"))]
-    assert [line.split("(")[0] for line in writer] == ["cb_wait_front", "noc_async_write_tile", "noc_async_write_barrier", "cb_pop_front"]
+    assert [line.split("(")[0] for line in writer] == [
+        "cb_wait_front",
+        "noc_async_write_tile",
+        "noc_async_write_barrier",
+        "cb_pop_front",
+    ]
 
 
 def test_every_stage_is_in_the_trace(add_program):

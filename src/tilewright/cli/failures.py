@@ -17,7 +17,7 @@ INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "pure
 OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
     "ttnn": "pip install ttnn, or run without --device and --real-modules",
-    "tilelang": "pip install tilelang",
+    "tilelang": "run without --real-modules: Tilewright then answers the import itself",
     "ttl": "run without --real-modules: Tilewright then answers the import itself",
     "ttlang": "run without --real-modules: Tilewright then answers the import itself",
 }

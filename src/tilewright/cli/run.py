@@ -1,6 +1,6 @@
 """Run a script. Every kernel call in it is compiled and executed: in the simulator unless another engine is asked for.
 
-`import ttl`, `import ttlang` and `import ttnn` in the script are answered by Tilewright, so scripts written for them
+`import ttl`, `import ttlang`, `import tilelang` and `import ttnn` in the script are answered by Tilewright, so scripts written for them
 run unchanged. One line per kernel call goes to stderr. Options stand before the script; what follows is the script's.
 
 examples:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--native", action="store_true", help="the emitted C++, compiled for and run on this machine")
     engine.add_argument("--device", action="store_true", help="through the installed ttnn, on a Tenstorrent device")
     parser.add_argument(
-        "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang and ttnn"
+        "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang, tilelang and ttnn"
     )
     parser.add_argument("--quiet", action="store_true", help="no summary lines")
     option_flags.add_output_flags(parser)
@@ -70,7 +70,8 @@ def stand_ins(arguments: argparse.Namespace) -> tuple[str, ...]:
     """On a device ttnn must be the real one; the language stays ours."""
     if arguments.real_modules:
         return ()
-    return ("ttl", "ttlang") if arguments.device else ("ttl", "ttlang", "ttnn")
+    language = ("ttl", "ttlang", "tilelang")
+    return language if arguments.device else (*language, "ttnn")
 
 
 def summary_printer(as_json: bool) -> execution.Listener:

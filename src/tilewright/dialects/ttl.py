@@ -30,6 +30,7 @@ from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
+from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
 from tilewright.dialects.ttl_work import WORK_OPS
@@ -186,6 +187,7 @@ TTL = Dialect(
         *TILE_BLOCK_OPS,
         *REGION_OPS,
         *WORK_OPS,
+        *NETWORK_OPS,
         CoreOp,
         GridSizeOp,
         StoreOp,

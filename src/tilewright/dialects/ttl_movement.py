@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
 from tilewright.dialects.assembly import FlatOp
-from tilewright.dialects.ir_types import AccessorType, CBType, SliceType, TransferType
+from tilewright.dialects.ir_types import AccessorType, CBType, PipeType, SliceType, TransferType
 from tilewright.dialects.verify import expect, expect_operands
 
 
@@ -61,15 +61,15 @@ class TensorSliceOp(FlatOp):
 
 
 class CopyOp(FlatOp):
-    """``%t = ttl.copy %source, %target``: starts a transfer; one side is a slice, the other a block."""
+    """``%t = ttl.copy %source, %target``: starts a transfer; one side is a block, the other a slice or a pipe."""
 
     name = "ttl.copy"
 
     def verify_(self) -> None:
         expect_operands(self, 2)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, TransferType), "gives a transfer")
-        slices = [operand for operand in self.operands if isinstance(operand.type, SliceType)]
-        expect(self, len(slices) == 1, "moves between a tensor slice and a block")
+        ends = [operand for operand in self.operands if isinstance(operand.type, (SliceType, PipeType))]
+        expect(self, len(ends) == 1, "moves between a block and a tensor slice or a pipe")
 
 
 class WaitOp(FlatOp):

@@ -20,24 +20,30 @@ Allocator = Literal["optimal", "linear-scan", "lars"]
 Schedule = Literal["source", "lars"]
 
 
-def allocate(problem: Problem, allocator: Allocator = "optimal", schedule: Schedule = "source") -> Plan:
+def allocate(
+    problem: Problem,
+    allocator: Allocator = "optimal",
+    schedule: Schedule = "source",
+    *,
+    recompute_by_cost: bool = False,
+) -> Plan:
     """A checked plan. ``schedule`` is the op order of ``linear-scan``; the other allocators choose their own.
 
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
-    plan = _allocated(problem, allocator, schedule)
+    plan = _allocated(problem, allocator, schedule, recompute_by_cost)
     plan = replace(plan, remedies=remedies(problem, plan))
     check(problem, plan)
     return plan
 
 
-def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
+def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
     if allocator == "lars":
         parts = greedy_parts(problem, [live_order(problem, lars_order(problem))])
         return Plan(parts=parts, allocator="lars", exact=False, full_sync=problem.full_sync)
     if allocator == "optimal":
-        return optimal(problem)
+        return optimal(problem, recompute_by_cost=recompute_by_cost)
     try:
         return linear_scan(problem, schedule=schedule)
     except DoesNotFit as error:
@@ -46,7 +52,7 @@ def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Pl
 
 
 def fits(problem: Problem) -> bool:
-    """Whether the region needs no split at this capacity."""
+    """Whether the cheapest plan at this capacity is in one part."""
     try:
         return len(optimal(problem).parts) == 1
     except DoesNotFit:

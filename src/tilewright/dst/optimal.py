@@ -11,14 +11,14 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from tilewright.dst.allocation import Part, Plan
+from tilewright.dst.allocation import Allocation, Part, Plan
 from tilewright.dst.bounds import BoundTables
 from tilewright.dst.greedy import candidate_orders, greedy_parts
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options
 from tilewright.dst.optimizer import Effort, Optimizer, least_slots
-from tilewright.dst.parts import part_of, rank_of_parts
+from tilewright.dst.parts import part_of, rank, rank_of_parts
 from tilewright.dst.problem import Problem
 from tilewright.dst.search import Search
 from tilewright.dst.split import split
@@ -38,11 +38,13 @@ def optimal(
     size_limit: int = SIZE_LIMIT,
     time_budget_ms: int = TIME_BUDGET_MS,
     prove_inits: bool = False,
+    recompute_by_cost: bool = False,
 ) -> Plan:
     """The cheapest plan: proved up to ``size_limit`` ops within the budget, heuristic above.
 
     The budget is turned into a number of states, so the answer does not depend on the machine. Init switches are
-    searched with a small part of it unless ``prove_inits`` asks for all.
+    searched with a small part of it unless ``prove_inits`` asks for all. A value is computed twice only where nothing fits
+    otherwise, or with ``recompute_by_cost`` also where that is cheaper than a copy.
     """
     if len(problem.ops) > size_limit:
         return _heuristic(problem, size_limit)
@@ -53,6 +55,10 @@ def optimal(
     best = optimizer.run()
     if best is None:
         return _remedied(problem, model, effort)
+    if recompute_by_cost:
+        again = _recomputed(model, effort)
+        if again is not None and rank(again) < rank(best):
+            return _plan(problem, (part_of(problem, again, problem.outputs),), exact=False)
     plan = _plan(problem, (part_of(problem, best, problem.outputs),), exact=optimizer.proved)
     if optimizer.proved:
         plan = replace(plan, lower_bound=best.cycles_per_tile)
@@ -79,8 +85,7 @@ def _heuristic(problem: Problem, size_limit: int) -> Plan:
 def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
     """Nothing fits as it is: compute values twice or split, whichever costs less."""
     found: list[tuple[Part, ...]] = []
-    share = min(effort.work, RECOMPUTE_WORK)
-    again = Optimizer(model, recompute=True, effort=Effort(work=share, init_work=min(share, effort.init_work))).run()
+    again = _recomputed(model, effort)
     if again is not None:
         found.append((part_of(problem, again, problem.outputs),))
     parts = split(problem, effort)
@@ -92,6 +97,11 @@ def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
         if not found:
             raise
     return _plan(problem, min(found, key=rank_of_parts), exact=False)
+
+
+def _recomputed(model: Model, effort: Effort) -> Allocation | None:
+    share = min(effort.work, RECOMPUTE_WORK)
+    return Optimizer(model, recompute=True, effort=Effort(work=share, init_work=min(share, effort.init_work))).run()
 
 
 def _cheapest(problem: Problem, plan: Plan) -> Plan:

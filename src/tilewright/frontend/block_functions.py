@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
 from xdsl.ir import Attribute
 
+from tilewright import hardware
 from tilewright.dialects.tile_op import Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
@@ -142,6 +143,22 @@ def _reduce(kind: str) -> Callable[..., Block]:
     return reduce
 
 
+def _reduce_min(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    """The matrix unit has no minimum: it is the negated maximum of the negated block."""
+    negative = [apply_op(thread, BY_NAME["neg"], [arg], {}, node) if index == 0 and isinstance(arg, Block) else arg
+                for index, arg in enumerate(args)]  # fmt: skip
+    return apply_op(thread, BY_NAME["neg"], [_reduce("max")(thread, negative, named, node)], {}, node)
+
+
+def _reduce_mean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    total = _reduce("sum")(thread, args, named, node)
+    source = next(arg for arg in args if isinstance(arg, Block))
+    count = 1
+    for dim in total.reduced:
+        count *= source.shape[dim] * hardware.TILE_ROWS
+    return apply_op(thread, BY_NAME["mul_scalar"], [total], {"scalar": 1.0 / count}, node)
+
+
 def _expect_shape(thread: Thread, given: Any, expected: tuple[int, ...], node: ast.AST) -> None:
     if given is not None and tuple(given) != expected:
         raise thread.error("TW101", f"shape={tuple(given)}, but the result has {expected} tiles", node, help="leave shape= out")
@@ -224,6 +241,8 @@ def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
 HANDLERS: dict[str, Callable[..., Block]] = {
     "reduce_sum": _reduce("sum"),
     "reduce_max": _reduce("max"),
+    "reduce_min": _reduce_min,
+    "reduce_mean": _reduce_mean,
     "broadcast": _broadcast,
     "transpose": _transpose,
     "fill": _fill,

@@ -31,6 +31,8 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.grid import resolve_grid
 from tilewright.lang.kernel import Kernel
+from tilewright.lang.pipes import Pipe, PipeNet
+from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor
 from tilewright.options import Options
 from tilewright.places import span_of_node
@@ -119,6 +121,8 @@ def _name_buffers(build: Build) -> None:
         names = outer_names(thread.function)
         for name in thread.function.__code__.co_freevars:
             _name_value(names.get(name), name)
+    for semaphore in build.semaphores:
+        semaphore.name = semaphore.name or f"semaphore{semaphore.number}"
     taken: set[str] = set()
     for buffer in build.buffers:
         if not buffer.name:
@@ -130,7 +134,7 @@ def _name_buffers(build: Build) -> None:
 
 
 def _name_value(value: Any, name: str) -> None:
-    if isinstance(value, CircularBuffer):
+    if isinstance(value, (CircularBuffer, PipeNet, Pipe, Semaphore)):
         value.name = value.name or name
     elif isinstance(value, (list, tuple)):
         for position, item in enumerate(value):

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, blocks, movement, source
+from tilewright.frontend import block_functions, blocks, movement, pipes, semaphores, source
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Frame, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
@@ -21,6 +22,8 @@ from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_sizes, grid_size
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
+from tilewright.lang.pipes import Pipe, PipeNet
+from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor, TensorAccessor
 
 UNROLL_LIMIT = 4096
@@ -117,6 +120,10 @@ def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any
 
 def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
     owner, name = method.owner, method.name
+    if isinstance(owner, (Pipe, PipeNet)):
+        return pipes.method(thread, owner, name, args, named, node, lambda function, values: _invoke(thread, function, values, node))
+    if isinstance(owner, (Semaphore, RemoteSemaphore)):
+        return semaphores.method(thread, owner, name, args, named, node)
     if isinstance(owner, Block) and name == "store":
         accumulate = named.pop("acc", False)
         if len(args) != 1 or named or not isinstance(accumulate, bool):
@@ -133,6 +140,13 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
         return movement.release_block(thread, owner, name, node)
     assert isinstance(owner, Transfer)
     return movement.wait(thread, owner, node)
+
+
+def _invoke(thread: Thread, function: Any, args: list[Any], node: ast.Call) -> Any:
+    """A function of the user's, inlined here."""
+    if isinstance(function, LocalFunction):
+        return _inline_local(thread, function, args, {}, node)
+    return _inline(thread, function, args, {}, node)
 
 
 def _language(thread: Thread, function: LanguageFunction, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

@@ -21,6 +21,8 @@ def described(value: Any) -> str:
         return f"a slice of tensor '{value.name}'"
     if isinstance(value, Transfer):
         return "a copy"
+    if hasattr(value, "describe"):
+        return str(value.describe())
     if isinstance(value, BoundMethod):
         return f"the method {value.name}"
     if is_dynamic(value):

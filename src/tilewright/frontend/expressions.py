@@ -8,13 +8,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, calls, slices
+from tilewright.frontend import block_functions, blocks, calls, pipes, slices
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, Unusable
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, did_you_mean
+from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
+from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
 from tilewright.lang.tensors import KernelTensor
 
 BINARY: dict[type[ast.operator], str] = {
@@ -44,8 +47,12 @@ METHODS: dict[type, tuple[str, ...]] = {
     CircularBuffer: ("wait", "reserve", "push", "pop"),
     Block: ("store", "push", "pop"),
     Transfer: ("wait",),
+    PipeNet: NET_METHODS,
+    Pipe: ("if_src", "if_dst"),
+    Semaphore: SEMAPHORE_METHODS,
+    RemoteSemaphore: REMOTE_METHODS,
 }
-RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod)
+RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod, RemoteSemaphore)
 
 
 def evaluate(thread: Thread, node: ast.expr) -> Any:
@@ -108,6 +115,8 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     for kind, methods in METHODS.items():
         if isinstance(owner, kind) and node.attr in methods:
             return BoundMethod(owner, node.attr)
+    if isinstance(owner, pipes.PipeEnd):
+        return pipes.attribute(thread, owner, node.attr, node)
     if isinstance(owner, Block) and node.attr in ("shape", "dtype"):
         return getattr(owner, node.attr)
     if isinstance(owner, RUNTIME_VALUES) or is_dynamic(owner):

@@ -11,12 +11,14 @@ from tilewright.dialects.ir_types import TransferType, block_type
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.frontend import pipes
 from tilewright.frontend.blocks import check_same, is_number, readable
 from tilewright.frontend.describe import described
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
 
 ACQUIRES = {"wait": CBWaitOp, "reserve": CBReserveOp}
@@ -118,6 +120,8 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
             help="copy in a function marked @ttl.datamovement(); the compute thread reads and stores blocks",
         )
     args = _with_blocks(thread, args, node)
+    if any(isinstance(arg, (pipes.PipeEnd, Pipe)) for arg in args):
+        return pipes.copy(thread, args, node)
     for arg in args:
         if isinstance(arg, KernelTensor):
             example = ", ".join(f"0:{size}" for size in arg.tile_shape)

@@ -48,8 +48,12 @@ DECORATOR_WITHOUT_EFFECT = ("indexing_maps", "iterator_types", "num_outs", "memo
 BLOCK_FUNCTIONS = {
     "math.reduce_sum": "reduce_sum",
     "math.reduce_max": "reduce_max",
+    "math.reduce_min": "reduce_min",
+    "math.reduce_mean": "reduce_mean",
     "block.reduce_sum": "reduce_sum",
     "block.reduce_max": "reduce_max",
+    "block.reduce_min": "reduce_min",
+    "block.reduce_mean": "reduce_mean",
     "math.broadcast": "broadcast",
     "block.broadcast": "broadcast",
     "math.bcast": "broadcast",

@@ -11,16 +11,18 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.attributes import INDEX, i32_attr
-from tilewright.dialects.ir_types import AccessorType, cb_type, int_array, tile_type
+from tilewright.dialects.ir_types import AccessorType, SemaphoreType, cb_type, int_array, tile_type
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.integers import Leaf
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.places import remember, span_of_node
 
@@ -41,6 +43,8 @@ class Thread:
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
         self._buffers: dict[int, BindCBOp] = {}
         self._tensors: dict[int, TensorAccessorOp] = {}
+        self._semaphores: dict[int, CreateSemaphoreOp] = {}
+        self._tables: list[Operation] = []  # numbers of this core
         self._core: Operation | None = None
         self._coordinates: list[Leaf | int] = []
 
@@ -95,6 +99,35 @@ class Thread:
             self._tensors[tensor.index] = found
         return found.results[0]
 
+    def semaphore(self, semaphore: Semaphore) -> SSAValue:
+        found = self._semaphores.get(semaphore.number)
+        if found is None:
+            span = semaphore.span
+            attributes = {
+                "initial_value": i32_attr(semaphore.initial_value),
+                "number": i32_attr(semaphore.number),
+                "name": StringAttr(semaphore.name),
+            }
+            found = CreateSemaphoreOp.create(
+                result_types=[SemaphoreType()], attributes=attributes, location=location(span.file, span.line, span.column)
+            )
+            remember(found, span)
+            self._semaphores[semaphore.number] = found
+        return found.results[0]
+
+    def entry_leaf(self, op: Operation, name: str, low: int, high: int) -> Leaf:
+        """A number that stands at the top of the thread; asked for again, it is the same."""
+        for known in self._tables:
+            if known.attributes == op.attributes:
+                op = known
+                break
+        else:
+            self._tables.append(op)
+        entry, self.emitter.block = self.emitter.block, self.emitter.entry
+        leaf = self.emitter.leaf(op.results[0], name, low, high)
+        self.emitter.block = entry
+        return leaf
+
     def coordinates(self) -> list[Leaf | int]:
         """This core's place, one per grid dimension; a dimension of size 1 has only place 0."""
         if self._core is not None or self._coordinates:
@@ -122,8 +155,10 @@ class Thread:
         """What the thread uses of the outside stands first: buffers by index, tensors by position, coordinates."""
         head: list[Operation] = [self._buffers[index] for index in sorted(self._buffers)]
         head += [self._tensors[index] for index in sorted(self._tensors)]
+        head += [self._semaphores[number] for number in sorted(self._semaphores)]
         if self._core is not None:
             head.append(self._core)
+        head += self._tables
         first = self.emitter.entry.first_op
         if first is None:
             self.emitter.entry.add_ops(head)

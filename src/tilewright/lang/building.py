@@ -14,6 +14,9 @@ from tilewright.diagnostics import KernelError, Span, fail
 
 if TYPE_CHECKING:
     from tilewright.lang.buffers import CircularBuffer
+    from tilewright.lang.pipes import Pipe, PipeNet
+    from tilewright.lang.semaphores import Semaphore
+    from tilewright.network import NetSpec
 
 
 @dataclass(kw_only=True)
@@ -44,6 +47,8 @@ class Build:
     grid: tuple[int, ...]
     buffers: list[CircularBuffer] = field(default_factory=list["CircularBuffer"])
     threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
+    semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
+    nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
 
     def running_threads(self) -> list[ThreadFunction]:

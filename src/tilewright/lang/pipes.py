@@ -24,6 +24,7 @@ class Pipe:
         if more:
             raise fail("TW004", f"Pipe has no argument '{next(iter(more))}'", span, help="Pipe(src=(0, 0), dst=(1, 0))")
         self.span = span
+        self.name = ""
         self.src = _one("src", (src, src_core), span)
         self.dst = _one("dst", (dst, dst_core, ranges), span)
         self.source = tuple(_index(place, span) for place in _tuple(self.src))
@@ -160,3 +161,14 @@ def _text(dst: Any) -> str:
         return ends if part.step in (None, 1) else f"{ends}:{part.step}"
 
     return f"({', '.join(item(part) for part in _tuple(dst))})"
+
+
+class SrcPipeIdentity:
+    """What a callback of ``if_src`` gets; for annotations only."""
+
+    def __class_getitem__(cls, _item: Any) -> Any:
+        return cls
+
+
+class DstPipeIdentity(SrcPipeIdentity):
+    """What a callback of ``if_dst`` gets; for annotations only."""

@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.passes.block_attachment import attach_blocks
 from tilewright.dialects.ttl_regions import REGION_OPS
+from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.region_builder import RegionEmitter

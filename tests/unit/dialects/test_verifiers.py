@@ -41,7 +41,9 @@ ARGUMENTS = {
 IDENTITY = "affine_map<(d0, d1) -> (d0, d1)>"
 
 
-def compute(maps: str, body: str, *, outs: str = f"%x : {BLOCK}", iterators: str = '["parallel", "parallel"]', result: str = BLOCK) -> str:
+def compute(
+    maps: str, body: str, *, outs: str = f"%x : {BLOCK}", iterators: str = '["parallel", "parallel"]', result: str = BLOCK
+) -> str:
     arrow = f" -> {result}" if result else ""
     return f"%r = ttl.compute ins(%x : {BLOCK}) outs({outs}) {{indexing_maps = [{maps}], iterator_types = {iterators}}} {{\n{body}\n}}{arrow}"
 
@@ -91,9 +93,17 @@ WRONG = [
     ("matmul in three dimensions", f"%r = ttl.matmul %cube, %cube : {CUBE}, {CUBE} -> {CUBE}", "two dimensions"),
     ("matmul with unlike inner sizes", f"%r = ttl.matmul %x, %row : {BLOCK}, {ROW} -> {BLOCK}", "inner sizes differ"),
     ("matmul with a wrong result", f"%r = ttl.matmul %x, %column : {BLOCK}, {COLUMN} -> {BLOCK}", "the product of"),
-    ("reduce of a kind that is none", f'%r = ttl.reduce %x {{kind = "mean", dims = [1]}} : {BLOCK} -> {COLUMN}', "kind is one of"),
+    (
+        "reduce of a kind that is none",
+        f'%r = ttl.reduce %x {{kind = "mean", dims = [1]}} : {BLOCK} -> {COLUMN}',
+        "kind is one of",
+    ),
     ("reduce without dims", f'%r = ttl.reduce %x {{kind = "sum"}} : {BLOCK} -> {COLUMN}', "needs dims"),
-    ("reduce over a dimension that is none", f'%r = ttl.reduce %x {{kind = "sum", dims = [2]}} : {BLOCK} -> {COLUMN}', "dims lie in"),
+    (
+        "reduce over a dimension that is none",
+        f'%r = ttl.reduce %x {{kind = "sum", dims = [2]}} : {BLOCK} -> {COLUMN}',
+        "dims lie in",
+    ),
     ("reduce to a wrong shape", f'%r = ttl.reduce %x {{kind = "sum", dims = [1]}} : {BLOCK} -> {ROW}', "gives"),
     ("bcast of a full dimension", f"%r = ttl.bcast %x {{dims = [1]}} : {BLOCK} -> tensor<2x4x{TILE}>", "cannot repeat"),
     ("bcast changes the rank", f"%r = ttl.bcast %row {{dims = [0]}} : {ROW} -> {CUBE}", "number of dimensions"),
@@ -127,8 +137,16 @@ WRONG = [
         compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\nttl.yield %a, %a : {TILE}, {TILE}"),
         "one tile per output",
     ),
-    ("compute that does not yield", compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\n%z = ttl.tile_abs %a : {TILE}"), "not a terminator"),
-    ("compute without output", compute(IDENTITY, f"^bb0(%a: {TILE}):\nttl.yield", outs="", result="").replace("%r = ", ""), "at least one output"),
+    (
+        "compute that does not yield",
+        compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\n%z = ttl.tile_abs %a : {TILE}"),
+        "not a terminator",
+    ),
+    (
+        "compute without output",
+        compute(IDENTITY, f"^bb0(%a: {TILE}):\nttl.yield", outs="", result="").replace("%r = ", ""),
+        "at least one output",
+    ),
     (
         "compute with another result type",
         compute(f"{IDENTITY}, {IDENTITY}", f"{ARGS}\nttl.yield %a : {TILE}", result=ROW),
@@ -139,9 +157,17 @@ WRONG = [
     ("copy_tile at an i32", f"%k, %r = ttl.copy_tile %t, %n, %i : {TILE}, i32, index -> !ttl.dst, {TILE}", "type index"),
     ("copy_tile without token", f"%r = ttl.copy_tile %t, %i, %i : {TILE}, index, index -> {TILE}", "token and the tile"),
     ("copy_dest_values of two", f"%r = ttl.copy_dest_values %t, %t {{dst_idx = 1 : i32}} : {TILE}", "takes 1 operands"),
-    ("copy_dest_values changes the type", f"%r = ttl.copy_dest_values %t {{dst_idx = 1 : i32}} : {TILE} -> {WIDE}", "the same tile"),
+    (
+        "copy_dest_values changes the type",
+        f"%r = ttl.copy_dest_values %t {{dst_idx = 1 : i32}} : {TILE} -> {WIDE}",
+        "the same tile",
+    ),
     ("linearized_index of two results", "%r = ttl.linearized_index affine_map<(d0, d1) -> (d0, d1)> : index", "one result"),
-    ("linearized_index without its symbol", "%r = ttl.linearized_index affine_map<(d0)[s0] -> (d0 + s0)> : index", "one operand per symbol"),
+    (
+        "linearized_index without its symbol",
+        "%r = ttl.linearized_index affine_map<(d0)[s0] -> (d0 + s0)> : index",
+        "one operand per symbol",
+    ),
     ("dst_tile without slot", f"%r = ttl.dst_tile : {TILE}", "names a slot"),
     ("tile_mul_accumulate of two", f"%r = ttl.tile_mul_accumulate %t, %t : {TILE}", "takes 3 operands"),
     ("init_sfpu of blocks", f"ttl.init_sfpu(%x, %x) : {BLOCK}, {BLOCK}", "takes buffers"),
@@ -155,7 +181,11 @@ WRONG = [
     ("tile_reduce along nothing", f'%r = ttl.tile_reduce %t, %t {{kind = "sum", dim = "up"}} : {TILE}', "dim is one of"),
     ("tile_bcast along nothing", f"%r = ttl.tile_bcast %t : {TILE}", "dim is one of"),
     ("tile_transpose of two", f"%r = ttl.tile_transpose %t, %t : {TILE}", "takes 1 operands"),
-    ("tile_binary_bcast of a kind that is none", f'%r = ttl.tile_binary_bcast %t, %t {{kind = "div", dim = "row"}} : {TILE}', "kind is"),
+    (
+        "tile_binary_bcast of a kind that is none",
+        f'%r = ttl.tile_binary_bcast %t, %t {{kind = "div", dim = "row"}} : {TILE}',
+        "kind is",
+    ),
     # data movement
     ("tensor_accessor gives a slice", f"%r = ttl.tensor_accessor {{tensor_index = 0 : i32}} : {SLICE}", "gives an accessor"),
     ("tensor_accessor without number", f"%r = ttl.tensor_accessor : {ACCESSOR}", "tensor_index"),
@@ -170,7 +200,11 @@ WRONG = [
     # kernel calls
     ("copy_tile call of two", f"ttkernel.copy_tile(%kcb, %i) : ({KERNEL_CB}, index) -> ()", "takes 3 operands"),
     ("acquire with an operand", "ttkernel.tile_regs_acquire(%i) : (index) -> ()", "takes 0 operands"),
-    ("pack_tile with a result", f"%r = ttkernel.pack_tile(%i, %kcb, %i) : (index, {KERNEL_CB}, index) -> (index)", "gives 0 results"),
+    (
+        "pack_tile with a result",
+        f"%r = ttkernel.pack_tile(%i, %kcb, %i) : (index, {KERNEL_CB}, index) -> (index)",
+        "gives 0 results",
+    ),
     ("get_write_ptr without result", f"ttkernel.get_write_ptr(%kcb) : ({KERNEL_CB}) -> ()", "gives 1 results"),
     # types
     ("tile of an unknown format", "%r = ttl.dst_tile {dst_idx = 0 : i32} : !ttcore.tile<32x32, f16x>", "format"),

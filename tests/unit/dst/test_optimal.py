@@ -47,6 +47,13 @@ def test_a_shared_product_is_multiplied_once_and_copied(bodies) -> None:
     assert plan.parts[0].allocation.tiles_per_acquire == 4
 
 
+def test_recompute_by_cost_multiplies_twice_instead_of_copying(bodies) -> None:
+    problem = body(bodies, "a b | m=mul a b; x=abs m; y=exp m | x y", tiles=4)
+    plan = allocate(problem, recompute_by_cost=True)
+    assert sorted(keys(problem, plan)) == sorted(["fpu mul", "fpu mul", "abs", "exp"])
+    assert plan.cycles_per_tile < allocate(problem).cycles_per_tile
+
+
 def test_a_leaf_is_loaded_again_rather_than_copied(bodies) -> None:
     problem = body(bodies, "x | a=abs x; b=exp x | a b")
     plan = allocate(problem)

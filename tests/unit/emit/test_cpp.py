@@ -91,7 +91,7 @@ def kernel(float, double, auto):
                 ttl.copy(o, auto[0:1, this : this + 1]).wait()
 """
 
-KEYWORDS = set("auto default double float new register switch template this".split())
+KEYWORDS = {"auto", "default", "double", "float", "new", "register", "switch", "template", "this"}
 
 
 def test_python_names_that_cpp_reserves(kernels, make_array):

@@ -64,7 +64,9 @@ def test_one_before_each_call_where_asked(kernels, make_array, name):
 
 def test_hoisting_never_needs_more_than_each(kernels, make_array):
     for name in KERNELS:
-        hoisted, each = (setup_calls(compute_thread(program_of(kernels, make_array, name, inits=how).module)) for how in ("hoist", "each"))
+        hoisted, each = (
+            setup_calls(compute_thread(program_of(kernels, make_array, name, inits=how).module)) for how in ("hoist", "each")
+        )
         assert len(hoisted) <= len(each)
 
 

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#define sfpi_inline inline __attribute__((always_inline))
+
 namespace sfpi {
 
 enum class DataLayout { Default, FSrcB, F32, F16a, F16b, I32, SM32, U32, U16, U8, I16, SM16, SM8, LO16, HI16 };
@@ -29,6 +31,7 @@ struct Vector : Lanes {
   Vector& operator=(const Vector&) = default;
   template <class T, class = std::enable_if_t<is_lanes<T> || std::is_arithmetic_v<std::decay_t<T>> || std::is_class_v<std::decay_t<T>>>>
   Vector(const T&) {}
+  Vector(float, float) {}
   template <class T>
   Vector& operator=(const T&) {
     return *this;
@@ -176,14 +179,14 @@ SFPI_SAME(max)
 SFPI_SAME(clamp)
 SFPI_SAME(symmetric_clamp)
 SFPI_SAME(shft)
-SFPI_SAME(addexp)
-SFPI_SAME(setexp)
 SFPI_SAME(setsgn2)
 SFPI_SAME(nearby)
+SFPI_RESULT(setexp, vFloat)
 SFPI_RESULT(setman, vFloat)
 SFPI_RESULT(copysgn, vFloat)
 SFPI_RESULT(copyman, vFloat)
 SFPI_RESULT(lut, vFloat)
+SFPI_RESULT(addexp, vFloat)
 SFPI_RESULT(approx_recip, vFloat)
 SFPI_RESULT(approx_exp, vFloat)
 SFPI_RESULT(exexp, vInt)

@@ -1,0 +1,244 @@
+"""Matmul, reductions, broadcasts and their fusion: values against float64 NumPy, and the emitted C++ bit for bit.
+
+Tolerances: a result in bf16 has 8 significant bits, so one rounding is 2**-9 of its size; an expression rounds every value that
+goes through a bf16 buffer. In f32 the matrix unit reads 11 bits of its operands (tf32), so a product is good to 2**-10 and a sum of
+n of them to about sqrt(n) of that.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.lang import tensors
+from tilewright.native import driver
+from tilewright.sim.run import simulate
+
+spec = importlib.util.spec_from_file_location("tilewright_tests_block_kernels", Path(__file__).parent.parent / "block_kernels.py")
+assert spec is not None and spec.loader is not None
+BLOCKS = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = BLOCKS
+spec.loader.exec_module(BLOCKS)
+
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
+B = "ttl.math.broadcast"
+
+
+def gelu(x):
+    return 0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
+
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def rms(x, w):
+    return x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * w[:1]
+
+
+def layer(x, g, b):
+    d = x - x.mean(1, keepdims=True)
+    return d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5) * g[:1] + b[:1]
+
+
+def cosine(x, y):
+    found = (x * y).sum(1) / np.sqrt((x * x).sum(1) * (y * y).sum(1))
+    return np.pad(found[:, None], ((0, 0), (0, 31)))
+
+
+def dense(x, w, b):
+    h = np.maximum(x @ w + b[:1], 0)
+    return h - h.mean(1, keepdims=True)
+
+
+def attention(q, k, v):
+    return softmax(q @ k * 0.125) @ v
+
+
+def first_column(x):
+    return np.pad(x[:, None], ((0, 0), (0, 31)))
+
+
+# name: inputs in tiles, output in tiles, body, reference, error of the whole relative to its largest value in bf16 and f32
+CASES = {
+    "matmul": ({"x": (2, 3), "y": (3, 5)}, (2, 5), "o0.store(x @ y)", lambda x, y: x @ y, 4e-3, 2e-3),
+    "bias and gelu": (
+        {"x": (4, 3), "y": (3, 4), "z": (4, 4)}, (4, 4), "o0.store(ttl.math.gelu(x @ y + z))",
+        lambda x, y, z: gelu(x @ y + z), 5e-3, 2e-3,
+    ),
+    "transposed": ({"x": (2, 2), "y": (3, 2)}, (2, 3), "o0.store(x @ ttl.math.transpose(y))", lambda x, y: x @ y.T, 4e-3, 2e-3),
+    "two products": (
+        {"x": (2, 2), "y": (2, 2), "z": (2, 2)}, (2, 2), "o0.store(x @ y + x @ z)", lambda x, y, z: x @ y + x @ z, 4e-3, 2e-3,
+    ),
+    "dense layer": (
+        {"x": (2, 2), "w": (2, 3), "b": (1, 3)}, (2, 3),
+        f"h = ttl.math.relu(x @ w + {B}(b, dims=[0], shape=(2, 3)))\no0.store(h - ttl.math.reduce_mean(h, dims=[1]))",
+        dense, 6e-3, 2e-3,
+    ),
+    "softmax": (
+        {"x": (2, 3)}, (2, 3),
+        "e = ttl.math.exp(x - ttl.math.reduce_max(x, dims=[1]))\no0.store(e / ttl.math.reduce_sum(e, dims=[1]))",
+        softmax, 8e-3, 1e-3,
+    ),
+    "softmax with recip": (
+        {"x": (2, 3)}, (2, 3),
+        f"e = ttl.math.exp(x - {B}(ttl.math.reduce_max(x, dims=[1]), dims=[1], shape=(2, 3)))\n"
+        f"o0.store(e * {B}(ttl.math.recip(ttl.math.reduce_sum(e, dims=[1])), dims=[1], shape=(2, 3)))",
+        softmax, 8e-3, 1e-3,
+    ),
+    "log-softmax": (
+        {"x": (2, 3)}, (2, 3),
+        "d = x - ttl.math.reduce_max(x, dims=[1])\no0.store(d - ttl.math.log(ttl.math.reduce_sum(ttl.math.exp(d), dims=[1])))",
+        lambda x: np.log(softmax(x)), 8e-3, 1e-3,
+    ),
+    "rmsnorm": (
+        {"x": (2, 3), "w": (1, 3)}, (2, 3),
+        f"r = ttl.math.rsqrt(ttl.math.reduce_mean(x * x, dims=[1]) + 1e-5)\no0.store(x * r * {B}(w, dims=[0], shape=(2, 3)))",
+        rms, 6e-3, 1e-3,
+    ),
+    "layernorm": (
+        {"x": (2, 3), "g": (1, 3), "b": (1, 3)}, (2, 3),
+        "d = x - ttl.math.reduce_mean(x, dims=[1])\nv = ttl.math.reduce_mean(d * d, dims=[1])\n"
+        f"o0.store(d * ttl.math.rsqrt(v + 1e-5) * {B}(g, dims=[0], shape=(2, 3)) + {B}(b, dims=[0], shape=(2, 3)))",
+        layer, 8e-3, 2e-3,
+    ),
+    "cosine similarity": (
+        {"x": (2, 3), "y": (2, 3)}, (2, 1),
+        "o0.store(ttl.math.reduce_sum(x * y, dims=[1]) * ttl.math.rsqrt("
+        "ttl.math.reduce_sum(x * x, dims=[1]) * ttl.math.reduce_sum(y * y, dims=[1])))",
+        cosine, 1e-2, 2e-3,
+    ),
+    "variance in one pass": (
+        {"x": (2, 3)}, (2, 1),
+        "m = ttl.math.reduce_mean(x, dims=[1])\no0.store(ttl.math.reduce_mean(x * x, dims=[1]) - m * m)",
+        lambda x: first_column(x.var(1)), 1.2e-2, 4e-3,
+    ),
+    "columns": (
+        {"x": (3, 2)}, (3, 2), "o0.store(x - ttl.math.reduce_max(x, dims=[0]))", lambda x: x - x.max(0, keepdims=True), 6e-3, 1e-3,
+    ),
+    "minimum": (
+        {"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_min(x, dims=[1]))", lambda x: x - x.min(1, keepdims=True), 6e-3, 1e-3,
+    ),
+    "all elements": ({"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_mean(x))", lambda x: x - x.mean(), 6e-3, 1e-3),
+    "attention": (
+        {"q": (2, 2), "k": (2, 3), "v": (3, 2)}, (2, 2),
+        "e = ttl.math.exp((q @ k) * 0.125)\no0.store((e / ttl.math.reduce_sum(e, dims=[1])) @ v)",
+        attention, 8e-3, 3e-3,
+    ),
+}  # fmt: skip
+
+
+def run_everywhere(kernels, source, arrays, out):
+    """Simulates, runs the C++ natively, demands the same bits; the result is in ``out``."""
+    program = kernels.compile(source, *arrays, out)
+    simulated = [tensors.to_array(array).copy() for array in (*arrays, out)]
+    native = [array.copy() for array in simulated]
+    simulate(program, simulated)
+    result = driver.run(program, native)
+    assert not result.errors
+    assert simulated[-1].tobytes() == native[-1].tobytes()
+    tensors.from_array(out, simulated[-1])
+    return program
+
+
+def relative_error(got, want):
+    return float(np.max(np.abs(got.astype(np.float64) - want)) / max(1e-30, float(np.max(np.abs(want)))))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("name", CASES)
+def test_expression(kernels, name, dtype):
+    inputs, shape, body, reference, loose, tight = CASES[name]
+    generator = np.random.default_rng(3)
+    arrays = [generator.uniform(-1, 1, (r * 32, c * 32)).astype(DTYPES[dtype]) for r, c in inputs.values()]
+    out = np.zeros((shape[0] * 32, shape[1] * 32), DTYPES[dtype])
+    run_everywhere(kernels, BLOCKS.single_block(inputs, [shape], body), arrays, out)
+    expected = reference(*(array.astype(np.float64) for array in arrays))
+    assert relative_error(out, expected) <= (loose if dtype == "bf16" else tight)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "blocks"),
+    [((1, 1), (2, 2, 2), (2, 2, 2)), ((1, 1), (2, 2, 1), (1, 1, 16)), ((1, 1), (4, 4, 4), (1, 1, 4)), ((8, 8), (2, 2, 4), (8, 8, 4))],
+    ids=["blocks", "16 steps", "larger than DST", "512 cubed on 8x8"],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_matmul_loop(kernels, grid, block, blocks, dtype):
+    m, n, k = (32 * size * count for size, count in zip(block, blocks, strict=True))
+    generator = np.random.default_rng(4)
+    a = generator.uniform(-1, 1, (m, k)).astype(DTYPES[dtype])
+    b = generator.uniform(-1, 1, (k, n)).astype(DTYPES[dtype])
+    out = np.zeros((m, n), DTYPES[dtype])
+    source = BLOCKS.matmul(grid=grid, block=block, blocks=blocks)
+    program = kernels.compile(source, a, b, out)
+    simulate(program, values := [tensors.to_array(array) for array in (a, b, out)])
+    tensors.from_array(out, values[-1])
+    # Partial sums of a block larger than DST are rounded to the buffer's type after every step of the loop.
+    steps = blocks[2] if block[0] * block[1] > 4 else 1
+    assert relative_error(out, a.astype(np.float64) @ b.astype(np.float64)) <= (4e-3 * math.sqrt(steps) if dtype == "bf16" else 2e-3)
+
+
+def test_512_cubed_on_one_core(kernels):
+    generator = np.random.default_rng(5)
+    a, b = (generator.uniform(-1, 1, (512, 512)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    out = np.zeros((512, 512), ml_dtypes.bfloat16)
+    kernels.run(BLOCKS.matmul(grid=(1, 1), block=(2, 2, 16), blocks=(8, 8, 1)), a, b, out)
+    assert relative_error(out, a.astype(np.float64) @ b.astype(np.float64)) <= 4e-3
+
+
+def text_between(text, start, end):
+    return text[text.index(start) : text.index(end)]
+
+
+def test_partial_sums_stay_in_dst_across_the_loop(kernels):
+    a, b, out = (np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(3))
+    compute = kernels.compile(BLOCKS.matmul(grid=(1, 1), block=(2, 2, 1), blocks=(1, 1, 2)), a, b, out).cpp["compute"]
+    held = text_between(compute, "tile_regs_acquire", "tile_regs_commit")
+    assert "for (uint32_t step" in held and "cb_pop_front" in held and "matmul" in held
+    assert compute.index("tile_regs_commit") < compute.index("tile_regs_wait") < compute.index("pack_block")
+    assert compute.index("pack_block") < compute.index("tile_regs_release")
+    assert "l1_acc" not in compute
+
+
+def test_sums_larger_than_dst_are_added_by_the_packer(kernels):
+    a, b, out = (np.zeros((128, 128), ml_dtypes.bfloat16) for _ in range(3))
+    compute = kernels.compile(BLOCKS.matmul(grid=(1, 1), block=(4, 4, 1), blocks=(1, 1, 4)), a, b, out).cpp["compute"]
+    assert compute.count("pack_reconfig_l1_acc") == 2
+    assert "copy_tile" not in compute  # nothing is read back
+
+
+def test_bias_is_loaded_and_the_product_added_onto_it(kernels):
+    arrays = [np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(4)]
+    source = BLOCKS.single_block({n: (2, 2) for n in "xyz"}, [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
+    compute = kernels.compile(source, *arrays).cpp["compute"]
+    assert compute.index("copy_tile(z_buffer") < compute.index("matmul_block(") < compute.index("relu_tile(")
+    assert "add" not in text_between(compute, "tile_regs_acquire", "tile_regs_commit")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("depth", [2, 4], ids=["head 64", "head 128"])
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_flash_attention(kernels, dtype, depth, causal):
+    rows, keys, steps, scale = 1, 1, 8, 0.125
+    generator = np.random.default_rng(6)
+    kind = DTYPES[dtype]
+    q = generator.normal(size=(rows * 32, depth * 32)).astype(kind)
+    k_t = generator.normal(size=(depth * 32, steps * keys * 32)).astype(kind)
+    v = generator.normal(size=(steps * keys * 32, depth * 32)).astype(kind)
+    mask = np.zeros((rows * 32, steps * keys * 32), kind)
+    if causal:
+        position = np.arange(steps * keys * 32)[None, :]
+        mask[position > np.arange(rows * 32)[:, None] + 200] = -1e9
+    out = np.zeros((rows * 32, depth * 32), kind)
+    source = BLOCKS.flash_attention(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale)
+    run_everywhere(kernels, source, [q, k_t, v, mask], out)
+    scores = q.astype(np.float64) @ k_t.astype(np.float64) * scale + mask.astype(np.float64)
+    # Eight steps each round the running sums to the buffer's type.
+    assert relative_error(out, softmax(scores) @ v.astype(np.float64)) <= (2.5e-2 if dtype == "bf16" else 4e-3)

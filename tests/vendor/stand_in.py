@@ -1,0 +1,86 @@
+"""A runtime root of ttnn whose compiler is ``compiler.py``: ttnn opens a mock device and builds every kernel through it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from compiler import PREFIX, START
+
+HERE = Path(__file__).resolve().parent
+MOCK_CLUSTER = HERE / "mock_cluster_wormhole.yaml"
+CONFIG = Path("/usr/include/x86_64-linux-gnu/c++/12/bits")
+COPIED = ("hw", "tt-llk")  # parts of tt_metal with headers the plain compiler needs another spelling in
+# Newer compilers judge these only when a template is instantiated; a generic lambda says the same to older ones.
+NEVER = re.compile(r"static_assert\(\s*false\s*,\s*((?:\"[^\"]*\"\s*)+)\)\s*;")
+UNROLLED = re.compile(r"^\s*#pragma GCC unroll [A-Za-z_].*$", re.MULTILINE)
+
+
+def wheel() -> Path:
+    """The folder of the installed ttnn, without importing it: it reads its environment then."""
+    found = importlib.util.find_spec("ttnn")
+    if found is None or found.origin is None:
+        raise SystemExit("ttnn is not installed in this environment")
+    return Path(found.origin).parent
+
+
+def prepare(folder: Path) -> None:
+    """Make the root in ``folder`` and point the environment at it. Call before the first import of ttnn."""
+    source = wheel()
+    root = folder / "root"
+    if root.exists():
+        shutil.rmtree(root)
+    (root / "tt_metal").mkdir(parents=True)
+    (root / "runtime").mkdir()
+    (root / "ttnn").symlink_to(source / "ttnn")
+    for part in (source / "tt_metal").iterdir():
+        target = root / "tt_metal" / part.name
+        if part.name in COPIED:
+            copy_respelled(part, target)
+        else:
+            target.symlink_to(part)
+    (root / "runtime" / "hw").symlink_to(source / "runtime" / "hw")
+    programs = root / "runtime" / "sfpi" / "compiler" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("g++", "gcc"):
+        (programs / f"riscv-tt-elf-{name}").symlink_to(HERE / "compiler.py")
+    for name in ("nm", "objcopy", "objdump", "readelf"):
+        found = shutil.which(f"{PREFIX}{name}")
+        if found is None:
+            raise SystemExit(f"{PREFIX}{name} is missing: apt-get install gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
+        (programs / f"riscv-tt-elf-{name}").symlink_to(found)
+    prepare_compiler(folder, source)
+    os.environ.update(
+        TILEWRIGHT_VENDOR_FOLDER=str(folder),
+        TT_METAL_RUNTIME_ROOT=str(root),
+        TT_METAL_HOME=str(root),
+        TT_METAL_CACHE=str(folder / "cache"),
+        TT_METAL_MOCK_CLUSTER_DESC_PATH=str(MOCK_CLUSTER),
+        TT_METAL_SLOW_DISPATCH_MODE="1",
+        TT_METAL_LOGGER_LEVEL="FATAL",
+    )
+
+
+def prepare_compiler(folder: Path, source: Path) -> None:
+    (folder / "config").mkdir(exist_ok=True)
+    shutil.copytree(CONFIG, folder / "config" / "bits", dirs_exist_ok=True)
+    (folder / "config" / "bits" / "os_defines.h").write_text("")  # what it asks of the host's C library is not there
+    version = re.search(r"sfpi_version='([^']+)'", (source / "tt_metal" / "sfpi-version").read_text())
+    assert version is not None
+    (folder / "version").write_text(version[1])
+    (folder / "start.s").write_text(START)
+    command = [f"{PREFIX}as", "-march=rv32im", "-mabi=ilp32", str(folder / "start.s"), "-o", str(folder / "start.o")]
+    subprocess.run(command, check=True)
+
+
+def copy_respelled(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("tests", "docs", "infra", "perf"))
+    for path in target.rglob("*.h"):
+        text = path.read_text(encoding="utf-8")
+        changed = UNROLLED.sub("", NEVER.sub(r"[](auto never) { static_assert(sizeof(never) == 0, \1); }(0);", text))
+        if changed != text:
+            path.write_text(changed, encoding="utf-8")
