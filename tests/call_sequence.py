@@ -10,7 +10,7 @@ LOOP = re.compile(r"for \(\w+ (\w+) = (\w+); \w+ < (\w+);")
 
 
 def emitted(cpp: str, *, inits: bool = False) -> list[str]:
-    """From ``tile_regs_acquire`` to ``tile_regs_release``: calls as ``name(arguments)``, loops as ``for variable < bound`` and ``}``."""
+    """From acquire to release: calls as ``name(arguments)``, loops as ``for variable < bound`` and ``}``."""
     lines = cpp.splitlines()
     starts = [number for number, line in enumerate(lines) if "tile_regs_acquire" in line]
     ends = [number for number, line in enumerate(lines) if "tile_regs_release" in line]

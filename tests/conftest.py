@@ -55,7 +55,7 @@ class Kernels:
         return program
 
     def elementwise(self, outputs: dict[str, str], inputs: dict[str, Any], **choices: Any) -> tuple[Any, dict[str, Any]]:
-        """Runs an elementwise kernel on arrays by name; gives the program and the outputs. Options of the compiler pass through."""
+        """Runs an elementwise kernel on arrays by name; gives the program and the outputs. Compiler options pass through."""
         layout = {key: choices.pop(key) for key in ("lets", "block", "blocks", "grid", "count", "spelling") if key in choices}
         source = KERNEL_TEXT.elementwise(outputs, tuple(inputs), **layout)
         first = next(iter(inputs.values()))

@@ -43,7 +43,7 @@ def elementwise(
     spelling: Spelling = NEW,
     name: str = "kernel",
 ) -> str:
-    """Source of a kernel that computes ``outputs`` (expressions of input names and ``lets``) on ``blocks`` blocks of ``block`` tiles."""
+    """Source of a kernel that computes ``outputs``, expressions of inputs and ``lets``, on blocks of ``block`` tiles."""
     tensors = (*inputs, *outputs)
     lines = ["from tilewright import ttl", "", f"@ttl.{spelling.decorator}(grid={grid})", f"def {name}({', '.join(tensors)}):"]
     if grid != (1, 1):

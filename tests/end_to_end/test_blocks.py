@@ -240,5 +240,6 @@ def test_flash_attention(kernels, dtype, depth, causal):
     source = BLOCKS.flash_attention(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale)
     run_everywhere(kernels, source, [q, k_t, v, mask], out)
     scores = q.astype(np.float64) @ k_t.astype(np.float64) * scale + mask.astype(np.float64)
-    # Eight steps each round the running sums to the buffer's type.
-    assert relative_error(out, softmax(scores) @ v.astype(np.float64)) <= (2.5e-2 if dtype == "bf16" else 4e-3)
+    # bf16: eight steps each round the running sums to 8 bits. f32: both factors of a score are cut to 11 bits, up to 2**-10
+    # each, so a score of 5 is off by up to 0.01, and its exponential by as much of itself.
+    assert relative_error(out, softmax(scores) @ v.astype(np.float64)) <= (2.5e-2 if dtype == "bf16" else 1e-2)

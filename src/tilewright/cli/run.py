@@ -1,7 +1,7 @@
 """Run a script. Every kernel call in it is compiled and executed: in the simulator unless another engine is asked for.
 
-`import ttl`, `import ttlang`, `import tilelang` and `import ttnn` in the script are answered by Tilewright, so scripts written for them
-run unchanged. One line per kernel call goes to stderr. Options stand before the script; what follows is the script's.
+`import ttl`, `ttlang`, `tilelang` and `ttnn` in the script are answered by Tilewright, so scripts written for them run
+unchanged. One line per kernel call goes to stderr. Options stand before the script; what follows is the script's.
 
 examples:
   tilewright run examples/01_add.py

@@ -180,6 +180,13 @@ class Composite:
     notes: str = ""
 
 
+def dst_format(dtype: str, *, wide: bool) -> str:
+    """C++ DataFormat of a value in DST: integers keep theirs, floats have the one of DST's width."""
+    if dtype in INTEGER_DTYPES:
+        return f"DataFormat::{DATA_FORMATS[dtype]}"
+    return "DataFormat::Float32" if wide else "DataFormat::Float16_b"
+
+
 def release_key(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 

@@ -1,4 +1,4 @@
-"""Answers ``import ttl``, ``import ttlang``, ``import tilelang`` and ``import ttnn`` with Tilewright's own modules, in this process only.
+"""Answers ``import ttl``, ``ttlang``, ``tilelang`` and ``ttnn`` with Tilewright's own modules, in this process only.
 
 Scripts written for those packages then run on a machine that has none of them. Nothing is imported before it is
 asked for.

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.dialects.tile_op import UnitForm
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import UnitForm, dst_format
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.verify import parameters_of
 
 
 def template_values(op: TileOpBase, *, dst32: bool) -> dict[str, Any]:
-    """What a form's template arguments may name: the op's parameters, DST's format and width."""
+    """What a form's template arguments may name: the op's parameters, format of its data in DST, DST's width."""
     return {
         **parameters_of(op, op.SPEC),
-        "fmt": "DataFormat::Float32" if dst32 else "DataFormat::Float16_b",
+        "fmt": dst_format(worked_on(op), wide=dst32),
         "fp32": "true" if dst32 else "false",
     }
+
+
+def worked_on(op: TileOpBase) -> str:
+    """The dtype an op computes in: its first operand's, or its result's if it has none."""
+    kind = (op.operands[0] if op.operands else op.results[0]).type
+    assert isinstance(kind, TileType)
+    return kind.dtype
 
 
 def init_key(form: UnitForm, op: TileOpBase) -> str:

@@ -11,7 +11,8 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
-from tilewright.dialects.tile_op import Unit, UnitForm
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
@@ -132,9 +133,13 @@ class MathConverter:
 
     def _copy_dest(self, op: CopyDestValuesOp) -> None:
         target, source = self.dst_index(op.results[0], op), self.dst_index(op.operands[0], op)
+        kind = op.operands[0].type
+        dtype = kind.dtype if isinstance(kind, TileType) else "bf16"
+        format = dst_format(dtype, wide=self.config.fp32_dest_acc_en)
+        attributes = {**_named(op), "format": text_attr(format), "template": ArrayAttr([text_attr(format)])}
         self._insert(
             call("copy_dest_values_init", like=op),
-            call("copy_dest_values", [target, source], attributes=_named(op), like=op),
+            call("copy_dest_values", [target, source], attributes=attributes, like=op),
             before=op,
         )
 
@@ -184,7 +189,7 @@ class MathConverter:
             else:
                 buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
                 actual.append(buffer if argument[0] == "b" else tile)
-        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name)}
+        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name), "format": text_attr(values["fmt"])}
         if immediate:
             attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
         if template:

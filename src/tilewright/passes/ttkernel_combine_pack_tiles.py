@@ -13,6 +13,7 @@ from tilewright.passes.kernel_buffers import call
 NAME = "ttkernel-combine-pack-tiles"
 
 PACK = "ttkernel.pack_tile"
+KEPT = ("edge", "value")  # what a pack says beyond where it goes
 INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.yield")
 
 
@@ -49,7 +50,8 @@ def _replace(old: Operation, pack: Operation, first: int, count: int) -> None:
     assert block is not None
     start, length = constant(first), constant(count)
     buffer = pack.operands[1]
-    combined = call("pack_tile_block", [start.results[0], buffer, length.results[0]], like=pack)
+    kept = {key: value for key, value in pack.attributes.items() if key in KEPT}
+    combined = call("pack_tile_block", [start.results[0], buffer, length.results[0]], attributes=kept, like=pack)
     block.insert_ops_before([start, length, combined], old)
     old.detach()
     old.erase()

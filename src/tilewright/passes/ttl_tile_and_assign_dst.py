@@ -93,7 +93,8 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
     options = context.options
     for op, problem_op in zip(region.ops, region.problem.ops, strict=True):
         if not problem_op.forms:
-            raise fail("TW401", f"no unit can run '{problem_op.name}' on these operands", span_of(op), help=_missing(op, options.metal))
+            message = f"no unit can run '{problem_op.name}' on these operands"
+            raise fail("TW401", message, span_of(op), help=_missing(op, options.metal))
     schedule = "source" if options.schedule == "auto" else options.schedule
     try:
         return allocate(region.problem, allocator=options.allocator, schedule=schedule)  # pyright: ignore

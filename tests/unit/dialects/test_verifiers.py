@@ -45,7 +45,8 @@ def compute(
     maps: str, body: str, *, outs: str = f"%x : {BLOCK}", iterators: str = '["parallel", "parallel"]', result: str = BLOCK
 ) -> str:
     arrow = f" -> {result}" if result else ""
-    return f"%r = ttl.compute ins(%x : {BLOCK}) outs({outs}) {{indexing_maps = [{maps}], iterator_types = {iterators}}} {{\n{body}\n}}{arrow}"
+    attributes = f"{{indexing_maps = [{maps}], iterator_types = {iterators}}}"
+    return f"%r = ttl.compute ins(%x : {BLOCK}) outs({outs}) {attributes} {{\n{body}\n}}{arrow}"
 
 
 ARGS = f"^bb0(%a: {TILE}, %b: {TILE}):"

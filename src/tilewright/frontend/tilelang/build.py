@@ -15,6 +15,7 @@ from tilewright.frontend.tilelang.compute import ComputeWriter
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
 from tilewright.frontend.tilelang.layouts import TensorLayout, tensor_layouts
 from tilewright.frontend.tilelang.movers import MoverWriter
+from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.frontend.tilelang.vectors import layouts_of
@@ -89,3 +90,31 @@ def _check(program: TileProgram) -> None:
             span_of_node(program.place.file, program.place.node),
             help="copy a fragment to a tensor at the end",
         )
+    _check_order(program)
+
+
+def _check_order(program: TileProgram) -> None:
+    """The reader runs ahead of the writer: what a kernel writes it cannot read back, except block by block in place."""
+    stored: dict[Tensor, list[Store]] = {}
+    loaded: dict[Tensor, list[Load]] = {}
+    for statement in walk(program.body):
+        if isinstance(statement, Store):
+            stored.setdefault(statement.window.tensor, []).append(statement)
+        elif isinstance(statement, Load):
+            loaded.setdefault(statement.window.tensor, []).append(statement)
+            earlier = stored.get(statement.window.tensor, [])
+            if earlier:
+                raise _read_back(statement)
+    for tensor, stores in stored.items():
+        for load in loaded.get(tensor, []):
+            if any(store.window.starts != load.window.starts or store.window.extents != load.window.extents for store in stores):
+                raise _read_back(load)
+
+
+def _read_back(load: Load) -> Exception:
+    return fail(
+        "TW001",
+        f"'{load.window.tensor.name}' is read and written by this kernel at different places",
+        span_of_node(load.place.file, load.place.node),
+        help="reader and writer do not wait for each other: keep the value in a fragment, or write another tensor",
+    )

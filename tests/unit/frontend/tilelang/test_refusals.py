@@ -291,3 +291,25 @@ def test_positions_beyond_what_the_matrix_unit_holds():
             T.copy(x, C[by * 32, bx * 32])
 
     refused(kernel, "TW106", "bx * 4096", "relative")
+
+
+def test_tensor_that_is_read_back():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+            T.copy(C[by * 32, bx * 32], x)
+            T.copy(x, A[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "T.copy(C[by * 32, bx * 32], x)", "keep the value in a fragment")
+
+
+def test_tensor_whose_neighbour_is_read():
+    def kernel(A, C):
+        with T.Kernel(2, 1) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[0, bx * 32], x)
+            T.copy(x, A[32, bx * 32])
+
+    refused(kernel, "TW001", "T.copy(A[0, bx * 32], x)", "another tensor")

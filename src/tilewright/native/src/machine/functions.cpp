@@ -40,6 +40,8 @@ bool ask_function(const char* name, const VectorCall& call, u32 inputs, u32 coun
     std::vector<u32> params;
     if (text == "exp_tile:approx_scaled") {
         params.push_back(call.init_param(0));
+    } else if (text == "exp_tile:scaled") {
+        params.push_back(call.param(0) >> 16);
     } else if (text.rfind("exp_tile", 0) != 0) {  // the other forms of exp have their scale and clamping in the name
         params.assign(call.params, call.params + call.param_count);
         params.insert(params.end(), call.init_params, call.init_params + call.init_param_count);

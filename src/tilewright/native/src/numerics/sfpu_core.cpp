@@ -91,8 +91,8 @@ const VectorOp* find_vector_op(const char* name) {
 namespace {
 
 const char* variant_name(const VectorOp& op, const VectorCall& call) {
-    if (call.variant == 0) return "";
     const std::string_view name = op.name;
+    if (call.variant == 0) return name == "exp_tile" && call.param(0) != kOne ? ":scaled" : "";
     if (name == "recip_tile") return ":ieee";
     if (name != "exp_tile") return ":approx";
     if (call.init_param(1) == 0) return ":approx_unclamped";
@@ -117,10 +117,18 @@ const std::vector<u32>* table_of(const std::string& name, const VectorCall& call
     return kept.empty() ? nullptr : &kept;
 }
 
-// Functions without an algorithm of our own come from the driver, if it offers them.
-bool run_shared_function(const VectorOp& op, const VectorCall& call) {
-    if (op.own || !machine.functions) return false;
+// Functions of the kernels' own making: a few algorithms are here, the others come from the driver, if it offers them.
+bool run_known_function(const VectorOp& op, const VectorCall& call) {
+    if (op.own) return false;
     const std::string name = op.name + std::string(variant_name(op, call));
+    u32 (*const wide)(u32) = call.wide && op.inputs == 1 && name != "exp_tile:scaled" ? wide_function(op.name, call.variant) : nullptr;
+    if (wide) {
+        for (int i = 0; i < 1024; ++i) {
+            if (call.faces >> (i >> 8) & 1u) call.out[i] = stored(wide(call.in[0][i]), Store::Exact, true);
+        }
+        return true;
+    }
+    if (!machine.functions) return false;
     u32 results[1024];
     if (op.inputs == 1 && !call.wide) {
         const std::vector<u32>* table = table_of(name, call);
@@ -139,7 +147,7 @@ bool run_shared_function(const VectorOp& op, const VectorCall& call) {
 
 void run_vector_op(const VectorOp& op, const VectorCall& call) {
     if (op.tile) return op.tile(call);
-    if (run_shared_function(op, call)) return;
+    if (run_known_function(op, call)) return;
     for (int i = 0; i < 1024; ++i) {
         if (!(call.faces >> (i >> 8) & 1u)) continue;
         u32 value;

@@ -21,6 +21,9 @@ RowSpan integer_rows();
 
 inline std::vector<RowSpan> vector_rows() { return {unary_rows(), scalar_rows(), binary_rows(), tile_rows(), integer_rows()}; }
 
+// The algorithm of a function in 32-bit DST, if it is here.
+u32 (*wide_function(const char* name, u32 variant))(u32);
+
 inline double real(u32 bits) { return static_cast<double>(as_float(flush_denormal(bits))); }
 inline u32 narrowed(double value) { return as_bits(static_cast<float>(value)); }
 constexpr u32 kOne = 0x3F800000u;
