@@ -18,7 +18,7 @@ from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of
-from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
+from tilewright.program import BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
 from tilewright.trace import Stage, Trace
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def compile_module(
         config=config,
         cpp=cpp,
         trace=trace,
+        semaphores=_semaphores(functions),
     )
 
 
@@ -94,6 +95,19 @@ def _buffers(functions: list[FuncOp]) -> tuple[BufferSpec, ...]:
                 block_count=kind.factor.data,
                 origin=text_value(op, "origin", "user"),
             )
+    return tuple(found[index] for index in sorted(found))
+
+
+def _semaphores(functions: list[FuncOp]) -> tuple[SemaphoreSpec, ...]:
+    """Every semaphore some thread uses. One with a run-time offset stands for as many as its largest offset says."""
+    found: dict[int, SemaphoreSpec] = {}
+    for function in functions:
+        for op in _calls(function):
+            if op.CALL.name != "get_semaphore":
+                continue
+            first, name, initial = int_value(op, "index"), text_value(op, "name"), int_value(op, "initial", 0)
+            for offset in range(int_value(op, "count", 1)):
+                found[first + offset] = SemaphoreSpec(index=first + offset, name=name, initial=initial)
     return tuple(found[index] for index in sorted(found))
 
 

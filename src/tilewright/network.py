@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+COUNT_SHIFT = 24  # a pipe's ready word: receivers above, sum of their blocks' places below
+PLACE_UNIT = 16  # bytes: the alignment of L1 addresses
+
 Core = tuple[int, ...]
 Range = tuple[int, int, int]  # start, stop, step
 

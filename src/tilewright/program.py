@@ -47,6 +47,15 @@ class BufferSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SemaphoreSpec:
+    """One counter of every core."""
+
+    index: int
+    name: str
+    initial: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComputeConfig:
     fp32_dest_acc_en: bool = False
     dst_full_sync_en: bool = False
@@ -63,7 +72,8 @@ class ThreadSpec:
     role: str  # compute, reader, writer
     function: str  # symbol in the module
     compile_time_args: tuple[tuple[str, Any], ...] = ()  # ("cb", index) | ("accessor", tensor number) | ("int", value)
-    # ("core", (dim, dims)) | ("address", tensor number) | ("int", name) | ("work", WorkArgument)
+    # ("core", (dim, dims)) | ("address", tensor number) | ("int", name) | ("work", WorkArgument) | ("noc_x", column)
+    # | ("noc_y", row) | ("table", (name, position, a number per core))
     runtime_args: tuple[tuple[str, Any], ...] = ()
 
 
@@ -79,4 +89,5 @@ class Program:
     config: ComputeConfig
     cpp: dict[str, str]  # by role
     trace: Trace
+    semaphores: tuple[SemaphoreSpec, ...] = ()
     diagnostics: tuple[Any, ...] = field(default=())

@@ -47,12 +47,9 @@ def core_number(core: Sequence[int], grid: Sequence[int]) -> int:
 
 
 def cores_for(total: int, chip: Chip) -> tuple[int, int]:
-    """The grid of cores for so many blocks: no more cores than blocks, whole rows of the chip."""
+    """The grid of cores for so many blocks: one each where a rectangle of the chip allows it, the whole chip for more."""
     columns, rows = chip.grid
     if total >= columns * rows:
         return columns, rows
-    best = (min(total, columns), min(rows, math.ceil(total / columns)))
-    for height in range(1, rows + 1):
-        if total % height == 0 and total // height <= columns and height * (total // height) > best[0] * best[1]:
-            best = (total // height, height)
-    return best
+    exact = [(total // height, height) for height in range(1, rows + 1) if total % height == 0 and total // height <= columns]
+    return max(exact, default=(columns, math.ceil(total / columns)))

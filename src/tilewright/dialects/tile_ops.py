@@ -34,11 +34,11 @@ SPECIAL_POWERS = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "recip", 1: "iden
 
 
 def with_number(
-    op: TileOp | Composite, number: float, *, left: bool = False, dtype: str = "bf16"
+    op: TileOp | Composite, number: float, *, left: bool = False, dtype: str = "bf16", metal: str = ""
 ) -> tuple[TileOp | Composite, dict[str, Any]] | None:
     """The op that computes ``tile op number`` (``number op tile`` if ``left``) on ``dtype``, and its parameters.
 
-    ``None``: there is none, and the number must be filled into a tile.
+    ``metal`` is the release that must have it. ``None``: there is none, and the number must be filled into a tile.
     """
     if op.name == "pow" and not left:
         return power(number)
@@ -48,6 +48,8 @@ def with_number(
     name = op.rscalar if left else op.scalar
     chosen = BY_NAME.get(name) or COMPOSITE_BY_NAME.get(name)
     if chosen is None or (isinstance(chosen, TileOp) and dtype not in chosen.dtypes):
+        return None
+    if metal and isinstance(chosen, TileOp) and not any(form.exists_in(metal) for form in chosen.forms):
         return None
     return chosen, {chosen.params[0].name: number}
 

@@ -104,14 +104,14 @@ class TransposeOp(_BlockOp):
 
 
 class FillBlockOp(_BlockOp):
-    """``%r = ttl.fill_block {value = 0.0 : f32}``: every element has this value."""
+    """``%r = ttl.fill_block {value = 0.0 : f32}``: every element has this value, a whole number in blocks of integers."""
 
     name = "ttl.fill_block"
 
     def verify_(self) -> None:
         expect_operands(self, 0)
         self.expect_blocks()
-        expect(self, isinstance(self.attributes.get("value"), FloatAttr), "needs the attribute 'value'")
+        expect(self, isinstance(self.attributes.get("value"), (FloatAttr, IntegerAttr)), "needs the attribute 'value'")
 
 
 def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int) -> None:

@@ -9,6 +9,7 @@ from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.tile_op import DATA_FORMATS
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl_network import nested_value
 from tilewright.emit.expressions import Expressions
 from tilewright.program import ThreadSpec
 from tilewright.work import WorkArgument
@@ -34,7 +35,17 @@ def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, ob
                 runtime.append(entry)
         elif name == "get_arg_val":
             runtime.append(_number_entry(op))
+        elif name in ("noc_x", "noc_y") or name == "core_table":
+            runtime += [entry for entry in place_entries(op) if entry not in runtime]
     return tuple(compile_time), tuple(runtime)
+
+
+def place_entries(op: KernelCallOp) -> list[tuple[str, object]]:
+    """Run-time arguments behind a NoC coordinate (one per column or row) or a number of this core (one per position)."""
+    if op.CALL.name != "core_table":
+        return [(op.CALL.name, place) for place in range(int_value(op, "count"))]
+    rows = nested_value(op.attributes["values"])
+    return [("table", (text_value(op, "name"), position, tuple(row[position] for row in rows))) for position in range(len(rows[0]))]
 
 
 def _number_entry(op: KernelCallOp) -> tuple[str, object]:
@@ -49,8 +60,13 @@ class Arguments:
         self.thread = thread
         self.release = release
 
-    def declares(self, call: str) -> bool:
-        return call in DECLARED
+    def declares(self, op: KernelCallOp) -> bool:
+        name = op.CALL.name
+        return name in DECLARED or (name in ("core_table", "get_semaphore") and not op.operands)
+
+    def table_slot(self, op: KernelCallOp) -> int:
+        """First run-time argument of a number per core and position."""
+        return self.thread.runtime_args.index(place_entries(op)[0])
 
     def lines(self, calls: Sequence[KernelCallOp], expressions: Expressions, used: set[str]) -> list[str]:
         constants: list[str] = []
@@ -83,6 +99,21 @@ class Arguments:
                     coordinates[key] = _claim(op.results[0].name_hint or "core", used)
                     runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
                 expressions.names[op.results[0]] = coordinates[key]
+            elif kind in ("noc_x", "noc_y"):
+                if kind not in used:
+                    used.add(kind)
+                    word = "column" if kind == "noc_x" else "row"
+                    slot = runtime_slots[(kind, 0)]
+                    text = f"const auto {kind} = [](uint32_t {word}) {{ return get_arg_val<uint32_t>({slot} + {word}); }};"
+                    runtime.append(text)
+            elif kind == "core_table" and not op.operands:
+                name = _claim(text_value(op, "name"), used)
+                expressions.names[op.results[0]] = name
+                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[place_entries(op)[0]]});")
+            elif kind == "get_semaphore" and not op.operands:
+                name = _claim(text_value(op, "name"), used)
+                expressions.names[op.results[0]] = name
+                runtime.append(f"const uint32_t {name} = get_semaphore({int_value(op, 'index')});")
             elif kind == "get_arg_val":
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name

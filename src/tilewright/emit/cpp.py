@@ -15,8 +15,10 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.location import line_of
+from tilewright.dialects.tile_op import dst_format
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.verify import plain_value
+from tilewright.emit import network
 from tilewright.emit.arguments import Arguments
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.headers import headers
@@ -63,6 +65,8 @@ class _Writer:
         lines = [title, *self._includes(body), ""]
         if old and self.thread.role == "compute":
             lines += ["namespace NAMESPACE {"]
+        if any("word(" in line for line in body):
+            lines += [*network.WORD_FUNCTION, ""]
         lines += ["void kernel_main() {", *(f"{INDENT}{line}" if line else "" for line in body), "}"]
         if old and self.thread.role == "compute":
             lines += ["void MAIN { kernel_main(); }", "}  // namespace NAMESPACE"]
@@ -153,22 +157,30 @@ class _Writer:
 
     def _call(self, op: KernelCallOp) -> str | None:
         name = op.CALL.name
-        if self.arguments.declares(name):
+        if self.arguments.declares(op):
             return None
         arguments = [self.expressions.text(operand) for operand in op.operands]
         if name in ("get_write_ptr", "get_read_ptr"):
             result = self._fresh(op.results[0].name_hint or "l1")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {name}({arguments[0]})"
+        if name in network.INLINE:
+            slot = self.arguments.table_slot(op) if name == "core_table" else 0
+            self.expressions.names[op.results[0]] = network.inline_text(op, arguments, slot)
+            return None
+        if name == "pipe_target":
+            result = self._fresh("target")
+            self.expressions.names[op.results[0]] = result
+            return f"const uint32_t {result} = {network.target_text([self.expressions.text(o, 12) for o in op.operands])}"
+        arguments = network.word_arguments(name, arguments)
         if name == "fill_scaler":
             return fill_scaler(op, arguments[0])
         arguments = self._with_immediates(op, arguments)
         spelled, template = self._row_spelling(op)
         if name == "pack_tile":
             template = ("true",) if "out_of_order" in op.attributes else ("false",)
-        wide = self.config.fp32_dest_acc_en
         shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt"))
-        written = Written(spelled, tuple(arguments), template, f"DataFormat::{'Float32' if wide else 'Float16_b'}", shape)
+        written = Written(spelled, tuple(arguments), template, self._dst_format(op), shape)
         return spell(written, self.release)
 
     def _row_spelling(self, op: KernelCallOp) -> tuple[str, tuple[str, ...]]:
@@ -191,8 +203,11 @@ class _Writer:
         wide = self.config.fp32_dest_acc_en
         given = op.attributes.get("values")
         values = {key: plain_value(value) for key, value in given.data.items()} if isinstance(given, DictionaryAttr) else {}
-        width = {"fmt": f"DataFormat::{'Float32' if wide else 'Float16_b'}", "fp32": "true" if wide else "false"}
-        return {**values, **width}
+        return {**values, "fmt": self._dst_format(op), "fp32": "true" if wide else "false"}
+
+    def _dst_format(self, op: KernelCallOp) -> str:
+        """Integers name their format; floats have the one of DST's width."""
+        return text_value(op, "format") or dst_format("f32", wide=self.config.fp32_dest_acc_en)
 
     def _with_immediates(self, op: KernelCallOp, arguments: list[str]) -> list[str]:
         """Immediate parameters stand where the row's argument list has them."""

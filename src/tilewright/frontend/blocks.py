@@ -6,25 +6,21 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, f32, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import Note
-from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.ir_types import block_type
-from tilewright.dialects.tile_op import Composite, Param, TileOp
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, with_number
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
-from tilewright.frontend.describe import described
+from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 
+LARGEST_INTEGER_POWER = 32
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
@@ -65,10 +61,15 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     if isinstance(op, Composite):
         return _composite(thread, op, blocks, params, node)
     if first.dtype not in op.dtypes:
+        possible = ", ".join((*op.dtypes, *by_dtype))
         raise thread.error(
-            "TW107", f"{op.name} does not work on {first.dtype}", node, help=f"it takes {', '.join(op.dtypes)}; typecast first"
+            "TW107", f"{op.name} does not work on {first.dtype}", node, help=f"it takes {possible}; typecast first"
         )
-    attributes = {param.name: checked_param(thread, op, param, params, node) for param in op.params if param.name in params}
+    attributes = {
+        param.name: checked_param(thread, op, param, first.dtype, params[param.name], node)
+        for param in op.params
+        if param.name in params
+    }
     dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
     result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
@@ -98,17 +99,12 @@ def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params:
     for index, step in enumerate(op.steps):
         given: dict[str, Any] = {key: values[v[1:]] if isinstance(v, str) and v.startswith("=") else v for key, v in step.params}
         if step.op == "fill":
-            result = filled(thread, given["value"], operands[0])
+            result = filled(thread, given["value"], operands[0].shape, operands[0].dtype, node)
         else:
             chosen = BY_NAME.get(step.op) or COMPOSITE_BY_NAME[step.op]
             result = apply_op(thread, chosen, [names[name] for name in step.operands], given, node)
         names[f"s{index}"] = result
     return result
-
-
-def filled(thread: Thread, value: float, like: Block) -> Block:
-    """A block of one number, in the shape and dtype of another."""
-    return emit(thread, FillBlockOp, [], like.shape, like.dtype, {"value": FloatAttr(float(value), f32)})
 
 
 def emit(
@@ -151,26 +147,6 @@ def _size(block: Block) -> str:
     return "x".join(str(dim) for dim in block.shape)
 
 
-def checked_param(thread: Thread, row: TileOp, param: Param, params: dict[str, Any], node: ast.AST) -> Attribute:
-    value = params[param.name]
-    fits = {
-        "float": is_number(value),
-        "int": isinstance(value, int),
-        "bool": isinstance(value, bool),
-        "str": isinstance(value, str),
-    }
-    if not fits[param.kind]:
-        raise thread.error(
-            "TW004",
-            f"'{param.name}' of {row.name} must be a {param.kind} known at compile time",
-            node,
-            help=param.summary or "give a Python number",
-        )
-    if (param.low is not None and value < param.low) or (param.high is not None and value > param.high):
-        raise thread.error("TW004", f"'{param.name}' of {row.name} is {value}", node, help=f"from {param.low} to {param.high}")
-    return FloatAttr(float(value), f32) if param.kind == "float" else number_attr(value)
-
-
 def operator_op(thread: Thread, symbol: str, node: ast.AST) -> TileOp | Composite:
     op = BY_OPERATOR.get(symbol) or COMPOSITE_BY_OPERATOR.get(symbol)
     if op is None:
@@ -181,8 +157,6 @@ def operator_op(thread: Thread, symbol: str, node: ast.AST) -> TileOp | Composit
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Block:
     """``left symbol right`` where at least one side is a block."""
     require_compute(thread, node, symbol)
-    if symbol == "/" and right == 0 and isinstance(left, Block):
-        raise thread.error("TW004", "division of a block by zero", node, help="the result would be infinite everywhere")
     return apply_pair(thread, operator_op(thread, symbol, node), left, right, node)
 
 
@@ -194,22 +168,32 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
     if not is_number(number):
         raise not_a_number(thread, number, node)
     value = readable(thread, block, node)
+    if block is left:
+        check_divisor(thread, op, number, node)
     if op.name == "pow" and block is left and number == 1:
         return value
-    chosen = with_number(op, number, left=block is right, dtype=value.dtype)
+    if op.name == "pow" and block is left and value.dtype in INTEGER_DTYPES:
+        return integer_power(thread, value, number, node)
+    chosen = with_number(op, number, left=block is right, dtype=value.dtype, metal=thread.build.metal)
     if chosen is not None:
         return apply_op(thread, chosen[0], [value], chosen[1], node)
-    other = filled(thread, number, value)
+    other = filled(thread, number, value.shape, value.dtype, node)
     return apply_op(thread, op, [value, other] if block is left else [other, value], {}, node)
 
 
-def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
-    return thread.error(
-        "TW004",
-        f"a block does not combine with {described(value)}",
-        node,
-        help="the other side is a block, or a number known at compile time",
-    )
+def integer_power(thread: Thread, value: Block, exponent: Any, node: ast.AST) -> Block:
+    """Integers have no power call: repeated squares and products."""
+    if not isinstance(exponent, int) or not 1 <= exponent <= LARGEST_INTEGER_POWER:
+        raise thread.error(
+            "TW004", f"a power of {value.dtype} needs a whole exponent, not {exponent}", node, help=f"from 1 to {LARGEST_INTEGER_POWER}"
+        )
+    product = BY_NAME["mul"]
+    result = value
+    for bit in bin(exponent)[3:]:  # after the leading one: square, and multiply where the bit is set
+        result = apply_op(thread, product, [result, result], {}, node)
+        if bit == "1":
+            result = apply_op(thread, product, [result, value], {}, node)
+    return result
 
 
 def unary(thread: Thread, symbol: str, operand: Block, node: ast.AST) -> Block:

@@ -48,6 +48,9 @@ class TileLangKernel(Kernel):
         from tilewright import execution
 
         values = self.bind(args, named)
+        for index, (name, value) in enumerate(zip(self.signature.parameters, values, strict=True)):
+            if isinstance(value, TensorType) and index not in self.out_idx:
+                raise self._missing(name)
         session = execution.current()
         program = self._program(values, session.options(self.options), session.keep_ir)
         tensors = TensorArguments(program.trace.facts[FACT], [value for value in values if is_tensor(value)], self.out_idx)
@@ -70,14 +73,14 @@ class TileLangKernel(Kernel):
             else:
                 value = next(given, None)
                 if value is None:
-                    raise fail(
-                        "TW004",
-                        f"{self.name}: '{name}' is missing",
-                        caller_span(self.name),
-                        help=f"its parameters are {self.signature}",
-                    )
+                    raise self._missing(name)
                 values.append(value)
         return self._matched(values)
+
+    def _missing(self, name: str) -> Exception:
+        return fail(
+            "TW004", f"{self.name}: '{name}' is missing", caller_span(self.name), help=f"its parameters are {self.signature}"
+        )
 
     def _matched(self, values: list[Any]) -> list[Any]:
         """Sizes that the call decides, set from the tensors given."""

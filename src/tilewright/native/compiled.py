@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Span
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
+from tilewright.network import chip_place, cores_of
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.work import core_number
 
@@ -91,6 +91,10 @@ def _runtime_words(
             words.append(core[value[0] if isinstance(value, tuple) else value])
         elif kind == "work":
             words.append(value.value(core_number(core, grid), math.prod(grid)))
+        elif kind in ("noc_x", "noc_y"):
+            words.append(value)
+        elif kind == "table":
+            words.append(value[2][core_number(core, grid)])
         elif value in scalars:
             words.append(int(scalars[value]))
         else:
@@ -98,15 +102,11 @@ def _runtime_words(
     return words
 
 
-def _cores(grid: Sequence[int]) -> list[tuple[int, ...]]:
-    """Every core, first dimension fastest."""
-    return [tuple(reversed(core)) for core in product(*(range(size) for size in reversed(grid)))]
-
-
 def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
     """``pages`` are the tensors' bytes in the order of L1."""
-    grid = (program.grid[0], int(np.prod(program.grid[1:], dtype=np.int64)))
-    places = {(core[0], _row(core, program.grid)): core for core in _cores(program.grid)}
+    columns = hardware.CHIPS[program.options.arch].grid[0]
+    places = {chip_place(core, program.grid, columns): core for core in cores_of(program.grid)}
+    grid = (1 + max(x for x, _ in places), 1 + max(y for _, y in places))
     kernels = [
         KernelSource(
             role=thread.role, text=program.cpp[thread.role], name=f"{program.name}/{thread.role}.cpp",
@@ -127,7 +127,9 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         kernels=kernels,
         buffers=[BufferSpec(index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles) for buffer in program.buffers],
         tensors=tensors,
+        semaphores={semaphore.index: semaphore.initial for semaphore in program.semaphores},
         grid=grid,
+        cores=list(places),
         config=ComputeConfig(
             fp32_dest_acc_en=config.fp32_dest_acc_en, dst_full_sync_en=config.dst_full_sync_en,
             math_fidelity=config.math_fidelity, unpack_to_dest=frozenset(config.unpack_to_dest),
@@ -135,14 +137,6 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         metal=program.options.metal,
         l1_bytes=hardware.CHIPS[program.options.arch].l1_bytes,
     )  # fmt: skip
-
-
-def _row(core: tuple[int, ...], grid: Sequence[int]) -> int:
-    row, stride = 0, 1
-    for place, size in zip(core[1:], grid[1:], strict=True):
-        row += place * stride
-        stride *= size
-    return row
 
 
 def findings_error(findings: Sequence[Finding]) -> KernelError:

@@ -16,9 +16,12 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.passes.context import PassContext
 from tilewright.passes.index_arithmetic import IndexBuilder
-from tilewright.passes.kernel_buffers import convert_buffer_op
+from tilewright.passes.kernel_buffers import call, convert_buffer_op
 from tilewright.passes.kernel_math import MathConverter
 from tilewright.passes.kernel_movement import MovementConverter
+from tilewright.passes.kernel_pipes import PipeConverter
+from tilewright.passes.kernel_places import Places, convert_table
+from tilewright.passes.kernel_semaphores import NetworkPlan, SemaphoreConverter, plan_network
 from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "convert-ttl-to-ttkernel"
@@ -27,23 +30,29 @@ VIEW_OPS = (AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, Ins
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    network = plan_network(module, context)
     for function in module.ops:
         if isinstance(function, FuncOp):
-            _convert(function)
+            _convert(function, network, context)
 
 
-def _convert(function: FuncOp) -> None:
+def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> None:
     indices = IndexBuilder(function)
     buffers: dict[SSAValue, SSAValue] = {}
     config = config_of(function)
     math = MathConverter(indices, buffers, config)
     movement = MovementConverter(indices, buffers)
+    places = Places(function, indices, context.grid, context.chip.grid[0])
+    pipes = PipeConverter(function, indices, buffers, places, network.nets)
+    semaphores = SemaphoreConverter(pipes, network)
     computes = thread_kind(function) == "compute"
     converted: list[Operation] = []
     for op in list(function.walk()):
-        done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest) or movement.convert(op)
+        done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
+        done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
             converted.append(op)
+    _finish_increments(function)
     _drop_block_results(function)
     for op in reversed(converted):
         for result in op.results:
@@ -51,6 +60,14 @@ def _convert(function: FuncOp) -> None:
         op.detach()
         op.erase(safe_erase=False)
     _erase_views(function)
+
+
+def _finish_increments(function: FuncOp) -> None:
+    """A thread that changed semaphores of other cores ends when the changes have arrived."""
+    if any(op.name == "ttkernel.noc_semaphore_inc" for op in function.walk()):
+        last = function.body.blocks[0].last_op
+        assert last is not None
+        function.body.blocks[0].insert_op_before(call("noc_async_atomic_barrier"), last)
 
 
 def _drop_block_results(function: FuncOp) -> None:

@@ -12,12 +12,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_op import Unit, UnitForm, dst_format
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.init_keys import template_values
+from tilewright.passes.init_keys import template_values, worked_on
 from tilewright.passes.kernel_blocks import convert_block_op
 from tilewright.passes.kernel_buffers import call
 from tilewright.passes.tile_views import TileView, block_start, row_major, view_of
@@ -134,9 +134,8 @@ class MathConverter:
     def _copy_dest(self, op: CopyDestValuesOp) -> None:
         target, source = self.dst_index(op.results[0], op), self.dst_index(op.operands[0], op)
         kind = op.operands[0].type
-        dtype = kind.dtype if isinstance(kind, TileType) else "bf16"
-        format = dst_format(dtype, wide=self.config.fp32_dest_acc_en)
-        attributes = {**_named(op), "format": text_attr(format), "template": ArrayAttr([text_attr(format)])}
+        assert isinstance(kind, TileType)
+        attributes = {**_named(op), **_integer_format(kind.dtype)}
         self._insert(
             call("copy_dest_values_init", like=op),
             call("copy_dest_values", [target, source], attributes=attributes, like=op),
@@ -189,7 +188,7 @@ class MathConverter:
             else:
                 buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
                 actual.append(buffer if argument[0] == "b" else tile)
-        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name), "format": text_attr(values["fmt"])}
+        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name), **_integer_format(worked_on(op))}
         if immediate:
             attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
         if template:
@@ -211,6 +210,11 @@ class MathConverter:
         assert block is not None
         operands = [index, self.buffers[view.buffer], self.indices.value(number)]
         block.insert_op_before(call("pack_tile", operands, attributes=attributes, like=op), op)
+
+
+def _integer_format(dtype: str) -> dict[str, Any]:
+    """DataFormat of integers in DST; that of floats follows from DST's width."""
+    return {"format": text_attr(dst_format(dtype, wide=True))} if dtype in INTEGER_DTYPES else {}
 
 
 def _form_of(op: TileOpBase) -> UnitForm:

@@ -23,13 +23,10 @@ from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.network import Core, Field, NetSpec, cores_of, rectangle
+from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, cores_of, rectangle
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_buffers import call
 from tilewright.passes.kernel_places import Places, insert
-
-COUNT_SHIFT = 24
-PLACE_UNIT = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +128,8 @@ class PipeConverter:
         ranks = {number: rank for pipes in plan.net.by_source(self.places.grid).values() for rank, number in enumerate(pipes)}
         field = {key: ranks[number] for key, number in self._entries(pipe).items()}
         rank = self._number(pipe, field, f"{plan.net.name}_rank", before)
-        attributes = {"index": i32_attr(first), "initial": i32_attr(0), "name": text_attr(name)}
+        count = plan.semaphores.valid - first
+        attributes = {"index": i32_attr(first), "count": i32_attr(count), "name": text_attr(name)}
         op = call("get_semaphore", [self.indices.value(rank)], [INDEX], attributes, before)
         op.results[0].name_hint = name
         return insert(op, before)
@@ -239,9 +237,9 @@ class PipeConverter:
                 self._unicast(op, plan, (x, y), data)
                 continue
             flags = {key: int(key in reached) for key in targets}
-            anchor = self._guarded(op, self._number(pipe, flags, f"has_target{turn}", op))
+            anchor = self.guarded(op, self._number(pipe, flags, f"has_target{turn}", op))
             self._unicast(anchor, plan, (x, y), data)
-            _drop(anchor)
+            drop_anchor(anchor)
 
     # Receiving --------------------------------------------------------------------------------------------------------------
 
@@ -255,10 +253,10 @@ class PipeConverter:
             # The source has announced its own block already.
             sources = {key: plan.net.pipes[number].source_core(self.places.grid) for key, number in self._entries(pipe).items()}
             flags = {key: int(source != key[0]) for key, source in sources.items()}
-            anchor = self._guarded(op, self._number(pipe, flags, "not_own", op))
+            anchor = self.guarded(op, self._number(pipe, flags, "not_own", op))
         self._post(anchor, pipe, plan, ready, pointer)
         if anchor is not op:
-            _drop(anchor)
+            drop_anchor(anchor)
 
     def _post(self, before: Operation, pipe: NetPipeOp, plan: NetPlan, ready: SSAValue, pointer: SSAValue) -> None:
         chip = self.places.chip
@@ -317,7 +315,7 @@ class PipeConverter:
         assert block is not None
         block.insert_op_before(call(name, operands, like=before), before)
 
-    def _guarded(self, op: Operation, flag: Number) -> Operation:
+    def guarded(self, op: Operation, flag: Number) -> Operation:
         """An anchor inside ``if flag``; the op itself if the flag is always set."""
         if flag == 1:
             return op
@@ -343,7 +341,7 @@ def _copies(op: WaitOp) -> list[CopyOp]:
     return [operand.owner for operand in op.operands if isinstance(operand.owner, CopyOp)]
 
 
-def _drop(anchor: Operation) -> None:
+def drop_anchor(anchor: Operation) -> None:
     if anchor.name == "ttkernel.noc_async_read_barrier":
         anchor.detach()
         anchor.erase()

@@ -104,11 +104,12 @@ def insert(op: Operation, before: Operation) -> SSAValue:
     return op.results[0]
 
 
-def convert_table(op: Operation, before: Operation) -> Operation:
+def convert_table(op: Operation) -> bool:
     """``ttl.core_table`` as the kernel argument it is."""
-    assert isinstance(op, CoreTableOp)
+    if not isinstance(op, CoreTableOp):
+        return False
     attributes = {"name": text_attr(op.table_name), "values": op.attributes["values"]}
     new = call("core_table", list(op.operands), [INDEX], attributes, op)
     new.results[0].name_hint = op.table_name
-    insert(new, before)
-    return new
+    op.results[0].replace_all_uses_with(insert(new, op))
+    return True

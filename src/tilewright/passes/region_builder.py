@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import i32_attr, text_attr
+from tilewright.dialects.attributes import i32_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
@@ -214,6 +215,9 @@ class _BodyWriter:
             self.values[value] if value in self.values else self.arguments[value, map_]
             for value, map_ in zip(operands, operand_maps(op), strict=True)
         ]
+        if is_free_typecast(op):  # the unpacker and the packer convert
+            self.values[op.results[0]] = tiles[0]
+            return
         kind, attributes = _tile_op(op)
         new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
         new.results[0].name_hint = op.results[0].name_hint
@@ -225,7 +229,8 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
     if isinstance(op, TensorMathOp):
         return TILE_OPS[op.SPEC.name], dict(op.attributes)
     if isinstance(op, FillBlockOp):
-        return TILE_OPS["fill"], {"value": op.attributes["value"]}
+        row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
+        return TILE_OPS[row], {"value": op.attributes["value"]}
     if isinstance(op, MatmulOp):
         depth, columns = _shape(op.operands[1])
         return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
@@ -238,6 +243,11 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
         return TileBcastOp, {"dim": text_attr(dim_name(op.dims))}
     assert isinstance(op, TransposeOp)
     return TileTransposeOp, {}
+
+
+def is_free_typecast(op: Operation) -> bool:
+    pair = (text_value(op, "source"), text_value(op, "dtype"))
+    return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
 
 
 def dim_name(dims: tuple[int, ...]) -> str:

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.ir_types import PipeType
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
@@ -93,10 +94,20 @@ class BlockChecker:
         if self.thread == "compute":
             self.report("TW014", "copy in a compute thread", op, help="copy in a data-movement thread")
         source, target = op.operands
-        if acquire_of(source) is not None:
+        if acquire_of(source) is not None and not self.sends_written(op, state):
             self.read(source, op, state)
         if acquire_of(target) is not None:
             self.write(target, op, state)
+
+    def sends_written(self, op: CopyOp, state: Held) -> bool:
+        """A block that was filled may be sent through a pipe before it is pushed: both only read it."""
+        acquire = acquire_of(op.operands[0])
+        return (
+            isinstance(op.operands[1].type, PipeType)
+            and acquire is not None
+            and acquire not in state.released
+            and state.written[acquire] == ALWAYS
+        )
 
     def read(self, value: SSAValue, op: Operation, state: Held) -> None:
         acquire = acquire_of(value)

@@ -10,7 +10,7 @@ from tilewright.compiler import respelled
 from tilewright.diagnostics import fail
 from tilewright.hardware import CHIPS, tile_bytes
 from tilewright.program import Program, ThreadSpec
-from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments, written_tensors
+from tilewright.runtime.placement import NocPlace, compile_time_arguments, cores, physical, runtime_arguments, written_tensors
 
 DATA_TYPES = {
     "bf16": "bfloat16", "f32": "float32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
@@ -57,10 +57,11 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
     ranges = _core_ranges(ttnn, list(places.values()))
     addresses = [tensor.buffer_address() for tensor in tensors]
     accessors = [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
+    noc_place = _noc_places(ttnn, tensors)
     kernels: list[Any] = []
     for thread in program.threads:
         arguments = [
-            (ttnn.CoreCoord(*place), runtime_arguments(thread, program, core, addresses, numbers))
+            (ttnn.CoreCoord(*place), runtime_arguments(thread, program, core, addresses, numbers, noc_place))
             for core, place in places.items()
         ]
         kernels.append(
@@ -74,7 +75,23 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
             )
         )
     buffers = [_buffer(ttnn, buffer, ranges) for buffer in program.buffers]
-    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=buffers)
+    semaphores = [
+        ttnn.SemaphoreDescriptor(id=semaphore.index, core_ranges=ranges, initial_value=semaphore.initial)
+        for semaphore in program.semaphores
+    ]
+    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
+
+
+def _noc_places(ttnn: Any, tensors: Sequence[Any]) -> NocPlace:
+    """NoC coordinates of the device's cores. Columns and rows are looked up apart: each has one coordinate."""
+    device = tensors[0].device() if tensors else None
+
+    def place(column: int, row: int) -> tuple[int, int]:
+        assert device is not None
+        core = device.worker_core_from_logical_core(ttnn.CoreCoord(column, row))
+        return core.x, core.y
+
+    return place
 
 
 def _core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.hardware import CHIPS
+from tilewright.network import chip_place, cores_of
 from tilewright.program import Program, ThreadSpec
 from tilewright.work import WorkArgument, core_number
+
+NocPlace = Callable[[int, int], tuple[int, int]]
 
 
 def cores(program: Program) -> list[tuple[int, ...]]:
     """Every core of the program's own grid, first dimension fastest."""
-    return [tuple(reversed(core)) for core in product(*(range(size) for size in reversed(program.grid)))]
+    return list(cores_of(program.grid))
 
 
 def physical(core: Sequence[int], program: Program) -> tuple[int, int]:
     """Column and row on the chip: grids of one or three dimensions are folded onto it."""
-    if len(core) == 1:
-        columns = CHIPS[program.options.arch].grid[0]
-        return core[0] % columns, core[0] // columns
-    if len(core) == 2:
-        return core[0], core[1]
-    return core[0], core[1] * program.grid[2] + core[2]
+    return chip_place(core, program.grid, CHIPS[program.options.arch].grid[0])
 
 
 def runtime_arguments(
-    thread: ThreadSpec, program: Program, core: Sequence[int], addresses: Sequence[int], numbers: Mapping[str, int]
+    thread: ThreadSpec,
+    program: Program,
+    core: Sequence[int],
+    addresses: Sequence[int],
+    numbers: Mapping[str, int],
+    noc_place: NocPlace | None = None,
 ) -> list[int]:
-    """What the kernel file of ``thread`` reads with ``get_arg_val``, in its order."""
+    """What the kernel file of ``thread`` reads with ``get_arg_val``, in its order.
+
+    ``noc_place`` gives the NoC coordinates of a column and row of cores; without it they are the same numbers.
+    """
     total = 1
     for size in program.grid:
         total *= size
@@ -42,6 +47,12 @@ def runtime_arguments(
         elif kind == "work":
             assert isinstance(what, WorkArgument)
             words.append(what.value(core_number(core, program.grid), total))
+        elif kind == "noc_x":
+            words.append(what if noc_place is None else noc_place(what, 0)[0])
+        elif kind == "noc_y":
+            words.append(what if noc_place is None else noc_place(0, what)[1])
+        elif kind == "table":
+            words.append(what[2][core_number(core, program.grid)])
         else:
             words.append(numbers[what])
     return words

@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, fail
+from tilewright.hardware import CHIPS
+from tilewright.network import chip_place
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.calls import catalogue
@@ -112,7 +114,9 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
         processors_of(machine, translation, own) for machine, own in zip(machines, counts, strict=True)
     ]
     if translation.cross_core:
-        together = {core: machine for machine in machines for core in machine.cores}
+        program = machines[0].program
+        grid, columns = program.grid, CHIPS[program.options.arch].grid[0]
+        together = {chip_place(core, grid, columns): machine for machine in machines for core in machine.cores}
         for machine in machines:
             machine.neighbours = together
         batches = [[processor for batch in batches for processor in batch]]

@@ -37,6 +37,7 @@ ARGUMENTS = {
     "accessor": ACCESSOR,
     "slice": SLICE,
     "transfer": "!ttl.transfer",
+    "sem": "!ttl.semaphore",
 }
 IDENTITY = "affine_map<(d0, d1) -> (d0, d1)>"
 
@@ -193,11 +194,44 @@ WRONG = [
     ("tensor_slice with one index", f"%r = ttl.tensor_slice %accessor, %i : {ACCESSOR}, index -> {SLICE}", "takes 3 operands"),
     ("tensor_slice at an i32", f"%r = ttl.tensor_slice %accessor, %i, %n : {ACCESSOR}, index, i32 -> {SLICE}", "type index"),
     ("tensor_slice of a block", f"%r = ttl.tensor_slice %x, %i, %i : {BLOCK}, index, index -> {SLICE}", "takes an accessor"),
-    ("copy between blocks", f"%r = ttl.copy %x, %x : {BLOCK}, {BLOCK} -> !ttl.transfer", "slice and a block"),
-    ("copy between slices", f"%r = ttl.copy %slice, %slice : {SLICE}, {SLICE} -> !ttl.transfer", "slice and a block"),
+    ("copy between blocks", f"%r = ttl.copy %x, %x : {BLOCK}, {BLOCK} -> !ttl.transfer", "between a block and"),
+    ("copy between slices", f"%r = ttl.copy %slice, %slice : {SLICE}, {SLICE} -> !ttl.transfer", "between a block and"),
     ("copy gives a block", f"%r = ttl.copy %slice, %x : {SLICE}, {BLOCK} -> {BLOCK}", "gives a transfer"),
     ("wait for a block", f"ttl.wait %x : {BLOCK}", "waits for transfers"),
     ("fill_scaler of a block", f"ttl.fill_scaler %x {{value = 1.0 : f32}} : {BLOCK}", "circular buffer"),
+    # between cores
+    ("core_table without numbers", "%r = ttl.core_table : index", "needs values"),
+    ("core_table as i32", "%r = ttl.core_table {values = [[1]]} : i32", "gives one index"),
+    ("net_pipe of no side", "%r = ttl.net_pipe {src_cores = [], dst_core_ranges = []} : !ttl.pipe", "side is src or dst"),
+    ("net_pipe without sources", '%r = ttl.net_pipe {side = "src", dst_core_ranges = []} : !ttl.pipe', "needs src_cores"),
+    ("create_semaphore without value", "%r = ttl.create_semaphore : !ttl.semaphore", "needs initial_value"),
+    ("create_semaphore gives a number", "%r = ttl.create_semaphore {initial_value = 0 : i32} : index", "gives a semaphore"),
+    (
+        "get_remote_semaphore of no core",
+        "%r = ttl.get_remote_semaphore %sem : !ttl.semaphore -> !ttl.semaphore",
+        "needs the core",
+    ),
+    ("semaphore_set of a block", f"ttl.semaphore_set %x, %i : {BLOCK}, index", "takes a semaphore"),
+    ("semaphore_set to an i32", "ttl.semaphore_set %sem, %n : !ttl.semaphore, i32", "type index"),
+    ("semaphore_inc without value", "ttl.semaphore_inc %sem : !ttl.semaphore", "takes 2 operands"),
+    ("semaphore_wait for another's", "ttl.semaphore_wait %sem, %i : !ttl.semaphore, index", "its own semaphore"),
+    # names of the specification's text
+    ("block_store of one", f"ttl.block_store %x : {BLOCK}", "takes 2 operands"),
+    ("require_dst of nothing", "ttl.require_dst", "takes 1 operands"),
+    ("acquire_dst gives a tile", f"%r = ttl.acquire_dst : {TILE}", "register number"),
+    ("release_dst of nothing", "ttl.release_dst", "takes 1 operands"),
+    ("spill of two", f"%r = ttl.spill_tile_to_l1 %t, %t : {TILE}", "takes 1 operands"),
+    ("restore of what was not put away", f"%r = ttl.restore_tile_from_l1 %t : {TILE}", "restores what"),
+    (
+        "compute_region with other arguments",
+        f"%r = ttl.compute_region ins(%x : {BLOCK}) outs(%x : {BLOCK}) {{\n^bb0(%a: {ROW}):\nttl.yield %x : {BLOCK}\n}}",
+        "one argument per input",
+    ),
+    (
+        "compute_region that yields another block",
+        f"%r = ttl.compute_region ins(%x : {BLOCK}) outs(%x : {BLOCK}) {{\n^bb0(%a: {BLOCK}):\nttl.yield %row : {ROW}\n}}",
+        "one block per output",
+    ),
     # kernel calls
     ("copy_tile call of two", f"ttkernel.copy_tile(%kcb, %i) : ({KERNEL_CB}, index) -> ()", "takes 3 operands"),
     ("acquire with an operand", "ttkernel.tile_regs_acquire(%i) : (index) -> ()", "takes 0 operands"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.network import COUNT_SHIFT, PLACE_UNIT
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.faults import fault
 from tilewright.sim.integers import agreed
@@ -34,9 +35,29 @@ class NocAddress:
 
 
 @value("get_semaphore")
-def get_semaphore(machine: Machine, site: Site) -> Semaphore:
+def get_semaphore(machine: Machine, site: Site, offset: Any = 0) -> Semaphore:
     attributes = site.attributes
-    return Semaphore(attributes.get("index", attributes.get("id", 0)), attributes.get("initial", 0))
+    return Semaphore(attributes.get("index", attributes.get("id", 0)) + agreed(offset), attributes.get("initial", 0))
+
+
+@value("noc_x", "noc_y", per_core=True)
+def noc_coordinate(machine: Machine, site: Site, place: Any) -> Any:
+    """Cores are named by their place in the grid of cores."""
+    return place
+
+
+@value("pipe_announcement", per_core=True)
+def pipe_announcement(machine: Machine, site: Site, address: int, semaphore: Semaphore) -> int:
+    return (1 << COUNT_SHIFT) + address // PLACE_UNIT
+
+
+@value("pipe_target", per_core=True)
+def pipe_target(machine: Machine, site: Site, semaphore: Semaphore, count: Any) -> int:
+    """Where the receivers' blocks lie; a multicast can only reach one address."""
+    places, rest = divmod(level(machine, semaphore) & ((1 << COUNT_SHIFT) - 1), agreed(count))
+    if rest:
+        raise fault("TW513", site, "the receivers of a multicast have their blocks at different addresses")
+    return places * PLACE_UNIT
 
 
 @value("get_noc_addr")

@@ -50,6 +50,16 @@ def _work(machine: Machine, argument: WorkArgument) -> Any:
     return np.array([argument.value(core_number(place, grid), math.prod(grid)) for place in places], np.int64)
 
 
+@value("core_table", per_core=True)
+def core_table(machine: Machine, site: Site, position: Any = 0) -> Any:
+    """One number per core of the machine."""
+    rows, grid = site.attributes["values"], machine.program.grid
+    places = list(zip(*(coordinate.tolist() for coordinate in machine.coordinates), strict=True))
+    positions = position if isinstance(position, np.ndarray) else np.full(len(places), position)
+    numbers = [rows[core_number(place, grid)][index] for place, index in zip(places, positions.tolist(), strict=True)]
+    return np.array(numbers, np.int64)
+
+
 @value("my_core", per_core=True)
 def core_coordinate(machine: Machine, site: Site) -> Any:
     return machine.coordinates[site.attributes.get("dim", 0)]

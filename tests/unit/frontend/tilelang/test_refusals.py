@@ -307,7 +307,7 @@ def test_tensor_that_is_read_back():
 
 def test_tensor_whose_neighbour_is_read():
     def kernel(A, C):
-        with T.Kernel(2, 1) as (bx, by):
+        with T.Kernel(2) as bx:
             x = T.alloc_fragment((32, 32), "float32")
             T.copy(A[0, bx * 32], x)
             T.copy(x, A[32, bx * 32])

@@ -1,0 +1,97 @@
+"""Python numbers that meet blocks: what they may be in a dtype, and the attributes that carry them."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import Attribute
+
+from tilewright.dialects.attributes import number_attr
+from tilewright.dialects.ir_types import block_type
+from tilewright.dialects.tile_op import Composite, Param, TileOp
+from tilewright.dialects.ttl_blocks import FillBlockOp
+from tilewright.frontend.describe import described
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block
+
+INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1), "u16": (0, 2**16 - 1)}
+LARGEST_F32 = (2.0 - 2.0**-23) * 2.0**127
+DIVIDES = ("div", "floordiv", "remainder", "fmod")  # ops whose right-hand number must not be zero
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
+    return thread.error(
+        "TW004",
+        f"a block does not combine with {described(value)}",
+        node,
+        help="the other side is a block, or a number known at compile time",
+    )
+
+
+def check_divisor(thread: Thread, op: TileOp | Composite, number: float, node: ast.AST) -> None:
+    if op.name in DIVIDES and number == 0:
+        raise thread.error("TW004", "division of a block by zero", node, help="the result would be infinite or undefined everywhere")
+
+
+def checked_param(thread: Thread, row: TileOp, param: Param, dtype: str, value: Any, node: ast.AST) -> Attribute:
+    """A parameter of an op on ``dtype`` as an attribute, if it has the right kind and lies in range."""
+    fits = {
+        "float": is_number(value),
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "bool": isinstance(value, bool),
+        "str": isinstance(value, str),
+    }
+    words = {"int": "a whole number", "float": "a number", "bool": "True or False", "str": "a text"}
+    if not fits[param.kind]:
+        raise thread.error(
+            "TW004",
+            f"'{param.name}' of {row.name} must be {words[param.kind]} known at compile time, not {described(value)}",
+            node,
+            help=param.summary or f"give {words[param.kind]}",
+        )
+    if param.kind in ("int", "float"):
+        _check_range(thread, f"'{param.name}' of {row.name}", value, _limits(param, dtype), node)
+    return FloatAttr(float(value), f32) if param.kind == "float" else number_attr(value)
+
+
+def _limits(param: Param, dtype: str) -> tuple[float | None, float | None]:
+    """What the row allows and the dtype can hold."""
+    low, high = param.low, param.high
+    smallest, largest = INTEGER_RANGES.get(dtype, (None, None))
+    if param.kind != "int" or smallest is None or largest is None:
+        return low, high
+    return smallest if low is None else max(low, smallest), largest if high is None else min(high, largest)
+
+
+def _check_range(
+    thread: Thread, what: str, value: float, limits: tuple[float | None, float | None], node: ast.AST
+) -> None:
+    low, high = limits
+    if isinstance(value, int) and not -LARGEST_F32 <= value <= LARGEST_F32:
+        value = math.copysign(LARGEST_F32, value) * 2  # too large for a float at all
+    if not math.isinf(value) and abs(value) > LARGEST_F32:
+        raise thread.error("TW004", f"{what} is {value:g}, more than float32 holds", node, help=f"up to ±{LARGEST_F32:.6g}")
+    if (low is not None and value < low) or (high is not None and value > high):
+        possible = f"from {low} to {high}" if low is not None and high is not None else f"at least {low}"
+        raise thread.error("TW004", f"{what} is {value}", node, help=possible if low is not None else f"at most {high}")
+
+
+def filled(thread: Thread, value: Any, shape: tuple[int, ...], dtype: str, node: ast.AST) -> Block:
+    """A block of one number."""
+    if dtype not in INTEGER_RANGES:
+        _check_range(thread, "the number", value, (None, None), node)
+        attribute: Attribute = FloatAttr(float(value), f32)
+    else:
+        if not math.isfinite(value) or value != int(value):
+            raise thread.error("TW004", f"{value} is no whole number, and the block holds {dtype}", node, help="typecast the block first")
+        _check_range(thread, f"a number in a block of {dtype}", int(value), INTEGER_RANGES[dtype], node)
+        attribute = number_attr(int(value))
+    op = thread.emitter.add(FillBlockOp, [], [block_type(shape, dtype)], {"value": attribute})
+    return Block(op.results[0], shape, dtype)
