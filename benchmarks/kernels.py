@@ -59,7 +59,7 @@ o0.store(c2)
 o1.store(ttl.math.sigmoid(ob) * ttl.math.tanh(c2))"""
 COMPLEX = "o0.store(ab * cb - bb * db)\no1.store(ab * db + bb * cb)"
 HORNER = "o0.store(((((ab * xb + bb) * xb + cb) * xb + db) * xb + eb) * xb + fb)"
-FIVE = {name: (2, 2) for name in "ifgoc"}
+FIVE = dict.fromkeys("ifgoc", (2, 2))
 
 
 def lstm(i: Any, f: Any, g: Any, o: Any, c: Any) -> tuple[Any, Any]:
@@ -69,14 +69,14 @@ def lstm(i: Any, f: Any, g: Any, o: Any, c: Any) -> tuple[Any, Any]:
 
 CASES = (
     Case("a add 2x2", {"a": (2, 2), "b": (2, 2)}, ((2, 2),), "o0.store(ab + bb)", lambda a, b: a + b, peer=(1, 0, 4, 0, 0, 0, 4, 2)),
-    Case("b exp(a*b+c) 8x8", {n: (8, 8) for n in "abc"}, ((8, 8),), "o0.store(ttl.math.exp(ab * bb + cb))",
+    Case("b exp(a*b+c) 8x8", dict.fromkeys("abc", (8, 8)), ((8, 8),), "o0.store(ttl.math.exp(ab * bb + cb))",
          lambda a, b, c: np.exp(a * b + c), peer=(16, 64, 64, 64, 64, 0, 64, 65)),
-    Case("b f32", {n: (8, 8) for n in "abc"}, ((8, 8),), "o0.store(ttl.math.exp(ab * bb + cb))",
+    Case("b f32", dict.fromkeys("abc", (8, 8)), ((8, 8),), "o0.store(ttl.math.exp(ab * bb + cb))",
          lambda a, b, c: np.exp(a * b + c), dtype="f32", peer=(32, 64, 64, 64, 64, 0, 64, 129)),
-    Case("c mul -> abs, exp", {n: (2, 2) for n in "ab"}, ((2, 2), (2, 2)),
+    Case("c mul -> abs, exp", dict.fromkeys("ab", (2, 2)), ((2, 2), (2, 2)),
          "m = ab * bb\no0.store(ttl.math.abs(m))\no1.store(ttl.math.exp(m))",
          lambda a, b: (abs(a * b), np.exp(a * b)), peer=(2, 0, 8, 0, 8, 0, 8, 6)),
-    Case("d mul -> abs, mul+c", {n: (2, 2) for n in "abc"}, ((2, 2), (2, 2)),
+    Case("d mul -> abs, mul+c", dict.fromkeys("abc", (2, 2)), ((2, 2), (2, 2)),
          "m = ab * bb\no0.store(ttl.math.abs(m))\no1.store(m + cb)",
          lambda a, b, c: (abs(a * b), a * b + c), peer=(2, 4, 8, 4, 4, 0, 8, 7)),
     Case("e abs-exp-relu", {"a": (2, 2)}, ((2, 2),), "o0.store(ttl.math.relu(ttl.math.exp(ttl.math.abs(ab))))",
@@ -89,11 +89,11 @@ CASES = (
          lambda a, b: gelu(a) * sigmoid(gelu(a) + b), peer=(4, 32, 0, 32, 32, 0, 16, 25)),
     Case("LSTM cell 2x2", FIVE, ((2, 2), (2, 2)), LSTM, lstm, peer=(4, 36, 0, 28, 32, 0, 8, 48)),
     Case("LSTM cell f32", FIVE, ((2, 2), (2, 2)), LSTM, lstm, dtype="f32", peer=(8, 36, 0, 28, 32, 0, 8, 94)),
-    Case("complex mul 2x2", {n: (2, 2) for n in "abcd"}, ((2, 2), (2, 2)), COMPLEX,
+    Case("complex mul 2x2", dict.fromkeys("abcd", (2, 2)), ((2, 2), (2, 2)), COMPLEX,
          lambda a, b, c, d: (a * c - b * d, a * d + b * c), peer=(2, 0, 16, 8, 0, 0, 8, 20)),
-    Case("Horner degree 5", {n: (2, 2) for n in "abcdefx"}, ((2, 2),), HORNER,
+    Case("Horner degree 5", dict.fromkeys("abcdefx", (2, 2)), ((2, 2),), HORNER,
          lambda a, b, c, d, e, f, x: ((((a * x + b) * x + c) * x + d) * x + e) * x + f, peer=(2, 24, 4, 36, 0, 0, 4, 33)),
-    Case("m2 (m+c)*abs(m)", {n: (2, 2) for n in "abc"}, ((2, 2),), "m = ab * bb\no0.store((m + cb) * ttl.math.abs(m))",
+    Case("m2 (m+c)*abs(m)", dict.fromkeys("abc", (2, 2)), ((2, 2),), "m = ab * bb\no0.store((m + cb) * ttl.math.abs(m))",
          lambda a, b, c: (a * b + c) * abs(a * b), peer=(2, 4, 4, 8, 4, 4, 4, 13)),
     Case("m16 a*bcast_col(b)", {"a": (4, 4), "b": (4, 1)}, ((4, 4),), f"o0.store(ab * {BCAST}(bb, dims=[1], shape=(4, 4)))",
          lambda a, b: a * b[:, :1], peer=(4, 16, 0, 16, 0, 0, 16, 13)),
@@ -151,7 +151,7 @@ def counts(calls: dict[str, int], acquires: int, tiles_packed: int) -> tuple[int
     binary = ("add", "sub", "mul")
     fpu = total(lambda n: n.startswith(tuple(f"{b}_tiles" for b in binary)) and "init" not in n)
     fpu += calls.get("binary_dest_reuse_tiles", 0)
-    sfpu = total(lambda n: n.endswith("_binary_tile") or n.startswith(("binary_max", "binary_min", "sfpu_")) and not n.endswith("init"))
+    sfpu = total(lambda n: n.endswith("_binary_tile") or (n.startswith(("binary_max", "binary_min", "sfpu_")) and not n.endswith("init")))
     unary = total(lambda n: n.endswith("_tile") and not n.endswith("_binary_tile") and not n.startswith(
         ("copy_", "pack_", "binary_", "reduce_", "transpose_", "unary_bcast")))  # fmt: skip
     inits = total(lambda n: "init" in n or n == "reduce_uninit")

@@ -127,7 +127,8 @@ def _through_a_parent(row: TileOp, operands: list[str]) -> str | None:
             return _applied(parent, ["ab", repr(row.params[0].sample)])
         if row.name == parent.rscalar:
             return _applied(parent, [repr(row.params[0].sample), "ab"])
-        if row.name in dict(parent.by_dtype).values() and parent.name != row.name:
+    for parent in (*tile_ops.ROWS, *tile_ops.COMPOSITES):
+        if row.name in dict(parent.by_dtype).values():
             named = [f"{param.name}={param.sample!r}" for param in row.params if not param.hidden]
             return _applied(parent, operands or ["o0"], named)
     return None
@@ -212,16 +213,16 @@ def real_kernels() -> Iterator[CorpusKernel]:
 v = {SUM}(d * d, dims=[1]) * (1 / 96.0)
 o0.store(d * {row.format("ttl.math.rsqrt(v + 1e-5)")} * {weight.format("gb")} + {weight.format("bb")})"""
     yield from _both("layer norm", {"x": (2, 3), "g": (1, 3), "b": (1, 3)}, ((2, 3),), layer)
-    gates = {name: (2, 2) for name in "ifgoc"}
+    gates = dict.fromkeys("ifgoc", (2, 2))
     lstm = """c2 = ttl.math.sigmoid(fb) * cb + ttl.math.sigmoid(ib) * ttl.math.tanh(gb)
 o0.store(c2)
 o1.store(ttl.math.sigmoid(ob) * ttl.math.tanh(c2))"""
     yield from _both("LSTM cell", gates, ((2, 2), (2, 2)), lstm)
     yield from _both("SwiGLU", {"g": (2, 2), "u": (2, 2)}, ((2, 2),), "o0.store(gb * ttl.math.sigmoid(gb) * ub)")
     horner = "o0.store(((((ab * xb + bb) * xb + cb) * xb + db) * xb + eb) * xb + fb)"
-    yield from _both("Horner", {name: (2, 2) for name in "abcdefx"}, ((2, 2),), horner)
+    yield from _both("Horner", dict.fromkeys("abcdefx", (2, 2)), ((2, 2),), horner)
     complex_product = "o0.store(ab * cb - bb * db)\no1.store(ab * db + bb * cb)"
-    yield from _both("complex product", {name: (2, 2) for name in "abcd"}, ((2, 2), (2, 2)), complex_product)
+    yield from _both("complex product", dict.fromkeys("abcd", (2, 2)), ((2, 2), (2, 2)), complex_product)
     attention = f"e = ttl.math.exp((qb @ kb) * 0.125)\no0.store((e * {row.format(f'ttl.math.recip({SUM}(e, dims=[1]))')}) @ vb)"
     yield from _both("attention", {"q": (2, 2), "k": (2, 3), "v": (3, 2)}, ((2, 2),), attention)
     bias = f"{BROADCAST}(bb, dims=[0], shape=(2, 3))"

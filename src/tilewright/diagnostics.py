@@ -94,6 +94,8 @@ class KernelError(Exception):
         return json.dumps([diagnostic.as_json() for diagnostic in self.diagnostics], indent=2)
 
 
-def fail(code: str, message: str, span: Span | None = None, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()) -> KernelError:
+def fail(
+    code: str, message: str, span: Span | None = None, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()
+) -> KernelError:
     """``raise fail("TW101", …)``"""
     return KernelError(Diagnostic(code=code, message=message, span=span, label=label, notes=notes, help=help))

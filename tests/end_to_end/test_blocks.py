@@ -216,7 +216,7 @@ def test_sums_larger_than_dst_are_added_by_the_packer(kernels):
 
 def test_bias_is_loaded_and_the_product_added_onto_it(kernels):
     arrays = [np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(4)]
-    source = BLOCKS.single_block({n: (2, 2) for n in "xyz"}, [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
+    source = BLOCKS.single_block(dict.fromkeys("xyz", (2, 2)), [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
     compute = kernels.compile(source, *arrays).cpp["compute"]
     assert compute.index("copy_tile(z_buffer") < compute.index("matmul_block(") < compute.index("relu_tile(")
     assert "add" not in text_between(compute, "tile_regs_acquire", "tile_regs_commit")

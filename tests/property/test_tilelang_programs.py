@@ -75,7 +75,8 @@ def kernel_text(body: list[str]) -> str:
     head += [f"T.fill({name}, {0.5 * index})" for index, name in enumerate((*MATRICES, *VECTORS))]
     tail = [f"T.copy({name}, C[bx * {ROWS}, {(STORES + index) * COLS}])" for index, name in enumerate(MATRICES)]
     inner = textwrap.indent("\n".join([*head, *body, *tail]), " " * 8)
-    return f"from tilewright import tilelang\n\nT = tilelang.language\n\n\n@T.prim_func\ndef kernel(A, C):\n    with T.Kernel({BLOCKS}) as bx:\n{inner}\n"
+    top = "from tilewright import tilelang\n\nT = tilelang.language\n\n\n@T.prim_func\ndef kernel(A, C):\n"
+    return f"{top}    with T.Kernel({BLOCKS}) as bx:\n{inner}\n"
 
 
 class Plain:

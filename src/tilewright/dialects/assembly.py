@@ -12,6 +12,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.verify import expect_operands
 
 
 def parse_type(parser: Parser) -> Attribute:
@@ -109,6 +110,9 @@ class BareOp(FlatOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         return cls.create(attributes=parser.parse_optional_attr_dict())
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
 
 
 class TileMathOp(PlainOp):

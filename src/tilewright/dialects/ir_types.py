@@ -66,7 +66,7 @@ def _parse_format(parser: AttrParser) -> str:
         return "bf16"
     if kind == f32:
         return "f32"
-    parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
+    return parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
 
 
 def _print_shape(printer: Printer, shape: ArrayAttr[IntAttr]) -> None:

@@ -119,7 +119,7 @@ STRUCTURAL_CALLS = (
 
 
 class KernelCallOp(CallOp):
-    """A call. ``params`` holds immediate arguments in the order of the row's ``args``; ``template`` the C++ template arguments."""
+    """A call. ``params`` holds immediate arguments in the order of the row's ``args``, ``template`` C++ template arguments."""
 
     CALL: ClassVar[Call]
     SPEC: ClassVar[TileOp | None] = None

@@ -149,7 +149,7 @@ class InitSfpuOp(PlainOp):
 
 def _sync_op(name: str, doc: str) -> type[Operation]:
     words = "".join(word.capitalize() for word in name.split("_"))
-    return type(f"{words}Op", (BareOp,), {"name": f"ttl.{name}", "__doc__": doc, "verify_": lambda self: expect_operands(self, 0)})
+    return type(f"{words}Op", (BareOp,), {"name": f"ttl.{name}", "__doc__": doc})
 
 
 TileRegsAcquireOp = _sync_op("tile_regs_acquire", "Math waits for a free half of DST.")

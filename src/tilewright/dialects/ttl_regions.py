@@ -57,8 +57,7 @@ class ComputeRegionOp(IRDLOperation):
         body = parser.parse_region()
         attributes: dict[str, Attribute] = dict(parser.parse_optional_attr_dict())
         results = [value.type for value in groups[1]]
-        op = cls(operands=groups, result_types=[results], regions=[body], attributes=attributes)
-        return op
+        return cls(operands=groups, result_types=[results], regions=[body], attributes=attributes)
 
     def verify_(self) -> None:
         block = self.body.blocks[0]
@@ -76,10 +75,12 @@ class BlockAliasOp(FlatOp):
     ROW: ClassVar[str]
 
 
-BLOCK_ALIASES: dict[str, type[BlockAliasOp]] = {
-    row.name: type(f"Block{row.name.title().replace('_', '')}Op", (BlockAliasOp,), {"name": f"ttl.block_{row.name}", "ROW": row.name})
-    for row in tile_ops.ROWS
-}
+def _alias(row: str) -> type[BlockAliasOp]:
+    words = row.title().replace("_", "")
+    return type(f"Block{words}Op", (BlockAliasOp,), {"name": f"ttl.block_{row}", "ROW": row})
+
+
+BLOCK_ALIASES: dict[str, type[BlockAliasOp]] = {row.name: _alias(row.name) for row in tile_ops.ROWS}
 
 
 class BlockMatmulOp(FlatOp):

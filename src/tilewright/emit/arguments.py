@@ -72,6 +72,9 @@ class Arguments:
         constants: list[str] = []
         runtime: list[str] = []
         accessors: list[str] = []
+        maps: list[str] = []
+        places: list[str] = []
+        semaphores: list[str] = []
         compile_time_slots = 0
         runtime_slots = {entry: index for index, entry in enumerate(self.thread.runtime_args)}
         coordinates: dict[object, str] = {}
@@ -100,12 +103,12 @@ class Arguments:
                     runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
                 expressions.names[op.results[0]] = coordinates[key]
             elif kind in ("noc_x", "noc_y"):
-                if kind not in used:
-                    used.add(kind)
+                if kind not in maps:
+                    maps.append(kind)
                     word = "column" if kind == "noc_x" else "row"
                     slot = runtime_slots[(kind, 0)]
                     text = f"const auto {kind} = [](uint32_t {word}) {{ return get_arg_val<uint32_t>({slot} + {word}); }};"
-                    runtime.append(text)
+                    places.append(text)
             elif kind == "core_table" and not op.operands:
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
@@ -113,12 +116,12 @@ class Arguments:
             elif kind == "get_semaphore" and not op.operands:
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
-                runtime.append(f"const uint32_t {name} = get_semaphore({int_value(op, 'index')});")
+                semaphores.append(f"const uint32_t {name} = get_semaphore({int_value(op, 'index')});")
             elif kind == "get_arg_val":
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
                 runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[_number_entry(op)]});")
-        return [*constants, *runtime, *accessors]
+        return [*constants, *runtime, *places, *semaphores, *accessors]
 
     def _accessor(self, op: KernelCallOp, name: str, args: str, address: str, offset: str) -> list[str]:
         if self.release < (0, 69):

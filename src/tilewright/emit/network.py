@@ -39,4 +39,9 @@ def target_text(arguments: list[str]) -> str:
 
 
 def word_arguments(name: str, arguments: list[str]) -> list[str]:
-    return [f"word({arguments[0]})", *arguments[1:]] if name in ON_OWN_WORD else arguments
+    if name not in ON_OWN_WORD:
+        return arguments
+    own, number = arguments
+    if name == "noc_semaphore_wait_min" and number.isdigit() and int(number) and int(number) % (1 << COUNT_SHIFT) == 0:
+        number = f"{int(number) >> COUNT_SHIFT} << {COUNT_SHIFT}"
+    return [f"word({own})", number]

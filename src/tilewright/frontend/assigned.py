@@ -17,12 +17,15 @@ def loop_names(loop: ast.For) -> tuple[set[str], set[str]]:
 
 def assigned_names(body: list[ast.stmt]) -> set[str]:
     names: set[str] = set()
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-            elif isinstance(node, ast.FunctionDef):
-                names.add(node.name)
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)  # what its body assigns is its own
+        elif not isinstance(node, ast.Lambda):
+            pending += ast.iter_child_nodes(node)
     return names
 
 
@@ -32,7 +35,13 @@ def read_before_assigned(body: list[ast.stmt]) -> set[str]:
 
 
 def _reads(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Load) else set()
+    found = set[str]().union(*(_reads(child) for child in ast.iter_child_nodes(node)))
+    if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        own = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+        return found - own - (assigned_names(node.body) if isinstance(node, ast.FunctionDef) else set())
+    return found
 
 
 def _scan(body: list[ast.stmt], done: set[str]) -> set[str]:

@@ -6,17 +6,18 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
 from tilewright import hardware
-from tilewright.dialects.tile_op import Composite, TileOp
+from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
-from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, is_number, readable, require_compute
+from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
 from tilewright.frontend.describe import described
 from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
+from tilewright.frontend.numbers import filled, is_number
 from tilewright.frontend.thread import I64, Thread
 from tilewright.frontend.values import Block
 
@@ -38,11 +39,29 @@ def call_op(thread: Thread, op: TileOp | Composite, args: list[Any], named: dict
         if not any(isinstance(tile, Block) for tile in tiles):
             raise thread.error("TW004", f"{op.name} of two numbers", node, help="use Python arithmetic on numbers")
         return apply_pair(thread, op, tiles[0], tiles[1], node)
+    if op.arity > 2:
+        tiles = _numbers_filled(thread, tiles, node)
     for tile in tiles:
         if not isinstance(tile, Block):
             raise thread.error("TW004", f"{op.name} takes blocks, not {described(tile)}", node, help=op.summary)
     params = _parameters(thread, op, rest, named, node)
     return apply_op(thread, op, tiles, params, node)
+
+
+def _numbers_filled(thread: Thread, tiles: list[Any], node: ast.Call) -> list[Any]:
+    """Numbers in place of some blocks become blocks: ``where(condition, x, 0.0)``."""
+    like = next((tile for tile in tiles if isinstance(tile, Block)), None)
+    if like is None:
+        return tiles
+    return [filled(thread, tile, like.shape, like.dtype, node) if is_number(tile) else tile for tile in tiles]
+
+
+def _require_float(thread: Thread, what: str, block: Block, node: ast.AST) -> None:
+    """The matrix unit, and what else reads whole tiles, knows floats only."""
+    if block.dtype not in FLOAT_DTYPES:
+        raise thread.error(
+            "TW107", f"{what} does not work on {block.dtype}", node, help=f"it takes {', '.join(FLOAT_DTYPES)}; typecast first"
+        )
 
 
 def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
@@ -63,11 +82,17 @@ def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: 
 
 
 def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    """``exp(x, approx=, scale=, skip_clamp_check=, iterations=)``: a tile has exactly 8 iterations."""
+    """``exp(x, approx=, scale=, skip_clamp_check=, iterations=)``: a tile has exactly 8 iterations.
+
+    Only the approximate form clamps very negative inputs, so only there the check can be skipped.
+    """
     if named.pop("iterations", 8) != 8:
         raise thread.error("TW004", "iterations of exp must be 8, which is the whole tile", node)
-    named.pop("skip_clamp_check", None)
+    unclamped = named.pop("skip_clamp_check", False) and named.get("approx", False)
     scale = named.pop("scale", 1.0)
+    if scale == 1.0 and unclamped and BY_NAME["exp_unclamped"].forms[0].exists_in(thread.build.metal):
+        named.pop("approx")
+        return call_op(thread, BY_NAME["exp_unclamped"], args, named, node)
     if scale == 1.0:
         return call_op(thread, op, args, named, node)
     approximate = bool(named.pop("approx", False))
@@ -81,6 +106,7 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
         if not isinstance(side, Block):
             raise thread.error("TW004", f"matmul takes blocks, not {described(side)}", node, help="block @ block")
     first, second = readable(thread, left, node), readable(thread, right, node)
+    _require_float(thread, "matmul", first, node)
     sizes = f"{first.describe()} @ {second.describe()}"
     if len(first.shape) != 2 or len(second.shape) != 2 or first.shape[1] != second.shape[0]:
         raise thread.error(
@@ -126,6 +152,7 @@ def _reduce(kind: str) -> Callable[..., Block]:
             blocks.append(settings["scaler"])
         plain = [arg for arg in args if not isinstance(arg, Block)]
         source = readable(thread, blocks[0], node)
+        _require_float(thread, f"reduce_{kind}", source, node)
         dims = _dims(thread, settings.get("dims", plain[0] if plain else None), len(source.shape), node)
         shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
         _expect_shape(thread, settings.get("shape"), shape, node)
@@ -167,6 +194,7 @@ def _expect_shape(thread: Thread, given: Any, expected: tuple[int, ...], node: a
 def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     blocks, settings = _take(args, named, thread, node, ("dims", "shape"))
     source = readable(thread, blocks[0], node)
+    _require_float(thread, "broadcast", source, node)
     shape = settings.get("shape")
     if shape is None and len(blocks) > 1:
         shape = blocks[1].shape
@@ -195,6 +223,7 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     blocks, _ = _take(args, named, thread, node, ())
     source = readable(thread, blocks[0], node)
+    _require_float(thread, "transpose", source, node)
     if len(source.shape) != 2:
         raise thread.error("TW101", f"transpose takes two dimensions, found {source.shape}", node)
     return emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
@@ -207,9 +236,7 @@ def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else _expected_dtype(thread))
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.error("TW004", "fill needs a number and a shape", node, help="ttl.block.fill(0.0, shape=out.shape)")
-    number: Any = numbers[0]
-    value: dict[str, Attribute] = {"value": FloatAttr(float(number), f32)}
-    return emit(thread, FillBlockOp, [], tuple(shape), dtype, value)
+    return filled(thread, numbers[0], tuple(shape), dtype, node)
 
 
 def _expected_dtype(thread: Thread) -> str:
@@ -227,13 +254,17 @@ def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: a
 def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     wanted = args[1] if len(args) > 1 else named.get("dtype")
     dtype = dtype_name(str(wanted))
-    if not args or not isinstance(args[0], Block) or dtype is None:
+    if not args or not isinstance(args[0], Block):
         raise thread.error("TW004", "typecast takes a block and a dtype", node, help='ttl.math.typecast(x, "float32")')
     source = readable(thread, args[0], node)
+    possible = ", ".join(sorted({target for start, target in TYPECASTS | FREE_TYPECASTS if start == source.dtype}))
+    if dtype is None:
+        raise thread.error("TW004", f"typecast to {described(wanted)}", node, help=f"from {source.dtype}: {possible}")
     if source.dtype == dtype:
         return source
-    if (source.dtype, dtype) not in (*TYPECASTS, *FREE_TYPECASTS):
-        raise thread.error("TW107", f"no conversion from {source.dtype} to {dtype}", node, help="convert in two steps")
+    if (source.dtype, dtype) not in TYPECASTS | FREE_TYPECASTS:
+        message = f"no conversion from {source.dtype} to {dtype}"
+        raise thread.error("TW107", message, node, help=f"from {source.dtype}: {possible}")
     attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
     return emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
 

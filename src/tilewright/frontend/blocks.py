@@ -184,9 +184,8 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
 def integer_power(thread: Thread, value: Block, exponent: Any, node: ast.AST) -> Block:
     """Integers have no power call: repeated squares and products."""
     if not isinstance(exponent, int) or not 1 <= exponent <= LARGEST_INTEGER_POWER:
-        raise thread.error(
-            "TW004", f"a power of {value.dtype} needs a whole exponent, not {exponent}", node, help=f"from 1 to {LARGEST_INTEGER_POWER}"
-        )
+        message = f"a power of {value.dtype} needs a whole exponent, not {exponent}"
+        raise thread.error("TW004", message, node, help=f"from 1 to {LARGEST_INTEGER_POWER}")
     product = BY_NAME["mul"]
     result = value
     for bit in bin(exponent)[3:]:  # after the leading one: square, and multiply where the bit is set

@@ -59,6 +59,7 @@ def build_kernel(kernel: Kernel, values: Sequence[Any], options: Options) -> Bui
     grid = resolve_grid(kernel.grid if options.grid is None else options.grid, CHIPS[options.arch], kernel.span)
     arguments, tensors = _arguments(kernel, values)
     build = run_body(kernel, arguments, grid)
+    build.metal = options.metal
     _name_buffers(build)
     _check_threads(kernel, build)
     functions, problems = _translate_threads(build)

@@ -12,8 +12,9 @@ from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes
-from tilewright.frontend.blocks import check_same, is_number, readable
+from tilewright.frontend.blocks import check_same, readable
 from tilewright.frontend.describe import described
+from tilewright.frontend.numbers import is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer

@@ -37,7 +37,7 @@ def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
 
 def check_divisor(thread: Thread, op: TileOp | Composite, number: float, node: ast.AST) -> None:
     if op.name in DIVIDES and number == 0:
-        raise thread.error("TW004", "division of a block by zero", node, help="the result would be infinite or undefined everywhere")
+        raise thread.error("TW004", "division of a block by zero", node, help="the result would be undefined everywhere")
 
 
 def checked_param(thread: Thread, row: TileOp, param: Param, dtype: str, value: Any, node: ast.AST) -> Attribute:
@@ -90,7 +90,8 @@ def filled(thread: Thread, value: Any, shape: tuple[int, ...], dtype: str, node:
         attribute: Attribute = FloatAttr(float(value), f32)
     else:
         if not math.isfinite(value) or value != int(value):
-            raise thread.error("TW004", f"{value} is no whole number, and the block holds {dtype}", node, help="typecast the block first")
+            message = f"{value} is no whole number, and the block holds {dtype}"
+            raise thread.error("TW004", message, node, help="typecast the block first")
         _check_range(thread, f"a number in a block of {dtype}", int(value), INTEGER_RANGES[dtype], node)
         attribute = number_attr(int(value))
     op = thread.emitter.add(FillBlockOp, [], [block_type(shape, dtype)], {"value": attribute})

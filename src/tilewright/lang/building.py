@@ -45,6 +45,7 @@ class Build:
     """One run of a kernel's body."""
 
     grid: tuple[int, ...]
+    metal: str = "0.78"  # ttnn release the C++ is for
     buffers: list[CircularBuffer] = field(default_factory=list["CircularBuffer"])
     threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
     semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])

@@ -1,8 +1,7 @@
 """Width of DST and sync mode by modelled cost, where precision leaves the choice open.
 
-A 32-bit DST holds half as many tiles and makes transcendental functions dearer, but a multiplication of two tiles that are both in
-DST costs a quarter: the vector unit rounds to 16 bits in software. Full sync doubles the tiles and stops math while the packer
-works: worth it only where one tile fills half of DST.
+A 32-bit DST holds half as many tiles and makes transcendental functions dearer, but a multiplication of two tiles that are
+both in DST costs a quarter: the vector unit rounds to 16 bits in software.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     ops = sum(len(region.ops) for region in parts.regions)
     details = [f"{parts.merged} repeated sub-expressions computed once"] if parts.merged else []
     details += [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
-    title = f"{_count(ops, 'tile op')} and {_count(len(group.stores), 'output')} in {_count(max(1, len(parts.regions)), 'region')}"
+    regions = _count(max(1, len(parts.regions)), "region")
+    title = f"{_count(ops, 'tile op')} and {_count(len(group.stores), 'output')} in {regions}"
     context.trace.decide(NAME, title, "; ".join(details), place=place)
 
 

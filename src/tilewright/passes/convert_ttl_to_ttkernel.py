@@ -1,7 +1,7 @@
 """Everything becomes calls of the kernel API on buffers, DST indices and pages.
 
-Requires: loops over tiles with DST indices. Ensures: no ``ttl`` op is left; every math call is preceded by its init (the next pass
-keeps the few that are needed).
+Requires: loops over tiles with DST indices. Ensures: no ``ttl`` op is left; every math call is preceded by its init (the
+next pass keeps the few that are needed).
 """
 
 from __future__ import annotations

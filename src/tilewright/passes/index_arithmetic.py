@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Union
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import add, constant, constant_of, multiply
 
-Number = Union[int, SSAValue]
+Number: TypeAlias = "int | SSAValue"
 
 
 class IndexBuilder:

@@ -306,7 +306,7 @@ class PipeConverter:
         kind = buffer.type
         assert isinstance(kind, CBType)
         pointer = call("get_write_ptr" if written else "get_read_ptr", [self.buffers[buffer]], [INDEX], like=op)
-        pointer.results[0].name_hint = "l1"
+        pointer.results[0].name_hint = f"{self.buffers[buffer].name_hint or 'block'}_l1"
         place = self.indices.add(insert(pointer, op), offset * kind.tile.bytes, op)
         return self.indices.value(place), kind.block_tiles * kind.tile.bytes
 

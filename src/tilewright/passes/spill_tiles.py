@@ -1,7 +1,7 @@
 """``ttl.spill_tile_to_l1`` and ``ttl.restore_tile_from_l1``: the region is cut where a tile leaves DST.
 
-The packer can take a tile only after math has handed its half of DST over, so a spill ends one region and begins the next; the tile
-travels through a buffer of the region's block shape.
+The packer can take a tile only after math has handed its half of DST over, so a spill ends one region and begins the next;
+the tile travels through a buffer of the region's block shape.
 """
 
 from __future__ import annotations

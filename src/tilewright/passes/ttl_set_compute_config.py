@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.ir_types import CBType, TileType
+from tilewright.dialects.location import span_of
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -23,7 +25,8 @@ from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"
 
-WIDE = ("f32", "i32", "u32")  # formats that only a 32-bit DST holds
+WIDE_INTEGERS = ("i32", "u32")
+WIDE = ("f32", *WIDE_INTEGERS)  # formats that only a 32-bit DST holds
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -33,7 +36,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
             continue
         wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         sums = any(_sums(op) for op in function.walk())
-        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide) or sums
+        computed = _computed_wide(function)
+        _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
+        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums
         matrix = _read_by_matrix_unit(function)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
         unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read and op.results[0] not in matrix)
@@ -41,6 +46,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = "asked for"
         elif wide:
             reason = "a buffer holds 32-bit data"
+        elif computed:
+            reason = "a value is computed in 32 bits"
         else:
             reason = "sums over many products lose bits in 16" if sums else "all buffers are 16-bit"
         config = ComputeConfig(
@@ -54,6 +61,29 @@ def run(module: ModuleOp, context: PassContext) -> None:
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
         context.trace.decide(NAME, title, saving or reason)
+
+
+def _computed_wide(function: FuncOp) -> list[Operation]:
+    """Tile ops whose result only a 32-bit DST holds."""
+    regions = [op for op in function.walk() if isinstance(op, ComputeOp)]
+    return [op for region in regions for op in region.block.ops if op.results and _tile_dtype(op.results[0]) in WIDE]
+
+
+def _tile_dtype(value: SSAValue) -> str:
+    return value.type.dtype if isinstance(value.type, TileType) else ""
+
+
+def _check_integers(function: FuncOp, wide: list[BindCBOp], computed: list[Operation], *, narrow: bool) -> None:
+    """Floats lose bits in a 16-bit DST; 32-bit integers have no meaning there."""
+    if not narrow:
+        return
+    buffers = [op for op in wide if _dtype(op) in WIDE_INTEGERS]
+    values = [op for op in computed if _tile_dtype(op.results[0]) in WIDE_INTEGERS]
+    if buffers or values:
+        spans = [span_of(op) for op in (*values, *buffers, function)]
+        place = next((span for span in spans if span is not None), None)
+        remedy = "leave out fp32_dest_acc, or typecast to u16 or a float dtype"
+        raise fail("TW107", "32-bit integers in a 16-bit DST", place, help=remedy)
 
 
 def _write(function: FuncOp, config: ComputeConfig) -> None:

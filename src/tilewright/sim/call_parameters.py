@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import DATA_FORMATS, TileOp, encode
+from tilewright.dialects.tile_op import DATA_FORMATS, INTEGER_DTYPES, TileOp, encode
 from tilewright.sim.numerics.formats import scalar_bits
+from tilewright.sim.numerics.integer_ops import WRAPPING_BINARY, WRAPPING_UNARY
 from tilewright.sim.registry import Site
 
 UNIT_SCALE = scalar_bits(1.0)
 COMPARISONS = ("eq_", "ne_", "lt_", "gt_", "le_", "ge_")
+EITHER = ("where_tile", "logical_not_tile")  # calls on floats and integers
+INTEGER_NAMES = tuple(DATA_FORMATS[dtype] for dtype in INTEGER_DTYPES)
 DTYPES = {name: dtype for dtype, name in DATA_FORMATS.items()}
 
 
@@ -54,12 +57,26 @@ def variant_of(site: Site, init: Site | None) -> str:
         return "approx_unclamped"
     if site.name == "recip_tile" and "false" in site.template:
         return "ieee"
-    if site.name.endswith("_int_tile") and "DataFormat::UInt32" in site.template:
-        return "u32" if site.name[:3] in COMPARISONS else ""
+    integer = integer_variant(site)
+    if integer is not None:
+        return integer
     approximate = is_approximate(form.template, form.defaults, site.template)
     if exp_scale(site, init) != UNIT_SCALE:
         return "approx_scaled" if approximate else "scaled"
     return "approx" if approximate else ""
+
+
+def integer_variant(site: Site) -> str | None:
+    """The variant of a call on integers; ``None`` for calls on floats."""
+    words = [word.split("::")[-1] for word in site.template]
+    dtype = next((DTYPES[word] for word in words if word in INTEGER_NAMES), "")
+    if not dtype:
+        return None
+    if site.name in EITHER:
+        return "integer"
+    if dtype == "u32" and site.name[:3] in COMPARISONS:
+        return "u32"
+    return "u16" if dtype == "u16" and site.name in (*WRAPPING_BINARY, *WRAPPING_UNARY) else ""
 
 
 def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Sequence[str]) -> bool:

@@ -100,7 +100,7 @@ class ExactArithmetic(DirectMemory):
         if len(operands) == 2:
             return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant)
         if len(operands) == 3:
-            return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params)
+            return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params, variant=variant)
         if not operands:
             return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, variant=variant)
         return sfpu.unary(site.name, operands[0], dst32=self.dst32, params=params, variant=variant)
@@ -111,6 +111,10 @@ class ExactArithmetic(DirectMemory):
         if key not in self._calls:
             self._calls[key] = (encoded_params(site, init), variant_of(site, init), nearest_even(site))
         return self._calls[key]
+
+    def copy_slot(self, value: Array, *, integer: bool) -> Array:
+        """Floats pass through the vector unit, which flushes denormals."""
+        return value if integer else sfpu.unary("identity_tile", value, dst32=self.dst32)
 
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
         return sfpu.sfpu_bcast(cast(Any, kind), cast(Any, dim), data, vector, dst32=self.dst32)

@@ -129,6 +129,9 @@ class FastArithmetic(DirectMemory):
         kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else operands[0].dtype
         return value.astype(kind, copy=False)
 
+    def copy_slot(self, value: Array, *, integer: bool) -> Array:
+        return value
+
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
         with np.errstate(all="ignore"):
             return ELEMENTWISE[kind](data, self.broadcast(vector, dim))

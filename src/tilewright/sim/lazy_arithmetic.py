@@ -205,6 +205,9 @@ class LazyArithmetic:
 
         return self._later(key, function, *operands)
 
+    def copy_slot(self, value: Any, *, integer: bool) -> Any:
+        return self._later(("copy slot", integer), partial(self._exact.copy_slot, integer=integer), value)
+
     def vector_broadcast(self, kind: str, dim: str, data: Any, vector: Any) -> Any:
         function = partial(self._exact.vector_broadcast, kind, dim)
         return self._later(("vector broadcast", kind, dim), function, data, vector)

@@ -20,6 +20,7 @@ from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, 
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.frontend.tilelang.vectors import layouts_of
 from tilewright.hardware import CHIPS
+from tilewright.lang.building import Build
 from tilewright.lang.grid import resolve_grid
 from tilewright.options import Options
 from tilewright.places import span_of_node
@@ -46,7 +47,7 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
     wanted = kernel.grid if options.grid is None else options.grid
     grid = cores_for(program.blocks, chip) if wanted is None else resolve_grid(wanted, chip, kernel.span)
     try:
-        module, layouts = write_module(kernel, program, grid)
+        module, layouts = write_module(kernel, program, Build(grid=grid, metal=options.metal))
     except Trouble as trouble:
         span = span_of_node(program.place.file, program.place.node)
         raise fail(trouble.code, trouble.message, span, help=trouble.help) from None
@@ -62,22 +63,20 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
     )
 
 
-def write_module(
-    kernel: TileLangKernel, program: TileProgram, grid: tuple[int, ...]
-) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
+def write_module(kernel: TileLangKernel, program: TileProgram, build: Build) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
     _check(program)
     layouts = tensor_layouts(program)
     buffers = Buffers(program, layouts)
     functions: list[Any] = []
     if any(isinstance(s, Load) for s in walk(program.body)):
-        functions.append(_mover("reader", kernel, program, grid, buffers))
-    functions.append(ComputeWriter(kernel.function, program, grid, buffers, layouts_of(program)).write())
-    functions.append(_mover("writer", kernel, program, grid, buffers))
+        functions.append(_mover("reader", kernel, program, build, buffers))
+    functions.append(ComputeWriter(kernel.function, program, build, buffers, layouts_of(program)).write())
+    functions.append(_mover("writer", kernel, program, build, buffers))
     return ModuleOp(functions), tuple(layouts[tensor] for tensor in program.tensors)
 
 
-def _mover(role: str, kernel: TileLangKernel, program: TileProgram, grid: tuple[int, ...], buffers: Buffers) -> Any:
-    mover = MoverWriter(role, kernel.function, program, grid)
+def _mover(role: str, kernel: TileLangKernel, program: TileProgram, build: Build, buffers: Buffers) -> Any:
+    mover = MoverWriter(role, kernel.function, program, build)
     mover.buffers = buffers
     return mover.write()
 

@@ -23,6 +23,7 @@ from tilewright.frontend.tilelang.thread_writer import ThreadWriter
 from tilewright.frontend.tilelang.tile_program import FULL, ROW, Assign, Branch, Load, Loop, Statement, Store, TileProgram
 from tilewright.frontend.values import Block
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.building import Build
 from tilewright.places import span_of_node
 
 
@@ -56,11 +57,11 @@ class ComputeWriter(ThreadWriter):
         self,
         function: Callable[..., Any],
         program: TileProgram,
-        grid: tuple[int, ...],
+        build: Build,
         buffers: Buffers,
         vectors: dict[Fragment, str],
     ) -> None:
-        super().__init__("compute", function, program, grid)
+        super().__init__("compute", function, program, build)
         self.buffers = buffers
         self.vectors = vectors  # layout of each vector
         self.liveness = Liveness(program.body)

@@ -27,14 +27,14 @@ from tilewright.lang.building import Build, ThreadFunction
 class ThreadWriter:
     """One thread; subclasses say what statements mean in it."""
 
-    def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, grid: tuple[int, ...]) -> None:
+    def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build) -> None:
         from tilewright.places import span_of_node
 
         self.role = role
         self.program = program
         kind = "compute" if role == "compute" else "noc"
         span = span_of_node(program.place.file, program.place.node)
-        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), Build(grid=grid))
+        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), build)
         self.thread.frames.append(Frame(role, program.place.file))
         self.values: dict[Leaf, Value] = {}
 

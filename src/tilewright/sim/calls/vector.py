@@ -80,7 +80,8 @@ def init_copy_dest(machine: Machine, site: Site) -> None:
 @call("copy_dest_values", on="m")
 def copy_dest(machine: Machine, site: Site, destination: int, source: int) -> None:
     need_vector(machine, site, "copy_dest_values_init", stateful=False)
-    machine.dst.put(site, destination, machine.dst.get(site, source))
+    value = machine.arithmetic.copy_slot(machine.dst.get(site, source), integer="format" in site.attributes)
+    machine.dst.put(site, destination, value)
 
 
 def register_rows() -> None:

@@ -1,7 +1,10 @@
-"""Integer and bitwise SFPU calls: by their definition, on two's complement patterns in 32-bit DST.
+"""Integer and bitwise SFPU calls: by their definition, on two's complement patterns in the low bits of DST.
+
+32-bit integers need 32-bit DST; u16 fits both widths.
 
 No recording of these calls exists, so nothing here is checked against the hardware; wrap-around, comparisons giving 1
-and 0, and shifts by 32 or more giving 0 follow the kernel API. The variant "u32" reads the operands as unsigned.
+and 0, and shifts by 32 or more giving 0 follow the kernel API. The variant "u32" reads the operands as unsigned, "u16" keeps 16
+bits of the result, "integer" is the integer form of a call that also works on floats.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.sim.numerics.formats import I32, I64, U32
-from tilewright.sim.numerics.operation import BinaryOp, Params, UnaryOp
+from tilewright.sim.numerics.operation import BinaryOp, Params, TernaryOp, UnaryOp
 
 Integers = Callable[[I64, I64], Any]
 
@@ -66,6 +69,9 @@ _COMPARISONS: dict[str, Integers] = {
     "le": np.less_equal,
     "ge": np.greater_equal,
 }
+# Calls whose result may leave 16 bits.
+WRAPPING_BINARY = ("add_int_tile", "sub_int_tile", "rsub_int_tile", "mul_int_tile", "binary_left_shift_tile")
+WRAPPING_UNARY = ("left_shift_tile", "bitwise_not_tile")
 _BITWISE: dict[str, Integers] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
@@ -96,6 +102,19 @@ def _clamp(x: U32, params: Params, dst32: bool) -> U32:
 
 def _fill(x: U32, params: Params, dst32: bool) -> U32:
     return np.full_like(x, params[0] & 0xFFFFFFFF)
+
+
+def _where(condition: U32, then: U32, otherwise: U32, params: Params, dst32: bool) -> U32:
+    return np.where(condition == 0, otherwise, then)
+
+
+def _sixteen_bits(operation: Callable[..., U32]) -> Callable[..., U32]:
+    """A call on u16, whose loads and stores move 16 bits."""
+
+    def low_half(*arguments: Any) -> U32:
+        return operation(*arguments) & np.uint32(0xFFFF)
+
+    return low_half
 
 
 def _sign_bit(values: I64) -> I32:
@@ -142,4 +161,9 @@ UNARY: dict[str, UnaryOp] = {
     "signbit_tile_int32": _one(_sign_bit),
     "clamp_tile_int32": _clamp,
     "fill_tile_int": _fill,
+    "logical_not_tile:integer": _one(lambda values: np.equal(values, 0)),
 }
+TERNARY: dict[str, TernaryOp] = {"where_tile:integer": _where}
+BINARY |= {f"{name}:u16": _sixteen_bits(BINARY[name]) for name in WRAPPING_BINARY}
+UNARY |= {f"{name}:u16": _sixteen_bits(UNARY[name]) for name in WRAPPING_UNARY}
+INTEGERS = frozenset({*BINARY, *UNARY, *TERNARY})

@@ -18,14 +18,17 @@ from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U32
+from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
 from tilewright.sim.numerics.lanes import store
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.registry import CHEAP, FORMULAS, UNARY
 from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
+from tilewright.sim.numerics.typecast import OPS as TYPECASTS
 from tilewright.sim.numerics.typecast import typecast
 
+INTEGERS = INTEGER_CALLS | frozenset(TYPECASTS)  # what they write is not a float: stored as it is
 _SMALL = 8192  # elements below which building a table does not pay
 
 
@@ -39,10 +42,10 @@ def unary(
     if not dst32 and entry in tables.table_names():
         return tables.look_up(entry, dst)
     operation = find_unary(key)
-    if not dst32 and key not in CHEAP and dst.size > _SMALL:
+    if not dst32 and key not in CHEAP and key not in INTEGERS and dst.size > _SMALL:
         return _table_of(key, tuple(params))[dst >> np.uint32(16)]
     result = operation(dst, tuple(params), dst32)
-    return result if dst32 and key in RAW_UNARY else store(result, dst32=dst32)
+    return result if key in INTEGERS or (dst32 and key in RAW_UNARY) else store(result, dst32=dst32)
 
 
 @lru_cache(maxsize=32)
@@ -86,16 +89,19 @@ def binary(
     given: Params = tuple(params)
     a, b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b))
     result = operation(a, b, given, dst32)
-    return result if dst32 and key in UNSTORED else store(result, dst32=dst32)
+    return result if key in INTEGERS or (dst32 and key in UNSTORED) else store(result, dst32=dst32)
 
 
-def ternary(name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = ()) -> U32:
+def ternary(
+    name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = (), variant: str = ""
+) -> U32:
     """Three DST tiles."""
-    if name not in TERNARY:
-        raise UnknownOperation(name, TERNARY)
+    key = operation_key(name, variant=variant)
+    if key not in TERNARY:
+        raise UnknownOperation(key, TERNARY)
     a, b, c = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b, c))
-    result = TERNARY[name](a, b, c, tuple(params), dst32)
-    return result if dst32 and name in RAW_STORE else store(result, dst32=dst32)
+    result = TERNARY[key](a, b, c, tuple(params), dst32)
+    return result if key in INTEGERS or (dst32 and key in RAW_STORE) else store(result, dst32=dst32)
 
 
 def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilewright.sim.numerics import integer_ops
 from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.lanes import is_zero, round_away, rounded_unless
 from tilewright.sim.numerics.mad import mad, mul, sub
@@ -41,6 +42,7 @@ OPS: dict[str, TernaryOp] = {
     "lerp_tile": lerp,
     "addcmul_tile": addcmul,
     "addcdiv_tile": addcdiv,
+    **integer_ops.TERNARY,
 }
 
 # Moved as integers: denormals survive the store.

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.sim.numerics.formats import SIGN, U32, FormatError, to_bits, values_of
-from tilewright.sim.numerics.lanes import round_even, store
+from tilewright.sim.numerics.lanes import round_away, round_even, store
 from tilewright.sim.numerics.operation import Params, UnaryOp
 
 
@@ -37,17 +38,46 @@ def _f32_to_bf16(bits: U32) -> U32:
     return store(round_even(bits), dst32=True)
 
 
+def _f32_to_u16(bits: U32) -> U32:
+    """Clamped, and rounded to nearest by the rounding instruction, ties away from zero; NaN clamps by its sign."""
+    values = values_of(bits)
+    values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
+    return np.clip(np.floor(values + 0.5), 0, 2.0**16 - 1).astype(np.uint32)
+
+
+def _i32_to_bf16(bits: U32) -> U32:
+    return round_away(_i32_to_f32(bits))
+
+
+def _u32_to_bf16(bits: U32) -> U32:
+    return round_away(_u32_to_f32(bits))
+
+
+def _i32_to_u16(bits: U32) -> U32:
+    return np.clip(np.ascontiguousarray(bits).view(np.int32), 0, 2**16 - 1).astype(np.uint32)
+
+
+def _u32_to_u16(bits: U32) -> U32:
+    return np.minimum(bits, np.uint32(0xFFFF))
+
+
 def _same(bits: U32) -> U32:
     return bits
 
 
 _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
-    ("f32", "i32"): _f32_to_i32,
-    ("bf16", "i32"): _f32_to_i32,
-    ("f32", "u32"): _f32_to_u32,
-    ("bf16", "u32"): _f32_to_u32,
+    **{(real, "i32"): _f32_to_i32 for real in FLOAT_DTYPES},
+    **{(real, "u32"): _f32_to_u32 for real in FLOAT_DTYPES},
+    **{(real, "u16"): _f32_to_u16 for real in FLOAT_DTYPES},
     ("i32", "f32"): _i32_to_f32,
     ("u32", "f32"): _u32_to_f32,
+    ("u16", "f32"): _u32_to_f32,
+    **{("i32", real): _i32_to_bf16 for real in ("bf16", "bfp8_b")},
+    **{(whole, real): _u32_to_bf16 for whole in ("u32", "u16") for real in ("bf16", "bfp8_b")},
+    ("i32", "u16"): _i32_to_u16,
+    ("u32", "u16"): _u32_to_u16,
+    ("u16", "i32"): _same,
+    ("u16", "u32"): _same,
     ("f32", "bf16"): _f32_to_bf16,
     ("bf16", "f32"): _same,
 }
@@ -71,6 +101,8 @@ def typecast(dst: U32, source: str, target: str, *, dst32: bool) -> U32:
     if cast is None:
         known = ", ".join(f"{left} to {right}" for left, right in sorted(_CASTS))
         raise FormatError(f"no typecast from {source} to {target}; possible: {known}")
-    if not dst32 and {source, target} != {"bf16", "f32"}:
+    if not dst32 and {source, target} == {"bf16", "f32"}:
+        return dst
+    if not dst32 and {source, target} & {"i32", "u32"}:
         raise FormatError(f"typecast from {source} to {target} needs 32-bit DST")
-    return cast(dst) if dst32 else dst
+    return cast(dst)
