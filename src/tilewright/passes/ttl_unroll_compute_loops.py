@@ -9,11 +9,12 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
 
-PLACED = (TileOpBase, CopyTileOp, CopyDestValuesOp, DstTileOp, MulAccumulateOp, StoreOp)
+PLACED = (TileOpBase, IrregularTileOp, CopyTileOp, CopyDestValuesOp, DstTileOp, MulAccumulateOp, StoreOp)
 
 
 def run(module: ModuleOp, context: PassContext) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects import arith, scf
@@ -17,11 +17,14 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validate_events import ACQUIRES, HANDOVERS, WORDS, bind_of
+from tilewright.passes.validate_talk import TALKING, integers_of, talk_ops
 from tilewright.work import WorkArgument, core_number
 
 EVENT_LIMIT = 1_000_000
+JOIN_LIMIT = 64
 
 INFIX = {
     arith.AddiOp: "+", arith.SubiOp: "-", arith.MuliOp: "*", arith.DivUIOp: "//", arith.RemUIOp: "%",
@@ -32,12 +35,16 @@ PREDICATES = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">=", 6: "<", 7: "<=
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """One buffer op: ``amount`` blocks waited for or reserved (with those already held), or one handed over."""
+    """One buffer op: ``amount`` blocks waited for or reserved (with those already held), or one handed over.
 
-    word: str  # wait, reserve, push, pop
+    Or one op between cores: ``buffer`` is the net's or semaphore's number then, and ``args`` the integers it was given.
+    """
+
+    word: str  # wait, reserve, push, pop; send, post, arrive; level, set, inc
     buffer: int
     amount: int
     op: Operation
+    args: tuple[int, ...] = ()
 
 
 Chunk = tuple[Event, ...]
@@ -56,47 +63,72 @@ class ThreadTrace:
     run: Callable[..., None]
     chunks: list[Chunk]
     by_core: bool  # whether cores differ
+    tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
+    made: dict[Any, int] = field(default_factory=dict[Any, int])  # chunks that exist with certain integers only
 
     def items(self, core: tuple[int, ...], grid: tuple[int, ...]) -> tuple[Item, ...]:
+        number = core_number(core, grid)
+
         def work(part: str, amount: int) -> int:
-            return WorkArgument(part=part, amount=amount).value(core_number(core, grid), math.prod(grid))
+            return WorkArgument(part=part, amount=amount).value(number, math.prod(grid))
+
+        def table(index: int, position: int = 0) -> int:
+            return self.tables[index].values[number][position]
 
         out: list[Any] = []
-        self.run(core, out, work)
+        self.run(core, out, work, table, self._with_integers)
         merged: list[tuple[int, int]] = []
-        for identity, count in _flattened(out):
+        for identity, count in self._flattened(out):
             if merged and merged[-1][0] == identity:
                 merged[-1] = (identity, merged[-1][1] + count)
             else:
                 merged.append((identity, count))
         return tuple((self.chunks[identity], count) for identity, count in merged)
 
+    def _with_integers(self, identity: int, values: tuple[tuple[int, ...], ...]) -> int:
+        """The chunk with the integers its ops were given this time."""
+        key = (identity, values)
+        if key not in self.made:
+            self.made[key] = len(self.chunks)
+            pairs = zip(self.chunks[identity], values, strict=True)
+            self.chunks.append(tuple(replace(event, args=args) if args else event for event, args in pairs))
+        return self.made[key]
 
-def _flattened(out: list[Any]) -> list[tuple[int, int]]:
-    """Counted loops are written out, except where a single chunk repeats."""
-    flat: list[tuple[int, int]] = []
-    for entry in out:
-        if isinstance(entry, int):
-            flat.append((entry, 1))
-            continue
-        count, inner = entry
-        body = _flattened(inner)
-        if len(body) == 1:
-            flat.append((body[0][0], body[0][1] * count))
-        elif len(body) * count > EVENT_LIMIT:
-            raise Unpredictable
-        else:
-            flat += body * count
-    return flat
+    def _joined(self, body: list[tuple[int, int]]) -> int:
+        """Chunks that follow each other in every iteration, as one."""
+        key = tuple(body)
+        if key not in self.made:
+            self.made[key] = len(self.chunks)
+            self.chunks.append(tuple(event for identity, _ in body for event in self.chunks[identity]))
+        return self.made[key]
+
+    def _flattened(self, out: list[Any]) -> list[tuple[int, int]]:
+        """Counted loops are written out, except where a run of chunks repeats as it is."""
+        flat: list[tuple[int, int]] = []
+        for entry in out:
+            if isinstance(entry, int):
+                flat.append((entry, 1))
+                continue
+            count, inner = entry
+            body = self._flattened(inner)
+            if len(body) == 1:
+                flat.append((body[0][0], body[0][1] * count))
+            elif body and all(times == 1 for _, times in body) and len(body) <= JOIN_LIMIT:
+                flat.append((self._joined(body), count))
+            elif len(body) * count > EVENT_LIMIT:
+                raise Unpredictable
+            else:
+                flat += body * count
+        return flat
 
 
 def trace_thread(function: FuncOp) -> ThreadTrace:
     writer = Writer()
     writer.block(function.body.block, 1)
-    text = "def run(core, out, work):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
+    text = "def run(core, out, work, table, make):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
     scope: dict[str, Any] = {}
     exec(compile(text, f"<course of {function.sym_name.data}>", "exec"), scope)
-    return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core)
+    return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables)
 
 
 @dataclass
@@ -105,6 +137,7 @@ class Writer:
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     by_core: bool = False
+    tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
     _outs: list[str] = field(default_factory=lambda: ["out"])
 
     def line(self, depth: int, text: str) -> None:
@@ -116,6 +149,8 @@ class Writer:
         for op in block.ops:
             if type(op) in HANDOVERS:
                 events.append(_event(op))
+            elif type(op) in TALKING:
+                events += network_events(op)
             elif isinstance(op, (scf.ForOp, scf.IfOp)):
                 self._flush(events, depth)
                 (self._loop if isinstance(op, scf.ForOp) else self._branch)(op, depth)  # pyright: ignore
@@ -125,7 +160,12 @@ class Writer:
 
     def _flush(self, events: list[Event], depth: int) -> None:
         if events:
-            self.line(depth, f"{self._outs[-1]}.append({len(self.chunks)})")
+            integers = [event_integers(event) for event in events]
+            if any(integers):
+                texts = ", ".join(f"({''.join(self.value(v) + ', ' for v in values)})" for values in integers)
+                self.line(depth, f"{self._outs[-1]}.append(make({len(self.chunks)}, ({texts},)))")
+            else:
+                self.line(depth, f"{self._outs[-1]}.append({len(self.chunks)})")
             self.chunks.append(tuple(events))
             events.clear()
 
@@ -188,6 +228,10 @@ class Writer:
         if isinstance(owner, CoreOp):
             self.by_core = True
             return f"core[{owner.results.index(value)}]"  # pyright: ignore
+        if isinstance(owner, CoreTableOp):
+            self.by_core = True
+            self.tables.append(owner)
+            return f"table({len(self.tables) - 1}{''.join(', ' + self.value(operand) for operand in owner.operands)})"
         if isinstance(owner, WorkOp):
             self.by_core = True
             return f"work({owner.argument.part!r}, {owner.argument.amount})"
@@ -213,8 +257,16 @@ def _event(op: Operation) -> Event:
     return Event(WORDS[type(op)], bind.cb_index, amount, op)
 
 
+def network_events(op: Operation) -> list[Event]:
+    return [Event(talk.word, talk.number, 0, talk.op) for talk in talk_ops(op)]
+
+
+def event_integers(event: Event) -> list[SSAValue]:
+    return integers_of(event.word, event.op)
+
+
 def _talks(op: Operation) -> bool:
-    return any(type(inner) in HANDOVERS for inner in op.walk())
+    return any(type(inner) in HANDOVERS or type(inner) in TALKING for inner in op.walk())
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:
@@ -224,6 +276,8 @@ def _steers(counter: SSAValue, body: Block) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.operation
+            if type(user) in TALKING or isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)):
+                return True
             if isinstance(user, (scf.ForOp, scf.IfOp)):
                 if _talks(user):
                     return True
