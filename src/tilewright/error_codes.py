@@ -141,6 +141,12 @@ CODES: dict[str, Code] = {
         "A slice gives one index or range per dimension of the tensor. The last two dimensions are counted in tiles; "
         "of the others one entry at a time can be copied.",
     ),
+    "TW110": Code(
+        "core outside the grid",
+        "The source or a destination of a pipe, or the core of a remote semaphore, is not a core of the kernel's grid. "
+        "Coordinates count from 0 in the order of grid=(x, y); the stop of a slice is not part of it. Guard the cores "
+        "at the edge with an if.",
+    ),
     "TW201": Code(
         "missing push or pop",
         "A block from reserve() ends with push(), a block from wait() with pop(). A missing one is inserted after the"
@@ -210,6 +216,26 @@ CODES: dict[str, Code] = {
         "A copy only starts a transfer. Its wait() must come before the block is handed over. A missing wait is "
         "inserted before the push or pop of its block; here there is no such place.",
     ),
+    "TW215": Code(
+        "wrong end of a pipe",
+        "Only the source of a pipe sends into it, only its destinations receive from it, and on every core one thread "
+        "does each. net.if_src(f) and net.if_dst(f) run f on the right cores.",
+    ),
+    "TW216": Code(
+        "blocks of a pipe do not match",
+        "A pipe copies the bytes of a block: both sides need the same block shape and dtype. A multicast writes to one "
+        "address, so all its receivers must fill the same buffer and must have pushed equally many blocks of it before.",
+    ),
+    "TW217": Code(
+        "race on a pipe",
+        "The next receive of a net was started before the one before it was waited for. A net has one signal per core, "
+        "so the two could not be told apart. Wait first, or use a second net.",
+    ),
+    "TW218": Code(
+        "sends and receives do not match",
+        "With the loop bounds and conditions of each core, the source of a pipe sends another number of blocks than a "
+        "destination receives. One of them would wait for ever. Use the same bounds and ifs on both sides.",
+    ),
     "TW301": Code(
         "too many buffers",
         "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several "
@@ -227,6 +253,11 @@ CODES: dict[str, Code] = {
     "TW304": Code(
         "more blocks held than the buffer has",
         "A thread holds several blocks of one buffer at once, more than its block_count. The wait or reserve could never end.",
+    ),
+    "TW305": Code(
+        "too many semaphores",
+        "A core has 16 semaphores. Every net takes one for arrivals and one for each pipe of its busiest source; "
+        "multicasts share one more. Let several nets be one, or let data travel along a ring or tree.",
     ),
     "TW401": Code(
         "does not fit the DST register file",

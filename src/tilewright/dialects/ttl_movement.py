@@ -36,7 +36,8 @@ class TensorSliceOp(FlatOp):
     """``%s = ttl.tensor_slice %a, %row, %col``: the rectangle of tiles that starts there; its shape is in the result type.
 
     One index per tensor dimension, in tiles. Dimensions before the last two are single (the slice has the rank of a block).
-    ``strides`` (one per dimension of the slice, default 1) steps over tiles.
+    ``strides`` (one per dimension of the slice, default 1) steps over tiles. ``turned``: rows of the slice run along the tensor's
+    columns, so that tiles (not what is in them) are transposed on the way.
     """
 
     name = "ttl.tensor_slice"
@@ -58,6 +59,10 @@ class TensorSliceOp(FlatOp):
         if not isinstance(attribute, ArrayAttr):
             return (1,) * len(kind.dims)
         return tuple(stride.value.data for stride in attribute if isinstance(stride, IntegerAttr))
+
+    @property
+    def turned(self) -> bool:
+        return "turned" in self.attributes
 
 
 class CopyOp(FlatOp):

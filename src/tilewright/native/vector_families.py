@@ -2,6 +2,7 @@
 
 A family ``U0 abs`` declares ``abs_tile`` and ``abs_tile_init``. ``U0 ceil:rounding_op`` shares another init, ``@name`` gives the
 function's whole name. ``UT gelu 0 1`` has an algorithm chosen by template argument 0, default 1; with ``UN`` only the call does.
+``U0I``, ``U1I``, ``BI`` and ``TI`` are told the data format by their first template argument.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FAMILIES: dict[str, str] = {
         "U1 @add_unary_tile_int32:binop_with_scalar;"
         "U1 @sub_unary_tile_int32:binop_with_scalar"
     ),
-    "eltwise_unary/bitwise.h": "U1 bitwise_and; U1 bitwise_or; U1 bitwise_xor",
+    "eltwise_unary/bitwise.h": "U1I bitwise_and; U1I bitwise_or; U1I bitwise_xor",
     "eltwise_unary/bitwise_not.h": "U0 bitwise_not",
     "eltwise_unary/cbrt.h": "U0 cbrt",
     "eltwise_unary/clamp.h": "U2 clamp; U2 @clamp_tile_int32:clamp",
@@ -50,7 +51,7 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/lerp.h": "T lerp",
     "eltwise_unary/lgamma.h": "U0 lgamma_stirling; B lgamma_stirling_float; T lgamma_adjusted",
     "eltwise_unary/log1p.h": "UT log1p 0 0",
-    "eltwise_unary/logical_not.h": "U0 logical_not",
+    "eltwise_unary/logical_not.h": "U0I logical_not",
     "eltwise_unary/mac.h": "T mac",
     "eltwise_unary/mish.h": "UT mish 0 0",
     "eltwise_unary/negative.h": "U0 negative; U0 @negative_tile_int32:negative",
@@ -66,7 +67,7 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/rsqrt.h": "UN rsqrt 1 0",
     "eltwise_unary/rsub.h": "U1 rsub; U1 @rsub_unary_int32_tile",
     "eltwise_unary/selu.h": "U2 selu; P2 selu",
-    "eltwise_unary/shift.h": "U1 left_shift; U1 right_shift",
+    "eltwise_unary/shift.h": "U1I left_shift; U1I right_shift",
     "eltwise_unary/snake_beta.h": "T snake_beta",
     "eltwise_unary/sfpu_int_sum.h": (
         "I sfpu_sum_int_init; U0 @sfpu_sum_int_col:@sfpu_sum_int_init; U0 @sfpu_sum_int_row:@sfpu_sum_int_init"
@@ -79,7 +80,7 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/trigonometry.h": (
         "U0 sin; U0 cos; U0 tan; U0 asin; U0 acos; U0 atan; U0 sinh; U0 cosh; U0 asinh; U0 acosh; U0 atanh"
     ),
-    "eltwise_unary/where.h": "T where",
+    "eltwise_unary/where.h": "TI where",
     "eltwise_unary/xielu.h": "U2 xielu",
     "compute_kernel_api.h": (
         "UT sigmoid 1 0; P0 sigmoid; U0 silu; P0 silu; UT tanh 0 0; P0 tanh; U0 square; UT log 0 0; U1 log_with_base; U0 signbit;"
@@ -88,13 +89,13 @@ FAMILIES: dict[str, str] = {
         "U1 heaviside; UT expm1 0 0; U1 unary_max; U1 unary_min; U1 @unary_max_int32_tile; U1 @unary_min_int32_tile;"
         "U1 @unary_max_uint32_tile; U1 @unary_min_uint32_tile; S sfpu_reduce"
     ),
-    "add_int_sfpu.h": "B add_int",
+    "add_int_sfpu.h": "BI add_int",
     "atan2.h": "B atan2_binary",
     "binary_bitwise_sfpu.h": (
-        "I binary_bitwise_tile_init; B bitwise_and_binary:binary_bitwise; B bitwise_or_binary:binary_bitwise;"
-        "B bitwise_xor_binary:binary_bitwise"
+        "I binary_bitwise_tile_init; BI bitwise_and_binary:binary_bitwise; BI bitwise_or_binary:binary_bitwise;"
+        "BI bitwise_xor_binary:binary_bitwise"
     ),
-    "binary_comp.h": "B eq_int; B ne_int; B lt_int; B gt_int; B le_int; B ge_int",
+    "binary_comp.h": "BI eq_int; BI ne_int; BI lt_int; BI gt_int; BI le_int; BI ge_int",
     "binary_fmod.h": "B @fmod_int32_tile; B fmod_binary",
     "binary_max_min.h": (
         "BV binary_max; BV binary_min; B @binary_max_int32_tile; B @binary_min_int32_tile; B @binary_max_uint32_tile;"
@@ -102,8 +103,8 @@ FAMILIES: dict[str, str] = {
     ),
     "binary_remainder.h": "B @remainder_int32_tile; B @remainder_uint32_tile; B remainder_binary",
     "binary_shift.h": (
-        "I binary_shift_tile_init; B binary_left_shift:binary_shift; B binary_right_shift:binary_shift;"
-        "B binary_logical_right_shift:binary_shift"
+        "I binary_shift_tile_init; BI binary_left_shift:binary_shift; BI binary_right_shift:binary_shift;"
+        "BI binary_logical_right_shift:binary_shift"
     ),
     "div_int32_floor.h": "B @div_int32_floor_tile; B @div_int32_trunc_tile",
     "div_int32_sfpu.h": "B @div_int32_tile",
@@ -116,7 +117,7 @@ FAMILIES: dict[str, str] = {
     "logaddexp.h": "B logaddexp_binary",
     "logaddexp2.h": "B logaddexp2_binary",
     "logsigmoid.h": "B logsigmoid",
-    "mul_int_sfpu.h": "B mul_int",
+    "mul_int_sfpu.h": "BI mul_int",
     "ema.h": "I2 ema_init; U0 ema:@ema_init",
     "nextafter.h": "B nextafter_binary; B nextafter_bf16_binary",
     "quantization.h": (
@@ -135,7 +136,7 @@ FAMILIES: dict[str, str] = {
         "B @sfpu_normalize_bcast_col:@sfpu_bcast_col_init; B @sfpu_normalize_bcast_scalar:@sfpu_normalize_bcast_scalar_init;"
         "T @sfpu_residual_normalize_bcast_col:@sfpu_bcast_col_init; T @sfpu_normalize_bcast_col_two_tiles:@sfpu_bcast_col_init"
     ),
-    "sub_int_sfpu.h": "B sub_int; B rsub_int",
+    "sub_int_sfpu.h": "BI sub_int; BI rsub_int",
     "xlogy.h": "B xlogy_binary",
 }
 

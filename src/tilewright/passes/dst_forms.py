@@ -13,16 +13,15 @@ from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
 from tilewright.passes.fused_forms import FormUse, FusedForms
 from tilewright.passes.init_keys import init_key
-from tilewright.passes.kernel_names import bcast_call, reduce_template, sfpu_bcast_call
+from tilewright.passes.kernel_names import SFPU_BCAST_SINCE, bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.program import ComputeConfig
 
 ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot
 OLD_IN_PLACE = ("binary_max_tile", "binary_min_tile")  # before 0.69 these wrote onto their first operand
 FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
+ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
 MATRIX_FORMATS = ("bf16", "bfp8_b")  # what the matrix unit reads without losing bits
-# Mixing 16-bit buffers with a 32-bit DST, the broadcasting copy is unreliable: take it only if nothing else does the job.
-RISKY_BCAST_CYCLES = 2000
 
 
 def is_tile_math(op: Operation) -> bool:
@@ -44,6 +43,7 @@ class FormBuilder:
         outputs: frozenset[int],
         config: ComputeConfig,
         context: PassContext,
+        straight: frozenset[int],
     ) -> None:
         self.numbers = numbers
         self.leaf_count = leaf_count
@@ -51,6 +51,7 @@ class FormBuilder:
         self.config = config
         self.options = context.options
         self.chip = context.chip
+        self.straight = straight  # leaves that are unpacked to DST as they are
         self.uses: dict[tuple[int, int], FormUse] = {}
 
     def op(self, index: int, op: Operation) -> Op:
@@ -157,7 +158,7 @@ class FormBuilder:
                 rule = ResultRule.ZEROED if op.SPEC.name == "mul" else ResultRule.FREE
                 call = bcast_call(op.SPEC.name, bcast.dim)
                 found.append((self.form(FPU_BCAST, buffers, rule, self.cost(call), call, absorbs=absorbs), use))
-            if bcast.dim != "scalar":
+            if bcast.dim != "scalar" and self.has_sfpu_bcast:
                 call = sfpu_bcast_call(op.SPEC.name, bcast.dim)
                 slots = (Operand(data, Place.DST), Operand(vector, Place.DST))
                 form = self.form(
@@ -165,6 +166,22 @@ class FormBuilder:
                 )
                 found.append((form, FormUse(SFPU_BCAST, bcast)))
         return found
+
+    @property
+    def has_sfpu_bcast(self) -> bool:
+        return release_key(self.options.metal) >= SFPU_BCAST_SINCE
+
+    def spoils_rows(self, bcast: TileBcastOp) -> bool:
+        """Repeating a row through the source registers into a 32-bit DST gives wrong values on the chip."""
+        straight = self.numbers[bcast.operands[0]] in self.straight
+        return bcast.dim == "col" and self.config.fp32_dest_acc_en and not straight
+
+    def _rows_by_sfpu(self, bcast: TileBcastOp) -> tuple[Form, FormUse]:
+        call = sfpu_bcast_call("add", bcast.dim)
+        operands = (Operand(self.numbers[bcast.operands[0]], Place.DST),)
+        fill = round(self.cost("fill_tile").math_cycles)
+        form = self.form(ROWS_BY_SFPU, operands, ResultRule.ZEROED, self.cost(call), call, extra=fill)
+        return form, FormUse(ROWS_BY_SFPU, bcast)
 
     def absorbable(self, op: Operation) -> bool:
         number = self.numbers[op.results[0]]
@@ -202,7 +219,7 @@ class FormBuilder:
 
     def _irregular_forms(self, op: Operation) -> list[tuple[Form, FormUse]]:
         operands = tuple(Operand(self.numbers[value], Place.BUFFER) for value in op.operands)
-        rule, repeat, extra = ResultRule.FREE, 1, 0
+        rule, repeat = ResultRule.FREE, 1
         if isinstance(op, TileMatmulOp):
             cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):
@@ -211,13 +228,13 @@ class FormBuilder:
             cost, init = self.cost("reduce_tile", template), f"reduce<{template}>"
             rule, repeat = ResultRule.ZEROED, rows * cols
         elif isinstance(op, TileBcastOp):
+            if self.spoils_rows(op):
+                return [self._rows_by_sfpu(op)] if self.has_sfpu_bcast else []
             cost, init = self.cost("unary_bcast"), f"unary_bcast:{op.dim}"
-            if self.config.fp32_dest_acc_en and dtype_of(op.operands[0]) in MATRIX_FORMATS:
-                extra = RISKY_BCAST_CYCLES
         else:
             assert isinstance(op, TileTransposeOp)
             cost, init = self.cost("transpose_wh_tile"), "transpose"
-        form = self.form("buffer", operands, rule, cost, init, repeat=repeat, extra=extra)
+        form = self.form("buffer", operands, rule, cost, init, repeat=repeat)
         return [(form, FormUse("buffer"))]
 
 

@@ -8,11 +8,13 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import FormBuilder, FormUse, is_tile_math
+from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 
 
@@ -43,7 +45,8 @@ def region_problem(compute: ComputeOp, config: ComputeConfig, context: PassConte
     numbers: dict[SSAValue, int] = {value: index for index, value in enumerate(leaves)}
     numbers.update({op.results[0]: len(leaves) + index for index, op in enumerate(ops)})
     outputs = tuple(numbers[value] for value in last.operands)
-    builder = FormBuilder(numbers, len(leaves), frozenset(outputs), config, context)
+    straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
+    builder = FormBuilder(numbers, len(leaves), frozenset(outputs), config, context, straight)
     tiles = 1
     for extent in compute.output_shape:
         tiles *= extent
@@ -67,6 +70,11 @@ def region_problem(compute: ComputeOp, config: ComputeConfig, context: PassConte
         costs=costs,
     )
     return RegionProblem(problem, ops, leaves, builder.uses)
+
+
+def _unpacked_to_dst(block: SSAValue, config: ComputeConfig) -> bool:
+    bind = buffer_of(block).owner
+    return isinstance(bind, BindCBOp) and bind.cb_index in config.unpack_to_dest
 
 
 def _dtype(value: SSAValue) -> str:

@@ -78,6 +78,7 @@ class MovementConverter:
         assert block is not None
         start = self.indices.linear(tuple(cut.operands[1:]), tensor.dims, op)
         weights = _page_weights(tensor.dims)[lead:]
+        weights = weights[::-1] if cut.turned else weights
         base = self.indices.add(pointer, offset * bytes_per_tile, op)
         scratch = Block()
         inner = scratch

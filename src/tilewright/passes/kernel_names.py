@@ -5,6 +5,7 @@ from __future__ import annotations
 # A value per row is a column vector: the hardware calls repeating it along the columns "cols".
 BCAST_WORDS = {"row": "cols", "col": "rows", "scalar": "scalar"}
 BCAST_TYPES = {"row": "COL", "col": "ROW", "scalar": "SCALAR"}
+SFPU_BCAST_SINCE = (0, 78)  # the older releases have no sfpu_binary_bcast.h
 REDUCE_DIMS = {"row": "REDUCE_ROW", "col": "REDUCE_COL", "scalar": "REDUCE_SCALAR"}
 
 

@@ -33,10 +33,11 @@ from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Place
 from tilewright.passes import accumulation, sub_blocks
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, SFPU_BCAST
+from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.passes.fused_forms import PREVIOUS, FormUse
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
+from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
 from tilewright.passes.spill_tiles import cut_at_spills
 from tilewright.passes.ttl_set_compute_config import config_of
 
@@ -105,6 +106,9 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
 
 def _missing(op: Operation, metal: str) -> str:
     """Which release brings the call, if the chosen one lacks it."""
+    if isinstance(op, TileBcastOp):
+        needed = ".".join(map(str, SFPU_BCAST_SINCE))
+        return f"ttnn {metal} cannot repeat a row into a 32-bit DST: choose {needed} or newer, or fp32_dest_acc=False"
     forms = op.SPEC.forms if isinstance(op, TileOpBase) else ()
     if not forms or any(form.exists_in(metal) for form in forms):
         return ""
@@ -183,6 +187,8 @@ def _execute(
     placed: dict[str, Attribute] = {"dst_idx": i32_attr(step.target)}
     if use.calls:
         return _several(use, operands, source, placed)
+    if use.unit == ROWS_BY_SFPU:
+        return _added_to_zeros(operands[0], source, placed)
     kind, attributes = _written(source, use)
     attributes |= {**placed, "ttl.unit": text_attr(use.unit)}
     op = kind.create(operands=operands, result_types=[result.type], attributes=attributes, location=source.location)
@@ -201,6 +207,19 @@ def _several(use: FormUse, operands: list[SSAValue], source: Operation, placed: 
         ops.append(kind.create(operands=taken, result_types=[result.type], attributes=attributes, location=source.location))
     ops[-1].results[0].name_hint = result.name_hint
     return ops
+
+
+def _added_to_zeros(vector: SSAValue, source: Operation, placed: dict[str, Attribute]) -> list[Operation]:
+    """A broadcast of rows on the vector unit, which has it only as part of a sum."""
+    kinds = [source.results[0].type]
+    unit = {**placed, "ttl.unit": text_attr("sfpu"), "value": number_attr(0.0)}
+    zeros = TILE_OPS["fill"].create(result_types=kinds, attributes=unit, location=source.location)
+    unit = {**placed, "ttl.unit": text_attr(SFPU_BCAST), "kind": text_attr("add"), "dim": source.attributes["dim"]}
+    total = TileBinaryBcastOp.create(
+        operands=[zeros.results[0], vector], result_types=kinds, attributes=unit, location=source.location
+    )
+    total.results[0].name_hint = source.results[0].name_hint
+    return [zeros, total]
 
 
 def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str, Attribute]]:

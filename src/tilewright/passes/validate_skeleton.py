@@ -16,6 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import Buffer, functions_of, problem
+from tilewright.passes.validate_network import check_network
+from tilewright.passes.validate_talk import cores_talk
 from tilewright.passes.validate_traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
 from tilewright.places import place_of
 
@@ -35,13 +37,14 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
         return []
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
     context.trace.facts["communication"] = {"core_groups": len(groups)}
+    talking = cores_talk(module)
     for courses, core in groups.items():
         several = len(groups) > 1
         problems = _balance(courses, buffers, core if several else None)
-        problems = problems or _deadlock(courses, traces, buffers, depths, core if several else None)
+        problems = problems or ([] if talking else _deadlock(courses, traces, buffers, depths, core if several else None))
         if problems:
             return problems
-    return []
+    return check_network(module, traces, buffers, context.grid) if talking else []
 
 
 def _groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Courses, tuple[int, ...]]:
@@ -65,6 +68,8 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
     last: dict[tuple[int, str], Event] = {}
     for chunk, count in itertools.chain(*courses):
         for event in chunk:
+            if event.word not in ("wait", "pop", "reserve", "push"):
+                continue
             totals[event.buffer, event.word] += count
             last.setdefault((event.buffer, event.word), event)
     problems: list[Diagnostic] = []

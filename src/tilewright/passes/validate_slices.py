@@ -75,9 +75,8 @@ def _axes(op: TensorSliceOp) -> list[tuple[SSAValue, int, int]]:
     """Start, number of tiles and size of the tensor, per dimension."""
     accessor, kind = op.operands[0].type, op.results[0].type
     assert isinstance(accessor, AccessorType) and isinstance(kind, SliceType)
-    extents = (1,) * (len(accessor.dims) - len(kind.dims)) + tuple(
-        (dim - 1) * stride + 1 for dim, stride in zip(kind.dims, op.strides, strict=True)
-    )
+    own = tuple((dim - 1) * stride + 1 for dim, stride in zip(kind.dims, op.strides, strict=True))
+    extents = (1,) * (len(accessor.dims) - len(kind.dims)) + (own[::-1] if op.turned else own)
     return list(zip(op.operands[1:], extents, accessor.dims, strict=True))
 
 

@@ -266,7 +266,7 @@ def event_integers(event: Event) -> list[SSAValue]:
 
 
 def _talks(op: Operation) -> bool:
-    return any(type(inner) in HANDOVERS or type(inner) in TALKING for inner in op.walk())
+    return any(type(inner) in HANDOVERS or (type(inner) in TALKING and talk_ops(inner)) for inner in op.walk())
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:
@@ -276,7 +276,7 @@ def _steers(counter: SSAValue, body: Block) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.operation
-            if type(user) in TALKING or isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)):
+            if isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)) or (type(user) in TALKING and talk_ops(user)):
                 return True
             if isinstance(user, (scf.ForOp, scf.IfOp)):
                 if _talks(user):

@@ -180,12 +180,14 @@ SFPI_SAME(clamp)
 SFPI_SAME(symmetric_clamp)
 SFPI_SAME(shft)
 SFPI_SAME(setsgn2)
-SFPI_SAME(nearby)
 SFPI_RESULT(setexp, vFloat)
 SFPI_RESULT(setman, vFloat)
 SFPI_RESULT(copysgn, vFloat)
 SFPI_RESULT(copyman, vFloat)
 SFPI_RESULT(lut, vFloat)
+SFPI_RESULT(lut2, vFloat)
+SFPI_RESULT(lut_sign, vFloat)
+SFPI_RESULT(lut2_sign, vFloat)
 SFPI_RESULT(addexp, vFloat)
 SFPI_RESULT(approx_recip, vFloat)
 SFPI_RESULT(approx_exp, vFloat)
@@ -204,6 +206,10 @@ SFPI_RESULT(is_neg, vBool)
 template <class A, class B>
 inline auto setsgn(const A&, const B&) -> std::conditional_t<is_lanes<A>, A, vFloat> {
   return {};
+}
+template <class A>
+inline const A& nearby(const A& a) {
+  return a;
 }
 template <class A, class B>
 inline std::pair<typename A::vType, typename A::vType> min_max(const A&, const B&) {

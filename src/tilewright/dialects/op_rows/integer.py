@@ -117,8 +117,8 @@ ROWS = (
           scalar="left_shift_scalar", domain=(0.0, 15.0)),
     tiles("right_shift", "a shifted right by b bits, sign kept.", np.right_shift, "binary_right_shift_tile",
           "binary_shift.h", template=FMT, init="binary_shift_tile_init", operator=">>", python=("math.right_shift",),
-          dtypes=INTEGER_DTYPES, scalar="right_shift_scalar", domain=(0.0, 15.0)),
-    tiles("logical_right_shift", "a shifted right by b bits, zeros come in.", np.right_shift,
+          dtypes=("i32", "u16"), by_dtype=(("u32", "logical_right_shift"),), scalar="right_shift_scalar", domain=(0.0, 15.0)),
+    tiles("logical_right_shift", "a shifted right by b bits, zeros come in.", lambda a, b: (a & 0xFFFFFFFF) >> b,
           "binary_logical_right_shift_tile", "binary_shift.h", template=FMT, init="binary_shift_tile_init",
           python=("math.logical_right_shift",), dtypes=INTEGER_DTYPES, domain=(0.0, 15.0)),
 
@@ -142,7 +142,7 @@ ROWS = (
     number("left_shift_scalar", "x shifted left.", np.left_shift, "left_shift_tile", UNARY + "shift.h", template=FMT,
            dtypes=INTEGER_DTYPES, params=(BITS,), since="0.78"),
     number("right_shift_scalar", "x shifted right, sign kept.", np.right_shift, "right_shift_tile", UNARY + "shift.h",
-           template=FMT, dtypes=INTEGER_DTYPES, params=(BITS,), since="0.78"),
+           template=FMT, dtypes=("i32", "u16"), params=(BITS,), since="0.78"),
 
     one("bitwise_not", "Bitwise ~x.", np.invert, "bitwise_not_tile", UNARY + "bitwise_not.h", operator="~",
         python=("math.bitwise_not",)),

@@ -6,16 +6,18 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f32
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f32
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
 from tilewright.frontend.thread import I64, Thread
 from tilewright.frontend.tilelang.elements import ALONG, COLUMN_FORM, ROW_FORM, TRANSPOSED
 from tilewright.frontend.tilelang.layouts import fragment_tiles
+from tilewright.frontend.tilelang.liveness import Fragments
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Product, Read, Reduction
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
 from tilewright.frontend.values import Block
@@ -37,8 +39,16 @@ class Tile:
 class BlockWriter:
     """Writes one assignment. ``read`` gives the current value of a fragment."""
 
-    def __init__(self, thread: Thread, node: ast.AST, target: Fragment, layout: str, read: Callable[[Fragment], Tile]) -> None:
-        self.thread, self.node, self.target, self.layout, self.read = thread, node, target, layout, read
+    def __init__(
+        self,
+        thread: Thread,
+        node: ast.AST,
+        target: Fragment,
+        layout: str,
+        read: Callable[[Fragment], Tile],
+        turned: Fragments = frozenset(),
+    ) -> None:
+        self.thread, self.node, self.target, self.layout, self.read, self.turned = thread, node, target, layout, read, turned
         tiles = fragment_tiles(target)
         self.shape: tuple[int, ...] = tiles if len(tiles) == 2 else (tiles[0], 1) if layout == COLUMN else (1, tiles[0])
 
@@ -144,9 +154,13 @@ class BlockWriter:
     def _product(self, value: Product) -> Tile:
         left, right = self.read(value.left).block, self.read(value.right).block
         left = self.transposed(left) if value.transpose_left else left
-        right = self.transposed(right) if value.transpose_right else right
+        attributes: dict[str, Attribute] = {}
+        if value.transpose_right and value.right in self.turned:
+            attributes["transpose_b"] = UnitAttr()
+        elif value.transpose_right:
+            right = self.transposed(right)
         dtype = "f32" if "f32" in (self.target.format, left.dtype, right.dtype) else "bf16"
-        return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, {}), FULL)
+        return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes), FULL)
 
     def _reduction(self, value: Reduction) -> Tile:
         inner = BlockWriter(self.thread, self.node, _Shaped(value.shape, self.target), FULL, self.read)  # pyright: ignore
@@ -162,6 +176,18 @@ class _Shaped:
 
     def __init__(self, shape: tuple[int, ...], like: Fragment) -> None:
         self.shape, self.format, self.name, self.place = shape, like.format, like.name, like.place
+
+
+def math_of(value: SSAValue) -> set[Operation]:
+    """Block operations a value is computed with."""
+    found: set[Operation] = set()
+    pending = [value]
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and not isinstance(owner, AttachCBOp) and owner not in found:
+            found.add(owner)
+            pending += owner.operands
+    return found
 
 
 def promoted(dtypes: list[str]) -> str:

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from tilewright.frontend.tilelang.layouts import TensorLayout, fragment_tiles
+from tilewright.frontend.tilelang.liveness import Fragments, products_in, read_by
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor
-from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, Load, Place, Store, TileProgram, walk
+from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, Assign, Load, Place, Store, TileProgram, walk
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.places import span_of_node
 
 KEPT_BLOCKS = 2  # the old value is read while the new one is written
+
+
+def turned_fragments(program: TileProgram) -> Fragments:
+    """Loaded fragments that are only ever right operands of products with transpose_B: their tiles are read in transposed order,
+    and the matrix unit transposes what is in each."""
+    statements = list(walk(program.body))
+    loaded = {s.target for s in statements if isinstance(s, Load) and not s.target.is_vector}
+    other = {s.target for s in statements if isinstance(s, Assign)} | {s.source for s in statements if isinstance(s, Store)}
+    for statement in statements:
+        if isinstance(statement, Assign):
+            turned = {p.right for p in products_in(statement.value) if p.transpose_right and p.left is not p.right}
+            reads = read_by(statement.value)
+            other |= {fragment for fragment in reads if fragment not in turned or sum(each is fragment for each in reads) > 1}
+    return frozenset(loaded - other)
 
 
 class Buffers:
@@ -20,6 +35,7 @@ class Buffers:
         self._moved: dict[tuple[Fragment, str, str], CircularBuffer] = {}
         self._kept: dict[Fragment, CircularBuffer] = {}
         self._names: set[str] = set()
+        self.turned = turned_fragments(program)
         stages: dict[Fragment, int] = {}
         for statement in walk(program.body):
             if isinstance(statement, Load):
@@ -36,6 +52,7 @@ class Buffers:
         fragment = key[0]
         shape = fragment_tiles(fragment)
         dims = (1, *shape) if len(shape) == 1 else shape
+        dims = dims[::-1] if fragment in self.turned and isinstance(statement, Load) else dims
         depth = stages[fragment] if isinstance(statement, Load) else 2
         name = f"{fragment.name}_out" if fragment.name in self._names else fragment.name
         self._moved[key] = self._create(name, dims, key[2], depth, fragment.place)

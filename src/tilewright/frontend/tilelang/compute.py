@@ -8,14 +8,14 @@ fragment that a loop only adds to is an accumulating store instead, which the pa
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.diagnostics import fail
 from tilewright.frontend import movement
-from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators
-from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile
+from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators, summand
+from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, math_of
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, used, written
 from tilewright.frontend.tilelang.symbols import Expression, Fragment, Number
@@ -96,22 +96,26 @@ class ComputeWriter(ThreadWriter):
             movement.release_buffer(self.thread, held.buffer, "pop", node)
             region.held.remove(held)
 
-    def put(self, buffer: CircularBuffer, tile: Tile, node: ast.AST) -> None:
-        """Reserve, store, push."""
-        block = movement.acquire(self.thread, buffer, "reserve", node)
-        value = Block(tile.block.ssa, tile.block.shape, buffer.dtype)
-        movement.store(self.thread, block, value, False, node)
-        movement.release_buffer(self.thread, buffer, "push", node)
+    def put(self, values: Sequence[tuple[CircularBuffer, Tile]], node: ast.AST) -> None:
+        """Reserve, store, push; all stores stand together, so that what they share is computed once."""
+        blocks = [movement.acquire(self.thread, buffer, "reserve", node) for buffer, _ in values]
+        for block, (buffer, tile) in zip(blocks, values, strict=True):
+            movement.store(self.thread, block, Block(tile.block.ssa, tile.block.shape, buffer.dtype), False, node)
+        for buffer, _ in values:
+            movement.release_buffer(self.thread, buffer, "push", node)
 
-    def keep(self, fragment: Fragment, node: ast.AST) -> None:
-        """Put a fragment's value into its own buffer."""
-        slot = self.slots[fragment]
-        if slot.queued:
-            return
-        assert slot.tile is not None
-        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).placed(slot.tile, self.layout(fragment))
-        self.put(self.buffers.kept(fragment, self.layout(fragment)), tile, node)
-        self.slots[fragment] = Slot(queued=True)
+    def keep(self, fragments: Iterable[Fragment], node: ast.AST, also: Sequence[tuple[CircularBuffer, Tile]] = ()) -> None:
+        """Put the values of fragments into their own buffers (and ``also`` into others)."""
+        values = list(also)
+        for fragment in sorted(fragments, key=lambda each: each.ident):
+            slot, layout = self.slots[fragment], self.layout(fragment)
+            if slot.queued:
+                continue
+            assert slot.tile is not None
+            tile = BlockWriter(self.thread, node, fragment, layout, self.read).placed(slot.tile, layout)
+            values.append((self.buffers.kept(fragment, layout), tile))
+            self.slots[fragment] = Slot(queued=True)
+        self.put(values, node)
 
     def drain(self, fragment: Fragment, node: ast.AST) -> None:
         """Take a value nobody wants out of its buffer."""
@@ -165,10 +169,12 @@ class ComputeWriter(ThreadWriter):
         elif isinstance(statement, Assign):
             self._assign(statement, live, node)
         elif isinstance(statement, Store) and statement not in self.done:
-            buffer = self.buffers.of(statement)
             layout = FULL if self.layout(statement.source) == FULL else ROW
             writer = BlockWriter(self.thread, node, statement.source, layout, self.read)
-            self.put(buffer, writer.placed(self.read(statement.source), layout), node)
+            tile = writer.placed(self.read(statement.source), layout)
+            math = math_of(tile.block.ssa)
+            related = [f for f, s in self.slots.items() if f in live and s.tile is not None and math & math_of(s.tile.block.ssa)]
+            self.keep(related, node, [(self.buffers.of(statement), tile)])
             self.collect(live, node)
 
     def _load(self, statement: Load, live: Fragments, node: ast.AST) -> None:
@@ -178,8 +184,7 @@ class ComputeWriter(ThreadWriter):
             self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
         earlier = {held for held in self.regions[-1].held if held.buffer is buffer}
         if earlier:  # its block comes back before the next one is taken
-            for other in [other for other, slot in self.slots.items() if other in live and slot.needs & earlier]:
-                self.keep(other, node)
+            self.keep([other for other, slot in self.slots.items() if other in live and slot.needs & earlier], node)
             self.collect(live, node)
         block, held = self.wait(buffer, node)
         layout = FULL if self.layout(fragment) == FULL else ROW
@@ -196,18 +201,20 @@ class ComputeWriter(ThreadWriter):
             return
         if fragment not in live:
             return
-        tile = self._value(fragment, statement.value, node)
-        needs = frozenset(held for read in read_by(statement.value) for held in self.slots[read].needs)
         old = self.slots.get(fragment)
-        if old is not None and old.queued:
+        added = summand(statement)
+        value = added if added is not None and old is not None and old.zero else statement.value
+        tile = self._value(fragment, value, node)
+        needs = frozenset(held for read in read_by(value) for held in self.slots[read].needs)
+        if self.slots.get(fragment) is old and old is not None and old.queued:
             self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
-        zero = isinstance(statement.value, Number) and statement.value.value == 0
+        zero = isinstance(value, Number) and value.value == 0
         self.slots[fragment] = Slot(tile, needs, zero=zero)
 
     def _value(self, fragment: Fragment, value: Expression, node: ast.AST) -> Tile:
         for read in read_by(value):
             self.read(read)
-        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(value)
+        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read, self.buffers.turned).write(value)
         if tile.block.ssa.name_hint is None and fragment.name:
             tile.block.ssa.name_hint = fragment.name
         return tile
@@ -224,23 +231,18 @@ class ComputeWriter(ThreadWriter):
             if fragment not in self.slots:
                 tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(Number(0.0))
                 self.slots[fragment] = Slot(tile)
-            self.keep(fragment, node)
-        for fragment, slot in list(self.slots.items()):
-            if fragment in carried:
-                continue
-            if not slot.queued and not slot.block:
-                self.keep(fragment, node)
-            if fragment in inside:
-                self.read(fragment)
+        expressions = [fragment for fragment, slot in self.slots.items() if not slot.queued and not slot.block]
+        self.keep({*carried, *expressions}, node)
+        for fragment in [fragment for fragment in self.slots if fragment in inside and fragment not in carried]:
+            self.read(fragment)
         self.collect(head | after, node)
         return carried
 
     def _leave(self, carried: Fragments, kept: Fragments, node: ast.AST) -> None:
         """At the end of a loop body or branch: what travels on is in its buffer, every block is given back."""
-        for fragment in sorted(carried, key=lambda each: each.ident):
-            if fragment in kept:
-                self.keep(fragment, node)
-            elif fragment in self.slots:
+        self.keep(carried & kept, node)
+        for fragment in sorted(carried - kept, key=lambda each: each.ident):
+            if fragment in self.slots:
                 self.drain(fragment, node)
         region = self.regions[-1]
         for fragment, slot in list(self.slots.items()):

@@ -21,6 +21,14 @@ def read_by(value: Expression) -> list[Fragment]:
     return read_by(value.argument) if isinstance(value, (Cast, Reduction)) else []
 
 
+def products_in(value: Expression) -> list[Product]:
+    if isinstance(value, Apply):
+        return [product for argument in value.arguments for product in products_in(argument)]
+    if isinstance(value, (Cast, Reduction)):
+        return products_in(value.argument)
+    return [value] if isinstance(value, Product) else []
+
+
 def reads(statement: Statement) -> list[Fragment]:
     if isinstance(statement, Store):
         return [statement.source]

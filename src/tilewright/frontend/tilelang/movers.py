@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
+from xdsl.ir import Attribute
 
 from tilewright.dialects.ir_types import SliceType, TransferType, int_array, tile_type
 from tilewright.dialects.ttl_movement import CopyOp, TensorSliceOp, WaitOp
@@ -12,7 +13,7 @@ from tilewright.frontend import movement
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.thread_writer import ThreadWriter
-from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, Window, walk
+from tilewright.frontend.tilelang.tile_program import Load, Statement, Store, walk
 from tilewright.frontend.values import TensorSlice
 
 
@@ -35,18 +36,23 @@ class MoverWriter(ThreadWriter):
         node = self.at(statement.place)
         buffer = self.buffers.of(statement)
         block = movement.acquire(self.thread, buffer, acquire, node)
-        part = self._slice(statement.window, statement.place)
+        part = self._slice(statement)
         ends = [part.ssa, block.ssa] if isinstance(statement, Load) else [block.ssa, part.ssa]
         transfer = self.emitter.add(CopyOp, ends, [TransferType()])
         self.emitter.add(WaitOp, [transfer.results[0]])
         movement.release_buffer(self.thread, buffer, release, node)
 
-    def _slice(self, window: Window, place: Place) -> TensorSlice:
+    def _slice(self, statement: Load | Store) -> TensorSlice:
+        window, place = statement.window, statement.place
         tensor: Tensor = window.tensor
         layout = self.buffers.layouts[tensor]
         starts = [self.emitter.integer(self.value(start)) for start in layout.tile_starts(window, place)]
         shape = layout.tile_extents(window)
+        attributes: dict[str, Attribute] = {}
+        if isinstance(statement, Load) and statement.target in self.buffers.turned:
+            shape = shape[::-1]
+            attributes["turned"] = UnitAttr()
         kind = SliceType(int_array(shape), tile_type(tensor.format), StringAttr("dram"))
         operands = [self.thread.accessor(self.buffers.tensors[tensor]), *starts]
-        op = self.emitter.add(TensorSliceOp, operands, [kind])
+        op = self.emitter.add(TensorSliceOp, operands, [kind], attributes)
         return TensorSlice(op.results[0], shape, tensor.format, self.buffers.tensors[tensor])

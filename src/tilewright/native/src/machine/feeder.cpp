@@ -15,11 +15,9 @@ float ordinary() {
 void fill_page(const Buffer& buffer, u8* page) {
     u32 values[1024];
     for (u32& value : values) value = is_integer(buffer.format) ? generator() % 1000u : as_bits(ordinary());
-    if (buffer.format == Format::UInt16)
-        for (u32& value : values) value <<= 16;
     PackSetup setup;
     setup.format = buffer.format;
-    setup.wide = buffer.format != Format::UInt16;
+    setup.wide = true;
     u8 tile[4096];
     pack_tile(values, setup, tile);
     const u32 bytes = format_tile_bytes(buffer.format);

@@ -113,7 +113,7 @@ void pack_tile(const u32* values, const PackSetup& setup, u8* page) {
         case Format::Bfp8_b: return pack_block_float(values, setup, page);
         case Format::UInt16:
             for (int i = 0; i < 1024; ++i) {
-                const u16 half = static_cast<u16>(setup.wide ? values[i] : values[i] >> 16);
+                const u16 half = static_cast<u16>(values[i]);
                 std::memcpy(page + 2 * i, &half, 2);
             }
             return;

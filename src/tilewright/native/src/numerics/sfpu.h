@@ -24,7 +24,8 @@ struct VectorCall {
     u32 init_param(u32 i) const { return i < init_param_count ? init_params[i] : 0u; }
 };
 
-enum class Store : u8 { Exact, Truncate, NearestEven, NearestAway, Raw };  // Raw: integers, no flushing
+// Raw: no flushing. Integer: the same, cut to the format that the call names.
+enum class Store : u8 { Exact, Truncate, NearestEven, NearestAway, Raw, Integer };
 
 struct VectorOp {
     const char* name;   // the API function

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "../machine/machine.h"
+#include "formats.h"
 #include "sfpu.h"
 #include "sfpu_rows.h"
 
@@ -68,7 +69,7 @@ u32 multiply_add(u32 x, u32 y, u32 z) {
 }
 
 u32 stored(u32 bits, Store store, bool wide) {
-    if (store == Store::Raw) return wide ? bits : bits & 0xFFFF0000u;
+    if (store == Store::Raw || store == Store::Integer) return bits;
     if (is_zero_or_denormal(bits)) return bits & kSign;
     if (wide) return bits;
     if (store == Store::NearestEven) bits = round_to_bf16_even(bits);
@@ -155,6 +156,7 @@ void run_vector_op(const VectorOp& op, const VectorCall& call) {
         else if (op.binary) value = op.binary(call.in[0][i], call.in[1][i], call);
         else value = op.ternary(call.in[0][i], call.in[1][i], call.in[2][i], call);
         call.out[i] = stored(value, op.store, call.wide);
+        if (op.store == Store::Integer && call.variant == static_cast<u32>(Format::UInt16)) call.out[i] &= 0xFFFFu;
     }
 }
 

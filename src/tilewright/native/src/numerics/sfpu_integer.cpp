@@ -1,4 +1,4 @@
-// Integer functions. DST keeps two's complement; 16-bit values sit in the upper half of a 16-bit DST.
+// Integer functions. DST keeps two's complement in the low bits of a datum; 16-bit values fit both widths of DST.
 #include <algorithm>
 #include <numeric>
 
@@ -11,6 +11,9 @@ namespace {
 using Call = const VectorCall&;
 
 i32 as_int(u32 bits) { return static_cast<i32>(bits); }
+
+// The template argument that names the data format is the call's variant.
+bool is_unsigned(Call call) { return call.variant == static_cast<u32>(Format::UInt32); }
 
 u32 floor_divide(u32 a, u32 b) {
     const i64 x = as_int(a), y = as_int(b);
@@ -29,9 +32,9 @@ u32 floor_remainder(u32 a, u32 b) {
 }
 
 #define UNARY(name, expression) \
-    {name, 1, 0, Store::Raw, true, [](u32 x, Call call) -> u32 { const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }, nullptr, nullptr, nullptr}
+    {name, 1, 0, Store::Integer, true, [](u32 x, Call call) -> u32 { const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }, nullptr, nullptr, nullptr}
 #define BINARY(name, expression) \
-    {name, 2, 1, Store::Raw, true, nullptr, [](u32 a, u32 b, Call) -> u32 { return expression; }, nullptr, nullptr}
+    {name, 2, 1, Store::Integer, true, nullptr, [](u32 a, u32 b, Call call) -> u32 { (void)call; return expression; }, nullptr, nullptr}
 
 const VectorOp kRows[] = {
     UNARY("add_unary_tile_int32", x + p),
@@ -71,7 +74,7 @@ const VectorOp kRows[] = {
     UNARY("bitwise_xor_tile", x ^ p),
     UNARY("bitwise_not_tile", ~x),
     UNARY("left_shift_tile", p < 32 ? x << p : 0u),
-    UNARY("right_shift_tile", static_cast<u32>(as_int(x) >> std::min(p, 31u))),
+    UNARY("right_shift_tile", p < 32 ? static_cast<u32>(as_int(x) >> p) : 0u),
     BINARY("add_int_tile", a + b),
     BINARY("sub_int_tile", a - b),
     BINARY("rsub_int_tile", b - a),
@@ -90,15 +93,15 @@ const VectorOp kRows[] = {
     BINARY("binary_min_uint32_tile", std::min(a, b)),
     BINARY("eq_int_tile", a == b),
     BINARY("ne_int_tile", a != b),
-    BINARY("lt_int_tile", as_int(a) < as_int(b)),
-    BINARY("gt_int_tile", as_int(a) > as_int(b)),
-    BINARY("le_int_tile", as_int(a) <= as_int(b)),
-    BINARY("ge_int_tile", as_int(a) >= as_int(b)),
+    BINARY("lt_int_tile", is_unsigned(call) ? a < b : as_int(a) < as_int(b)),
+    BINARY("gt_int_tile", is_unsigned(call) ? a > b : as_int(a) > as_int(b)),
+    BINARY("le_int_tile", is_unsigned(call) ? a <= b : as_int(a) <= as_int(b)),
+    BINARY("ge_int_tile", is_unsigned(call) ? a >= b : as_int(a) >= as_int(b)),
     BINARY("bitwise_and_binary_tile", a & b),
     BINARY("bitwise_or_binary_tile", a | b),
     BINARY("bitwise_xor_binary_tile", a ^ b),
     BINARY("binary_left_shift_tile", b < 32 ? a << b : 0u),
-    BINARY("binary_right_shift_tile", static_cast<u32>(as_int(a) >> std::min(b, 31u))),
+    BINARY("binary_right_shift_tile", b < 32 ? static_cast<u32>(as_int(a) >> b) : 0u),
     BINARY("binary_logical_right_shift_tile", b < 32 ? a >> b : 0u),
 };
 

@@ -1,4 +1,6 @@
 // Functions of one tile with constants: scalars arrive as fp32 bits.
+#include <algorithm>
+
 #include "sfpu_rows.h"
 
 namespace tw {
@@ -71,25 +73,33 @@ u32 remainder_of(u32 x, Call call) {
     return folded((rest & ~kSign) | (given & kSign), divisor);
 }
 
+// Towards zero; what does not fit, and NaN, is 0x80000000.
+u32 to_i32(u32 x) {
+    const double value = std::trunc(real(x));
+    return value < 2147483648.0 && value > -2147483648.0 ? static_cast<u32>(static_cast<i32>(value)) : 0x80000000u;
+}
+
+// Clamped to what `limit` allows; NaN by its sign.
+u32 clamped(u32 x, double value, double limit) {
+    if (is_nan(x)) return x & kSign ? 0u : static_cast<u32>(limit);
+    return value <= 0.0 ? 0u : value >= limit ? static_cast<u32>(limit) : static_cast<u32>(value);
+}
+
+bool is_float(u32 format) { return format == 0 || format == 5 || format == 6; }
+
 u32 typecast(u32 x, Call call) {
     const u32 from = call.variant & 0xFF, to = call.variant >> 8 & 0xFF;
-    constexpr u32 f32 = 0, bf16 = 5, bfp8 = 6, i32_ = 8, u16_ = 9, u32_ = 24;
-    const bool from_float = from == f32 || from == bf16 || from == bfp8;
-    if (from_float && (to == f32)) return x;
-    if (from_float && (to == bf16 || to == bfp8)) return round_to_bf16_even(x);
-    if (from_float) {
-        const double value = std::trunc(real(x));
-        if (to == i32_) return value >= 2147483648.0 ? 0x80000000u : value <= -2147483648.0 ? 0x80000000u : static_cast<u32>(static_cast<i32>(value));
-        if (to == u32_) return value <= 0.0 ? 0u : value >= 4294967295.0 ? 0xFFFFFFFFu : static_cast<u32>(value);
-        return value <= 0.0 ? 0u : value >= 65535.0 ? 0xFFFFu : static_cast<u32>(value);
+    constexpr u32 f32 = 0, i32_ = 8, u32_ = 24;
+    if (is_float(from) && is_float(to)) return to == f32 ? x : round_to_bf16_even(x);
+    if (is_float(from) && to == i32_) return to_i32(x);
+    if (is_float(from) && to == u32_) return clamped(x, std::trunc(real(x)), 4294967295.0);
+    if (is_float(from)) return clamped(x, std::floor(real(x) + 0.5), 65535.0);  // the rounding instruction, ties away
+    if (is_float(to)) {
+        const u32 bits = narrowed(from == i32_ ? static_cast<double>(static_cast<i32>(x)) : static_cast<double>(x));
+        return to == f32 ? bits : round_to_bf16_away(bits);
     }
-    double value = x;
-    if (from == i32_) value = static_cast<double>(static_cast<i32>(x));
-    if (from == u16_ && !call.wide) value = x >> 16;
-    const u32 bits = narrowed(value);
-    if (to == f32) return bits;
-    if (to == bf16 || to == bfp8) return round_to_bf16_even(bits);
-    return x;
+    if (to == i32_ || to == u32_) return x;
+    return from == i32_ && static_cast<i32>(x) < 0 ? 0u : std::min(x, 0xFFFFu);
 }
 
 u32 larger(u32 a, u32 b) { return ordered(a) >= ordered(b) ? a : b; }
@@ -141,8 +151,8 @@ const VectorOp kRows[] = {
     {"typecast_tile", 1, 0, Store::Raw, true, typecast, nullptr, nullptr, nullptr},
     {"fill_tile", 0, 1, Store::Truncate, true, BITS(p), nullptr, nullptr, nullptr},
     {"fill_tile_bitcast", 0, 1, Store::Truncate, true, BITS(p), nullptr, nullptr, nullptr},
-    {"fill_tile_int", 0, 1, Store::Raw, true, [](u32, Call call) { return call.wide ? call.param(0) : call.param(0) << 16; }, nullptr, nullptr, nullptr},
-    {"copy_dest_values", 1, 1, Store::Exact, true, BITS(x), nullptr, nullptr, nullptr},
+    {"fill_tile_int", 0, 1, Store::Integer, true, [](u32, Call call) { return call.param(0); }, nullptr, nullptr, nullptr},
+    {"copy_dest_values", 1, 1, Store::Raw, true, BITS(is_integer_call(call) ? x : stored(x, Store::Exact, call.wide)), nullptr, nullptr, nullptr},
 };
 
 }  // namespace

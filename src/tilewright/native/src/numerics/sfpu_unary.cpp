@@ -125,7 +125,7 @@ const VectorOp kRows[] = {
     ROW(isneginf, Exact, BITS(truth(x == (kSign | kInfinity)))),
     ROW(isnan, Exact, BITS(truth(is_nan(x)))),
     ROW(isfinite, Exact, BITS(truth(exponent_of(x) != 255))),
-    ROW(logical_not, Exact, BITS(truth(x == 0))),
+    ROW(logical_not, Raw, ([](u32 x, Call call) -> u32 { return is_integer_call(call) ? x == 0 : truth(x == 0); })),
     ROW(eqz, Exact, BITS(truth(!(x & ~kSign)))),
     ROW(nez, Exact, BITS(truth(x & ~kSign))),
     ROW(gtz, Exact, BITS(truth(!is_nan(x) && !(x & kSign) && x))),

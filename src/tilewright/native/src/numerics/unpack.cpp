@@ -62,7 +62,7 @@ void unpack_tile(const u8* page, Format format, bool wide, bool to_dst, u32* out
             for (int i = 0; i < 1024; ++i) {
                 u16 half;
                 std::memcpy(&half, page + 2 * i, 2);
-                out[i] = wide ? half : static_cast<u32>(half) << 16;
+                out[i] = half;
             }
             return;
         case Format::UInt8:

@@ -84,6 +84,28 @@ constexpr u32 word_at(u32 index) {
     inline void call(uint32_t dst, TW_AT) {                                                                                 \
         tw::vector_call(#call, #init, tw::kInitBlind | tw::word_at<def, kArgs...>(at), 0xF, false, tw_at, dst);             \
     }
+// The first template argument is the data format, which may be an integer's; BI, TI and U0I, U1I by their operands.
+#define TW_FORMAT(kArgs) (tw::kInitBlind | tw::word_at<0, kArgs...>(0))
+#define TW_U0I(call, init)                                                                   \
+    template <auto... kArgs>                                                                 \
+    inline void call(uint32_t dst, TW_AT) {                                                  \
+        tw::vector_call(#call, #init, TW_FORMAT(kArgs), 0xF, false, tw_at, dst);             \
+    }
+#define TW_U1I(call, init)                                                                   \
+    template <auto... kArgs>                                                                 \
+    inline void call(uint32_t dst, uint32_t p, TW_AT) {                                      \
+        tw::vector_call(#call, #init, TW_FORMAT(kArgs), 0xF, false, tw_at, dst, p);          \
+    }
+#define TW_BI(call, init)                                                                    \
+    template <auto... kArgs>                                                                 \
+    inline void call(uint32_t a, uint32_t b, uint32_t out, TW_AT) {                          \
+        tw::vector_call(#call, #init, TW_FORMAT(kArgs), 0xF, false, tw_at, a, b, out);       \
+    }
+#define TW_TI(call, init)                                                                    \
+    template <auto... kArgs>                                                                 \
+    inline void call(uint32_t a, uint32_t b, uint32_t c, uint32_t out, TW_AT) {              \
+        tw::vector_call(#call, #init, TW_FORMAT(kArgs), 0xF, false, tw_at, a, b, c, out);    \
+    }
 #define TW_INIT_T(init, at, def)                                                       \
     template <auto... kArgs>                                                           \
     inline void init(TW_AT) {                                                          \

@@ -53,14 +53,14 @@ inline void fill_tile(uint32_t dst, float value, TW_AT) {
     tw::vector_call("fill_tile", "fill_tile_init", 0, 0xF, false, tw_at, dst, tw::float_bits(value));
 }
 TW_U1(fill_tile_bitcast, fill_tile_init)
-TW_U1(fill_tile_int, fill_tile_init)
+TW_U1I(fill_tile_int, fill_tile_init)
 
 // ---- copies between DST slots: (to, from) in 0.62, (from, to) later
 TW_INIT(copy_dest_values_init)
-template <auto...>
+template <auto... kArgs>
 inline void copy_dest_values(uint32_t first, uint32_t second, TW_AT) {
     const uint32_t from = TW_METAL < 69 ? second : first, to = TW_METAL < 69 ? first : second;
-    tw::vector_call("copy_dest_values", "copy_dest_values_init", 0, 0xF, false, tw_at, from, to);
+    tw::vector_call("copy_dest_values", "copy_dest_values_init", TW_FORMAT(kArgs), 0xF, false, tw_at, from, to);
 }
 
 // ---- typecast: both formats select the algorithm
