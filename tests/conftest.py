@@ -31,6 +31,7 @@ KERNEL_TEXT = _load("kernel_text")
 INIT_STATES = _load("init_states")
 ROUNDING = _load("rounding")
 CALL_SEQUENCE = _load("call_sequence")
+OP_KERNELS = _load("op_kernels")
 
 
 class Kernels:

@@ -55,11 +55,21 @@ class PipeSpec:
     single: bool  # written as one core, not as a range
 
     def source_core(self, grid: Core) -> Core:
-        return next(core for core in cores_of(grid) if folded_core(core, grid, len(self.source)) == self.source)
+        return _source_core(self, grid)
 
     def target_cores(self, grid: Core) -> tuple[Core, ...]:
-        dims = len(self.targets)
-        return tuple(core for core in cores_of(grid) if _inside(folded_core(core, grid, dims), self.targets))
+        return _target_cores(self, grid)
+
+
+@lru_cache(maxsize=4096)
+def _source_core(pipe: PipeSpec, grid: Core) -> Core:
+    return next(core for core in cores_of(grid) if folded_core(core, grid, len(pipe.source)) == pipe.source)
+
+
+@lru_cache(maxsize=4096)
+def _target_cores(pipe: PipeSpec, grid: Core) -> tuple[Core, ...]:
+    dims = len(pipe.targets)
+    return tuple(core for core in cores_of(grid) if _inside(folded_core(core, grid, dims), pipe.targets))
 
 
 def _inside(core: Core, ranges: tuple[Range, ...]) -> bool:

@@ -305,3 +305,53 @@ def test_gemm_512():
     c = np.zeros((512, 512), ml_dtypes.bfloat16)
     gemm_512()(a, b, c)
     assert close(c, wide(a) @ wide(b), 0.13)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize(("left", "right"), [(False, False), (False, True), (True, False), (True, True)])
+def test_transposed_operands(left: bool, right: bool, dtype: str):
+    shape_a, shape_b = ((128, 96) if left else (96, 128)), ((64, 128) if right else (128, 64))
+
+    @T.prim_func
+    def kernel(A, B, C):
+        with T.Kernel(2, 1) as (bx, _):
+            x = T.alloc_shared(shape_a, dtype)
+            y = T.alloc_shared(shape_b, dtype)
+            z = T.alloc_fragment((96, 64), "float32")
+            T.copy(A, x)
+            T.copy(B[bx * 64, 0] if right else B[0, bx * 64], y)
+            T.gemm(x, y, z, transpose_A=left, transpose_B=right, clear_accum=True)
+            T.copy(z, C[0, bx * 64])
+
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float32
+    a, b = uniform(*shape_a, dtype=kind), uniform(128, 128, dtype=kind, seed=1)
+    c = np.zeros((96, 128), np.float32)
+    kernel(a, b, c)
+    wanted = (wide(a).T if left else wide(a)) @ (wide(b).T if right else wide(b))
+    assert close(c, wanted, 2e-2)
+    transposes = kernel.compile(a, b, c).cpp["compute"].count("transpose_init")
+    assert transposes == int(left)  # the reader and the matrix unit turn the right operand
+
+
+def test_expression_that_several_outputs_share_is_computed_once():
+    @T.prim_func
+    def kernel(A, C, D):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[bx * 32, 0], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = T.exp(x[i, j])
+                y[i, j] = x[i, j] + 1.0
+            T.copy(x, C[bx * 32, 0])
+            T.copy(y, D[bx * 32, 0])
+
+    a, c, d = uniform(64, 32), np.zeros((64, 32), np.float32), np.zeros((64, 32), np.float32)
+    kernel(a, c, d)
+    assert close(c, np.exp(a), 1e-6) and close(d, np.exp(a) + 1, 1e-6)
+    assert kernel.compile(a, c, d).cpp["compute"].count("exp_tile(") == 1
+
+
+def test_oldest_release_compiles_too():
+    program = gemm_512().compile(metal="0.62")
+    assert "namespace NAMESPACE" in program.cpp["compute"] and "matmul_block(" in program.cpp["compute"]

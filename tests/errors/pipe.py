@@ -1,4 +1,4 @@
-"""Pipes are not compiled yet."""
+"""The pipe leads to a core the grid does not have."""
 
 from tilewright import ttl
 
@@ -8,7 +8,7 @@ def kernel(lhs, rhs, out):
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
-    pipe = ttl.Pipe(src=(0, 0), dst=(1, 0))  # error TW008 at `ttl.Pipe`: ttl.Pipe is not supported yet
+    pipe = ttl.Pipe(src=(0, 0), dst=(1, 0))  # error TW110 at `ttl.Pipe`: the destination (1, 0) of a pipe lies outside the grid of 1 x 1 cores
 
     @ttl.compute()
     def compute():

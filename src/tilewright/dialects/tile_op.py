@@ -6,6 +6,7 @@ documentation read them; nothing else says what an op means.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable, Mapping
@@ -135,6 +136,8 @@ class TileOp:
     dtypes: tuple[str, ...] = FLOAT_DTYPES
     domain: tuple[float, float] = (-4.0, 4.0)  # ordinary inputs for generated tests and examples
     bound_ulp: float = 2.0  # of the result in bf16, against ``reference``, in either DST width; measured where ``golden``
+    faithful: tuple[float, float] = (-math.inf, math.inf)  # inputs for which the bounds hold, results that flush to 0 apart
+    faithful_from: float = 0.0  # and their smallest magnitude
     approx_bound_ulp: float = 0.0  # the same with approx=True; 0: there is no such form
     result_dtype: str = ""  # empty: the operands' dtype; "{dtype}": what that parameter says
     notes: str = field(default="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, StringAttr
@@ -14,9 +13,10 @@ from tilewright.dialects.assembly import FlatOp
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import PipeType, SemaphoreType
 from tilewright.dialects.verify import expect, expect_operands
-from tilewright.network import Core, NetSpec, PipeSpec
+from tilewright.network import NetSpec, PipeSpec
 
 I64 = IntegerType(64)
+NET = "tilewright_net"
 
 
 def nested_attr(value: Any) -> Attribute:
@@ -79,12 +79,17 @@ class NetPipeOp(FlatOp):
 
     @property
     def net(self) -> NetSpec:
-        sources: Sequence[Core] = nested_value(self.attributes["src_cores"])
-        targets: Any = nested_value(self.attributes["dst_core_ranges"])
-        single = "unicast" in self.attributes
-        pipes = tuple(PipeSpec(source, target, single) for source, target in zip(sources, targets, strict=True))
-        number = int_value(self, "net")
-        return NetSpec(number, text_value(self, "name", f"net{number}"), pipes)
+        known = self.__dict__.get(NET)
+        if known is None:  # nets of a large grid have many pipes, and passes ask often
+            known = self.__dict__[NET] = _net(self)
+        return known
+
+
+def _net(op: NetPipeOp) -> NetSpec:
+    number, single = int_value(op, "net"), "unicast" in op.attributes
+    sources, targets = nested_value(op.attributes["src_cores"]), nested_value(op.attributes["dst_core_ranges"])
+    pipes = tuple(PipeSpec(source, target, single) for source, target in zip(sources, targets, strict=True))
+    return NetSpec(number, text_value(op, "name", f"net{number}"), pipes)
 
 
 class CreateSemaphoreOp(FlatOp):

@@ -69,6 +69,11 @@ def finish(token: Any) -> None:
     _current.reset(token)
 
 
+def possible_build() -> Build | None:
+    """The kernel whose body runs now, if one does."""
+    return _current.get()
+
+
 def current_build(what: str) -> Build:
     build = _current.get()
     if build is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
-from tilewright.lang.building import caller_span
+from tilewright.lang.building import caller_span, possible_build
 from tilewright.network import Core, PipeSpec, Range, folded_grid
 
 NET_METHODS = ("if_src", "if_dst", "is_src", "is_dst", "is_active")
@@ -29,6 +29,9 @@ class Pipe:
         self.dst = _one("dst", (dst, dst_core, ranges), span)
         self.source = tuple(_index(place, span) for place in _tuple(self.src))
         self.target = _tuple(self.dst)
+        build = possible_build()
+        if build is not None:
+            self.spec(build.grid)
 
     @property
     def src_core(self) -> Any:

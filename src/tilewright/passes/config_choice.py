@@ -55,8 +55,11 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
 def _cost(computes: list[ComputeOp], config: ComputeConfig, context: PassContext) -> float:
     total = 0.0
     for compute in computes:
+        problem = region_problem(compute, config, context).problem
+        if not all(op.forms for op in problem.ops):
+            return float("inf")
         try:
-            plan = allocate(region_problem(compute, config, context).problem)
+            plan = allocate(problem)
         except DoesNotFit:
             return float("inf")
         total += sum(part.allocation.cycles_per_tile for part in plan.parts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.attributes import i32_attr, int_value, text_attr, text_value
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_tile_blocks import (
     AccumulateMatmulOp,
@@ -55,7 +55,7 @@ def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
     (left, left_tile), (right, right_tile) = (math.buffer_tile(value, op) for value in op.operands[-2:])
     target = math.dst_index(op.results[0], op)
     operands = [left, right, left_tile, right_tile, target]
-    attributes: dict[str, Any] = {"transpose": number_attr(op.transposed)}
+    attributes: dict[str, Any] = {"transpose": i32_attr(int(op.transposed))}
     rows, cols = int_value(op, "rt", 1), int_value(op, "ct", 1)
     if rows * cols == 1:
         init, main = "mm_init_short", "matmul_tiles"

@@ -14,12 +14,14 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import CBType, TileType
 from tilewright.dialects.location import span_of
+from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
 from tilewright.passes.config_choice import cheapest
 from tilewright.passes.context import PassContext
+from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 
@@ -35,7 +37,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
         wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
-        sums = any(_sums(op) for op in function.walk())
+        narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in function.walk())
+        sums = not narrow_rows and any(_sums(op) for op in function.walk())
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums
@@ -48,6 +51,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = "a buffer holds 32-bit data"
         elif computed:
             reason = "a value is computed in 32 bits"
+        elif narrow_rows:
+            reason = f"ttnn {options.metal} repeats rows right in a 16-bit DST only"
         else:
             reason = "sums over many products lose bits in 16" if sums else "all buffers are 16-bit"
         config = ComputeConfig(
@@ -96,6 +101,10 @@ def _write(function: FuncOp, config: ComputeConfig) -> None:
 def _sums(op: Operation) -> bool:
     """Adds up many products in DST."""
     return isinstance(op, TileMatmulOp) or (isinstance(op, TileReduceOp) and op.kind == "sum")
+
+
+def _repeats_rows(op: Operation) -> bool:
+    return isinstance(op, TileBcastOp) and op.dim == "col"
 
 
 def _read_by_matrix_unit(function: FuncOp) -> set[SSAValue]:

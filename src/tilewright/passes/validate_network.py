@@ -48,6 +48,7 @@ class NetworkCheck:
             if op.name == "ttl.copy" and pipe_of(op) is not None
         ]
         self.courses: list[Runner] = []
+        self._blocks: dict[Operation, tuple[int, int, int]] = {}
         for core in product(*(range(size) for size in grid)):
             for trace in traces:
                 self.courses.append(Runner(core, trace.function.sym_name.data, trace.items(core, grid)))
@@ -143,6 +144,11 @@ class NetworkCheck:
 
     def block_of(self, event: Event) -> tuple[int, int, int]:
         """Buffer, blocks of it held before this one, and bytes of the block a copy names."""
+        if event.op not in self._blocks:
+            self._blocks[event.op] = self._block_of(event)
+        return self._blocks[event.op]
+
+    def _block_of(self, event: Event) -> tuple[int, int, int]:
         values = [value for value in event.op.operands if not isinstance(value.type, PipeType)]
         acquire = acquire_of(values[0])
         assert acquire is not None

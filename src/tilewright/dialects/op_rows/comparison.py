@@ -128,7 +128,7 @@ ROWS = (
     ternary("where", "b where a is not 0, else c.", lambda a, b, c: np.where(a != 0, b, c), header=UNARY + "where.h",
             template=("{fmt}",), rounds="exact", since="0.69", python=("block.where", "math.where"),
             dtypes=(*FLOAT_DTYPES, *INTEGER_DTYPES), golden="where", bound_ulp=0.0,
-            notes="124 cycles if the result takes the slot of a, else 160."),
+            notes="124 cycles if the result takes the slot of a, else 160. A condition of -0 or a denormal counts as not 0."),
     TileOp(
         name="fill", summary="A tile of one value.", arity=0, python=("block.fill", "math.fill"),
         reference=lambda value: np.float64(value), by_dtype=tuple((dtype, "fill_int") for dtype in INTEGER_DTYPES),

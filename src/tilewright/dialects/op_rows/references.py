@@ -96,7 +96,7 @@ def silu(x: Any) -> Any:
 
 
 def gelu(x: Any) -> Any:
-    return 0.5 * x * erfc(-x / math.sqrt(2.0))
+    return np.where(np.isneginf(x), 0.0, 0.5 * x * erfc(-x / math.sqrt(2.0)))
 
 
 def gelu_tanh(x: Any) -> Any:
@@ -104,7 +104,8 @@ def gelu_tanh(x: Any) -> Any:
 
 
 def gelu_derivative(x: Any) -> Any:
-    return 0.5 * erfc(-x / math.sqrt(2.0)) + x * np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+    bell = np.where(np.isinf(x), 0.0, x * np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi))
+    return 0.5 * erfc(-x / math.sqrt(2.0)) + bell
 
 
 def tanh_derivative(x: Any) -> Any:

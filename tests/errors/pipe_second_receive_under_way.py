@@ -1,0 +1,46 @@
+"""Two receives of one net are under way at once: which block has arrived cannot be known."""
+
+from tilewright import ttl
+
+
+@ttl.operation(grid=(2, 1))
+def kernel(a, y):
+    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=(1, 0))])
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+    y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+    b_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_cb.wait() as x, b_cb.wait() as z, y_cb.reserve() as o:
+            o.store(x + z)
+
+    @ttl.datamovement()
+    def read():
+        column, row = ttl.node(dims=2)
+
+        def give(pipe):
+            with a_cb.reserve() as first, b_cb.reserve() as second:
+                ttl.copy(a[row, column], first).wait()
+                ttl.copy(a[row, column], second).wait()
+                ttl.copy(first, pipe).wait()
+                ttl.copy(second, pipe).wait()
+
+        def take(pipe):
+            with a_cb.reserve() as first, b_cb.reserve() as second:
+                one = ttl.copy(pipe, first)
+                two = ttl.copy(pipe, second)  # error TW217 at `ttl.copy(pipe, second)`: before the receive before it was waited for
+                one.wait()
+                two.wait()
+
+        net.if_src(give)
+        net.if_dst(take)
+
+    @ttl.datamovement()
+    def write():
+        column, row = ttl.node(dims=2)
+        with y_cb.wait() as blk:
+            ttl.copy(blk, y[row, column]).wait()
+
+
+TENSORS = [("a", 64, 256), ("y", 64, 256)]
