@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import Composite, TileOp
+from tilewright.dialects.tile_op import Composite, TileOp, release_key
+from tilewright.options import Options
 
 Shape = tuple[int, int]
 BROADCAST, SUM, MAX = "ttl.math.broadcast", "ttl.math.reduce_sum", "ttl.math.reduce_max"
@@ -102,7 +103,10 @@ def row_kernels() -> Iterator[CorpusKernel]:
 def row_kernel(row: TileOp, dtype: str, expression: str, note: str = "") -> CorpusKernel:
     inputs = tuple((name, (1, 2)) for name in "abc"[: max(1, row.arity)])
     body = f"o0.store({expression})"
-    return CorpusKernel(name=f"{row.name} {dtype} {note}".strip(), inputs=inputs, outputs=((1, 2),), body=body, dtype=dtype)
+    newest = max((form.since for form in row.forms), key=release_key)
+    options = (("metal", newest),) if release_key(newest) > release_key(Options().metal) else ()
+    name = f"{row.name} {dtype} {note}".strip()
+    return CorpusKernel(name=name, inputs=inputs, outputs=((1, 2),), body=body, dtype=dtype, options=options)
 
 
 def row_expression(row: TileOp) -> str | None:

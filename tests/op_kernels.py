@@ -120,7 +120,7 @@ def wide(array: Any) -> Any:
         return array.astype(np.int64)
     with np.errstate(invalid="ignore"):
         values = array.astype(np.float64)
-    return np.where(np.abs(values) < SMALLEST, 0.0 * values, values)
+    return np.where(np.abs(values) < SMALLEST, np.copysign(0.0, values), values)
 
 
 def meaning(row: TileOp, tiles: list[Any], **values: Any) -> Any:

@@ -50,12 +50,17 @@ class Session:
     mode: str = AUTO
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's
     keep_ir: bool = False  # record the IR after every pass
+    cache: bool | None = None  # use results on disk; None: for programs that are written or launched, which need no IR
     listeners: tuple[Listener, ...] = ()
     on_compiled: tuple[CompiledListener, ...] = ()
 
     def options(self, options: Options) -> Options:
         """``options`` as the session wants them."""
         return options.updated(**self.overrides) if self.overrides else options
+
+    def caches(self, mode: str) -> bool:
+        """Whether a program for ``mode`` may come from disk and go there."""
+        return not self.keep_ir and (mode in (COMPILE, DEVICE, NATIVE) if self.cache is None else self.cache)
 
 
 DEFAULT_SESSION = Session()
@@ -172,6 +177,9 @@ def known_facts(program: Program, result: Any) -> dict[str, Any]:
 
 def dst_facts(program: Program) -> dict[str, Any]:
     """The most DST tiles any acquire of the program uses, and how many there are."""
+    summary: dict[str, Any] | None = program.trace.facts.get("dst_summary")
+    if summary is not None:
+        return dict(summary)
     plans = program.trace.facts.get("plans", ())
     allocations = [part.allocation for _, plan in plans for part in plan.parts]
     if not allocations:

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option_flags.add_output_flags(parser)
     option_flags.add_printing_flags(parser)
+    option_flags.add_cache_flag(parser)
     option_flags.add_option_flags(parser)
     parser.add_argument("source", metavar="SCRIPT|FILE.mlir", help="arguments of the script follow after --")
 
@@ -93,7 +94,7 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
     held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
     settings = {"mode": execution.COMPILE, "overrides": overrides, "keep_ir": keep_ir, "on_compiled": (remember,)}
     try:
-        with execution.session(**settings), held_back:
+        with execution.session(**settings, cache=getattr(arguments, "cache", None)), held_back:
             script.run_script(arguments.source, arguments.arguments)
     except Exception as error:
         if not programs or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):

@@ -82,6 +82,12 @@ def add_flag(group: Any, name: str, default: Any) -> None:
         group.add_argument(flag, type=release, metavar="RELEASE", **settings)
 
 
+def add_cache_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-cache", dest="cache", action="store_const", const=False, help="compile anew, and keep no result on disk"
+    )
+
+
 def add_printing_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print-ir-after-all", action="store_true", help="print the IR after every pass")
     parser.add_argument(

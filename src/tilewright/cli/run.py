@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no summary lines")
     option_flags.add_output_flags(parser)
     option_flags.add_printing_flags(parser)
+    option_flags.add_cache_flag(parser)
     option_flags.add_option_flags(parser)
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         "mode": chosen_mode(arguments),
         "overrides": option_flags.given_options(arguments),
         "keep_ir": option_flags.wants_ir(arguments),
+        "cache": arguments.cache,
         "listeners": () if arguments.quiet else (summary_printer(arguments.json),),
         "on_compiled": ir_printers(arguments),
     }

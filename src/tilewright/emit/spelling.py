@@ -48,11 +48,6 @@ def _reuse(suffix: str) -> Spelling:
     return spell
 
 
-def _max_in_place(call: Written) -> str:
-    """The oldest form names two operands and writes onto the first."""
-    return f"max_tile({call.arguments[0]}, {call.arguments[1]})"
-
-
 def _pack_tile(call: Written) -> str:
     out_of_order = "true" in call.template
     if out_of_order:

@@ -44,13 +44,18 @@ class Kernel:
 
         bound = self.bind(args, named)
         session = execution.current()
-        program = self._program(bound, session.options(self.options), session.keep_ir)
-        execution.run(program, [value for value in bound if is_tensor(value)])
+        tensors = [value for value in bound if is_tensor(value)]
+        mode = execution.chosen_mode(session.mode, tensors)
+        program = self._program(bound, session.options(self.options), session.keep_ir, cached=session.caches(mode))
+        execution.run(program, tensors)
 
     def compile(self, *args: Any, **options: Any) -> Program:
         """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
+        from tilewright import execution
+
+        session = execution.current()
         keep_ir = bool(options.pop("keep_ir", False))
-        return self._program(self.bind(args, {}), self._updated(options), keep_ir)
+        return self._program(self.bind(args, {}), self._updated(options), keep_ir, cached=session.caches(session.mode))
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:
         """Only the front end: the ``ttl`` module before any pass."""
@@ -73,15 +78,33 @@ class Kernel:
             raise fail("TW015", f"unknown option '{unknown[0]}'", caller_span(unknown[0]), help=", ".join(Options.names()))
         return self.options.updated(**options)
 
-    def _program(self, values: list[Any], options: Options, keep_ir: bool) -> Program:
-        from tilewright.compiler import compile_built  # pyright: ignore
-
+    def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
         key = self._cache_key(values, options, keep_ir)
         if key is not None and key in self._programs:
             return self._programs[key]
-        program: Program = compile_built(self._build(values, options), options, keep_ir=keep_ir)
+        program = self._stored(values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
         if key is not None:
             self._programs[key] = program
+        return program
+
+    def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
+        from tilewright.compiler import compile_built
+
+        return compile_built(self._build(values, options), options, keep_ir=keep_ir)
+
+    def _stored(self, values: list[Any], options: Options) -> Program:
+        """From disk, or compiled and put there."""
+        from tilewright import cache
+        from tilewright.cache_key import key_of
+
+        known = [describe(v, n, self.span) if is_tensor(v) else v for n, v in zip(self.signature.parameters, values, strict=True)]
+        key = key_of(self.function, self.grid, known, options)
+        found = None if key is None else cache.load(key, lambda: self._compiled(values, options))
+        if found is not None:
+            return found
+        program = self._compiled(values, options)
+        if key is not None:
+            cache.save(key, program)
         return program
 
     def _build(self, values: list[Any], options: Options) -> BuiltKernel:

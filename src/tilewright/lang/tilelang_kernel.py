@@ -122,7 +122,7 @@ class TileLangKernel(Kernel):
 
         return build_tilelang(self, values, options)
 
-    def _program(self, values: list[Any], options: Options, keep_ir: bool) -> Program:
+    def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
         from tilewright.compiler import compile_built
 
         key = self._cache_key(values, options, keep_ir)

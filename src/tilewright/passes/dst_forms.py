@@ -6,7 +6,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key
+from tilewright.dialects.tile_op import Unit, UnitForm, Writes
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
@@ -17,7 +17,6 @@ from tilewright.passes.kernel_names import SFPU_BCAST_SINCE, bcast_call, reduce_
 from tilewright.program import ComputeConfig
 
 ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot
-OLD_IN_PLACE = ("binary_max_tile", "binary_min_tile")  # before 0.69 these wrote onto their first operand
 FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
@@ -126,7 +125,7 @@ class FormBuilder:
         rule, reuses = ResultRule.FREE, None
         if form.writes is Writes.ACCUMULATES:
             rule = ResultRule.ZEROED
-        elif form.writes is Writes.IN_PLACE or (form.call in OLD_IN_PLACE and release_key(self.options.metal) < (0, 69)):
+        elif form.writes is Writes.IN_PLACE:
             rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
         cost = self.cost(form.call, form.template)
         return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)

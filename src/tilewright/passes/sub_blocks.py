@@ -232,8 +232,9 @@ def smaller(
         if not isinstance(op, LinearizedIndexOp):
             continue
         load = next(iter(op.results[0].uses)).operation
-        assert isinstance(load, CopyTileOp) and isinstance(load.operands[0], BlockArgument)
-        map_, symbols = index_of(load.operands[0])
+        argument = load.operands[0]
+        assert isinstance(load, CopyTileOp) and isinstance(argument, BlockArgument)
+        map_, symbols = index_of(argument)
         moved = LinearizedIndexOp.create(operands=list(symbols), result_types=[INDEX], attributes={"map": map_})
         inner.insert_op_before(moved, op)
         op.results[0].replace_all_uses_with(moved.results[0])

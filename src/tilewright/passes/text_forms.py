@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, TensorType, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.linalg import GenericOp
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import int_value, text_attr

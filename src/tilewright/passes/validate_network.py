@@ -190,15 +190,27 @@ class NetworkCheck:
             text = f"'{runner.thread}' of core {runner.core} is stopped here, {self.reason(machine, runner)}"
             shown.setdefault(runner.event.op, Note(text, place_of(runner.event.op)))
         shown.pop(first.event.op, None)
-        extra = self._changes(first.event) if first.event.word == "level" else []
+        extra = self._changes(first.event) if first.event.word == "level" else self._other_end(first.event)
         return problem(
             "TW211",
             f"deadlock: '{first.thread}' of core {first.core} stops, {self.reason(machine, first)}",
             first.event.op,
             label="waits for ever" if order == "forward" else "may wait for ever",
-            notes=(*list(shown.values())[:MOST_NOTES], *extra),
+            notes=(*extra, *list(shown.values())[:MOST_NOTES]),
             help=self.remedy(machine, stopped, first),
         )
+
+    def _other_end(self, event: Event) -> list[Note]:
+        """Where the net that a thread is stopped at is used on the other side."""
+        wanted = {"send": ("post", "the receive it waits for"), "arrive": ("send", "the send it waits for")}.get(event.word)
+        if wanted is None:
+            return []
+        for runner in self.courses:
+            for chunk, _ in runner.items:
+                for other in chunk:
+                    if other.word == wanted[0] and other.buffer == event.buffer:
+                        return [Note(f"{wanted[1]} is here", place_of(other.op))]
+        return []
 
     def _changes(self, event: Event) -> list[Note]:
         """Where the semaphore is changed at all, and where it was made."""

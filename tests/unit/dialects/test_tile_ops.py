@@ -155,7 +155,7 @@ def test_arguments_are_well_formed(row: TileOp, form: UnitForm) -> None:
     assert needed <= used, f"no call takes {needed - used}"
     assert ("o" in form.args) == (form.writes is not Writes.IN_PLACE)
     assert form.rounds in ("truncate", "nearest-even", "nearest-away", "exact")
-    assert form.since in ("0.62", "0.69", "0.78")
+    assert form.since in ("0.62", "0.69", "0.78", "0.81")
 
 
 @pytest.mark.parametrize(("row", "form"), FORMS)

@@ -127,7 +127,7 @@ ROWS = (
           notes="The chip gives 0 for -0."),
     ternary("where", "b where a is not 0, else c.", lambda a, b, c: np.where(a != 0, b, c), header=UNARY + "where.h",
             template=("{fmt}",), rounds="exact", since="0.69", python=("block.where", "math.where"),
-            dtypes=(*FLOAT_DTYPES, *INTEGER_DTYPES), golden="where", bound_ulp=0.0,
+            dtypes=(*FLOAT_DTYPES, "i32", "u32"), golden="where", bound_ulp=0.0,
             notes="124 cycles if the result takes the slot of a, else 160. A condition of -0 or a denormal counts as not 0."),
     TileOp(
         name="fill", summary="A tile of one value.", arity=0, python=("block.fill", "math.fill"),

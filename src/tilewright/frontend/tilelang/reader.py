@@ -13,7 +13,7 @@ from tilewright.frontend.integers import bounds, make
 from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, Returned, counted_range
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
 from tilewright.frontend.tilelang.reading import Launch, Reading
-from tilewright.frontend.tilelang.rewriting import rewritten
+from tilewright.frontend.tilelang.rewriting import code_of
 from tilewright.frontend.tilelang.statements import HANDLERS, HELP
 from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
@@ -44,7 +44,7 @@ class Reader(Reading):
     # Expressions ------------------------------------------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Any:
-        code = compile(ast.Expression(rewritten(node)), self.place.file, "eval")
+        code = code_of(node, self.place.file)
         scope = self.names
         scope.setdefault("__builtins__", builtins)
         try:

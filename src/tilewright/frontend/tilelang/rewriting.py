@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
+from types import CodeType
+
+REWRITTEN = (ast.BoolOp, ast.Not, ast.IfExp, ast.Compare)
+CODE = "tilewright_code"
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -42,7 +47,13 @@ def _call(node: ast.expr, name: str, *arguments: ast.expr) -> ast.expr:
     return ast.fix_missing_locations(call)
 
 
-def rewritten(node: ast.expr) -> ast.expr:
-    import copy
-
-    return ast.fix_missing_locations(_Rewriter().visit(copy.deepcopy(node)))
+def code_of(node: ast.expr, file: str) -> CodeType:
+    """The expression, compiled; kept at its node, since a file is parsed once and its kernels are read many times."""
+    known = getattr(node, CODE, None)
+    if known is None:
+        written = node
+        if any(isinstance(inner, REWRITTEN) for inner in ast.walk(node)):
+            written = ast.fix_missing_locations(_Rewriter().visit(copy.deepcopy(node)))
+        known = compile(ast.Expression(written), file, "eval")
+        setattr(node, CODE, known)
+    return known

@@ -1,0 +1,150 @@
+"""Compiled results on disk, so that a second process need not load the compiler at all.
+
+Entries lie in ``$XDG_CACHE_HOME/tilewright`` (``~/.cache/tilewright``), one file each, named by `cache_key`. Whatever goes wrong
+here, a full disk or a damaged file, is a miss and never an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tilewright.program import Program
+from tilewright.trace import Stage, Trace
+
+MOST_BYTES = 64 * 2**20
+MOST_ENTRIES = 2048
+SUFFIX = ".program"
+CHECKSUM_BYTES = 32
+ALLOWED = {
+    "tilewright.program": {"TensorSpec", "BufferSpec", "SemaphoreSpec", "ComputeConfig", "ThreadSpec"},
+    "tilewright.options": {"Options"},
+    "tilewright.trace": {"Decision"},
+    "tilewright.work": {"WorkArgument"},
+    "tilewright.diagnostics": {"Diagnostic", "Span", "Note"},
+}
+KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace")]
+KEPT_FACTS = ("l1", "communication", "written_tensors")
+REGIONS, SUMMARY = "dst_regions", "dst_summary"  # facts of a stored trace that stand for its plans
+
+
+class StoredProgram(Program):
+    """A program from the cache. Its IR is compiled again if somebody asks for it: the simulator does, a launcher does not."""
+
+    def __init__(self, compile_again: Callable[[], Program], **known: Any) -> None:
+        super().__init__(module=None, **known)  # pyright: ignore[reportArgumentType]
+        del self.__dict__["module"]
+        self._compile_again = compile_again
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "module":
+            raise AttributeError(name)
+        self.module = self._compile_again().module
+        return self.module
+
+
+def folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tilewright"
+
+
+def load(key: str, compile_again: Callable[[], Program]) -> Program | None:
+    """The program stored under ``key``. ``compile_again`` serves who needs its IR."""
+    try:
+        path = folder() / (key + SUFFIX)
+        data = path.read_bytes()
+        os.utime(path)  # the least recently used entry goes first
+    except (OSError, RuntimeError):
+        return None
+    known = _decoded(data)
+    if known is None:
+        path.unlink(missing_ok=True)
+        return None
+    stages = [Stage(name=name, seconds=seconds) for name, seconds in known.pop("stages")]
+    trace = Trace(stages=stages, decisions=known.pop("decisions"), facts=known.pop("facts"))
+    return StoredProgram(compile_again, trace=trace, **known)
+
+
+def save(key: str, program: Program) -> bool:
+    """Whether ``program`` is stored now."""
+    data = _encoded(program)
+    if data is None:
+        return False
+    try:
+        target = folder()
+        target.mkdir(parents=True, exist_ok=True)
+        _replace(target / (key + SUFFIX), data)
+        _prune(target)
+    except (OSError, RuntimeError):
+        return False
+    return True
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Other processes see the old file or the new one, never a part."""
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _encoded(program: Program) -> bytes | None:
+    from tilewright.execution import dst_facts
+    from tilewright.report import dst_assignment
+
+    trace = program.trace
+    facts = {name: trace.facts[name] for name in KEPT_FACTS if name in trace.facts}
+    facts |= {REGIONS: dst_assignment.regions(trace), SUMMARY: dst_facts(program)}
+    known = {name: getattr(program, name) for name in KEPT}
+    known |= {"stages": [(stage.name, stage.seconds) for stage in trace.stages], "decisions": trace.decisions, "facts": facts}
+    try:
+        payload = pickle.dumps(known, protocol=4)
+    except Exception:  # a decision may carry anything
+        return None
+    data = hashlib.sha256(payload).digest() + payload
+    return data if _decoded(data) is not None else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes plain values and the classes of a compiled result, nothing else."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        if global_name not in ALLOWED.get(module_name, ()):
+            raise pickle.UnpicklingError(f"{module_name}.{global_name}")
+        return super().find_class(module_name, global_name)
+
+
+def _decoded(data: bytes) -> dict[str, Any] | None:
+    payload = data[CHECKSUM_BYTES:]
+    if hashlib.sha256(payload).digest() != data[:CHECKSUM_BYTES]:
+        return None
+    try:
+        known: dict[str, Any] = _Unpickler(io.BytesIO(payload)).load()
+    except Exception:  # pickle raises whatever its input makes it run into
+        return None
+    complete = {*KEPT, "stages", "decisions", "facts"}
+    return known if known.keys() == complete else None
+
+
+def _prune(target: Path) -> None:
+    """Drops the entries longest unused until the rest is within bounds."""
+    with os.scandir(target) as entries:
+        facts = [(entry.stat(), entry.path) for entry in entries if entry.name.endswith(SUFFIX)]
+    size = sum(fact.st_size for fact, _ in facts)
+    count = len(facts)
+    if size <= MOST_BYTES and count <= MOST_ENTRIES:
+        return
+    for fact, path in sorted(facts, key=lambda item: item[0].st_mtime_ns):
+        if size <= MOST_BYTES // 2 and count <= MOST_ENTRIES // 2:
+            return
+        Path(path).unlink(missing_ok=True)
+        size -= fact.st_size
+        count -= 1
