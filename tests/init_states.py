@@ -147,7 +147,12 @@ class _Checker:
         return state
 
     def vector_key(self, op: Any, init: str) -> tuple[Any, ...]:
-        return (init, str(op.attributes.get("values", "")))
+        given = op.attributes.get("values")
+        if op.FORM is None:  # a broadcast on the vector unit: no parameters
+            return (init, "[]")
+        prepared = " ".join((*op.FORM.init_template, *op.FORM.init_args))  # what the init is told
+        known = {} if given is None else {key: str(value) for key, value in given.data.items() if key in prepared}
+        return (init, str(sorted(known.items())))
 
     def matrix_key(self, op: Any, init: str, buffers: list[Any]) -> tuple[Any, ...]:
         if init in ("unary_bcast_init", "reduce_init"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from tilewright import pipeline
 from tilewright.dialects.attributes import int_value, text_value
@@ -47,67 +48,70 @@ def compile_module(
     context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace, grid=grid, tensors=tensors)
     pipeline.run(module, context)
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    threads = tuple(_thread(function) for function in functions)
+    calls = [[op for op in function.walk() if isinstance(op, KernelCallOp)] for function in functions]
+    threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
         thread.role: emit(function, thread, config, kernel=name, metal=options.metal)
         for function, thread in zip(functions, threads, strict=True)
     }
+    every_call = [op for made in calls for op in made]
+    trace.facts["written_tensors"] = written_tensors(every_call)
     return Program(
         name=name,
         options=options,
         module=module,
         grid=grid,
         tensors=tensors,
-        buffers=_buffers(functions),
+        buffers=_buffers(every_call),
         threads=threads,
         config=config,
         cpp=cpp,
         trace=trace,
-        semaphores=_semaphores(functions),
+        semaphores=_semaphores(every_call),
     )
 
 
-def _calls(function: FuncOp) -> list[KernelCallOp]:
-    return [op for op in function.walk() if isinstance(op, KernelCallOp)]
-
-
-def _thread(function: FuncOp) -> ThreadSpec:
-    compile_time, runtime = thread_arguments(_calls(function))
+def _thread(function: FuncOp, calls: list[KernelCallOp]) -> ThreadSpec:
+    compile_time, runtime = thread_arguments(calls)
     role = "compute" if thread_kind(function) == "compute" else text_value(function, "ttl.role", "reader")
     symbol = function.sym_name.data
     return ThreadSpec(name=symbol, role=role, function=symbol, compile_time_args=compile_time, runtime_args=runtime)
 
 
-def _buffers(functions: list[FuncOp]) -> tuple[BufferSpec, ...]:
+def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
     found: dict[int, BufferSpec] = {}
-    for function in functions:
-        for op in _calls(function):
-            kind = op.results[0].type if op.results else None
-            if not isinstance(kind, KernelCBType):
-                continue
-            index = int_value(op, "cb_index")
-            found[index] = BufferSpec(
-                index=index,
-                name=text_value(op, "name"),
-                shape=kind.dims,
-                dtype=kind.tile.dtype,
-                block_count=kind.factor.data,
-                origin=text_value(op, "origin", "user"),
-            )
+    for op in calls:
+        kind = op.results[0].type if op.results else None
+        if not isinstance(kind, KernelCBType):
+            continue
+        index = int_value(op, "cb_index")
+        found[index] = BufferSpec(
+            index=index,
+            name=text_value(op, "name"),
+            shape=kind.dims,
+            dtype=kind.tile.dtype,
+            block_count=kind.factor.data,
+            origin=text_value(op, "origin", "user"),
+        )
     return tuple(found[index] for index in sorted(found))
 
 
-def _semaphores(functions: list[FuncOp]) -> tuple[SemaphoreSpec, ...]:
+def written_tensors(calls: list[KernelCallOp]) -> list[int]:
+    """Numbers of the tensors that some thread writes to."""
+    writes = [op.operands[1].owner for op in calls if op.CALL.name == "noc_async_write_page"]
+    return sorted({int_value(accessor, "tensor_index") for accessor in writes if isinstance(accessor, Operation)})
+
+
+def _semaphores(calls: list[KernelCallOp]) -> tuple[SemaphoreSpec, ...]:
     """Every semaphore some thread uses. One with a run-time offset stands for as many as its largest offset says."""
     found: dict[int, SemaphoreSpec] = {}
-    for function in functions:
-        for op in _calls(function):
-            if op.CALL.name != "get_semaphore":
-                continue
-            first, name, initial = int_value(op, "index"), text_value(op, "name"), int_value(op, "initial", 0)
-            for offset in range(int_value(op, "count", 1)):
-                found[first + offset] = SemaphoreSpec(index=first + offset, name=name, initial=initial)
+    for op in calls:
+        if op.CALL.name != "get_semaphore":
+            continue
+        first, name, initial = int_value(op, "index"), text_value(op, "name"), int_value(op, "initial", 0)
+        for offset in range(int_value(op, "count", 1)):
+            found[first + offset] = SemaphoreSpec(index=first + offset, name=name, initial=initial)
     return tuple(found[index] for index in sorted(found))
 
 

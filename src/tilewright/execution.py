@@ -84,7 +84,7 @@ def session(**changes: Any) -> Generator[Session, None, None]:
         _current.reset(token)
 
 
-def run(program: Program, args: Sequence[Any]) -> None:
+def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None = None) -> None:
     """Executes ``program`` on ``args``; the tensors it writes are changed in place."""
     now = current()
     for tell in now.on_compiled:
@@ -93,7 +93,7 @@ def run(program: Program, args: Sequence[Any]) -> None:
     if mode == COMPILE:
         return
     started = time.perf_counter()
-    result = RUNNERS[mode](program, args)
+    result = RUNNERS[mode](program, args, numbers or {})
     seconds = time.perf_counter() - started
     record = Execution(program=program, mode=mode, seconds=seconds, result=result, facts=known_facts(program, result))
     for tell in now.listeners:
@@ -111,24 +111,24 @@ def lives_on_device(tensor: Any) -> bool:
     return type(tensor).__module__.partition(".")[0] in ("ttnn", "_ttnn")
 
 
-def run_simulated(program: Program, args: Sequence[Any]) -> Any:
+def run_simulated(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.sim.run import simulate
 
-    return on_arrays(args, lambda arrays: simulate(program, arrays))
+    return on_arrays(args, lambda arrays: simulate(program, arrays, scalars=numbers))
 
 
-def run_fast(program: Program, args: Sequence[Any]) -> Any:
+def run_fast(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.sim.run import simulate
 
-    return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True))
+    return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True, scalars=numbers))
 
 
-def run_native(program: Program, args: Sequence[Any]) -> Any:
+def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.native import driver
     from tilewright.native.errors import NoCompilerError
 
     try:
-        return on_arrays(args, lambda arrays: driver.run(program, arrays))
+        return on_arrays(args, lambda arrays: driver.run(program, arrays, scalars=numbers))
     except NoCompilerError as error:
         raise fail("TW601", str(error), help="leave out --native to simulate") from None
 
@@ -149,15 +149,22 @@ def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:
     return result
 
 
-def run_on_device(program: Program, args: Sequence[Any]) -> Any:
+def run_on_device(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+    return _launcher().run(program, args, numbers)
+
+
+def fitted(options: Options, mode: str, args: Sequence[Any]) -> Options:
+    """``options`` as ``mode`` needs them: on a device the release of ttnn and the kind of chip are what is there."""
+    return _launcher().fitted(options, args) if mode == DEVICE else options
+
+
+def _launcher() -> Any:
     if importlib.util.find_spec("ttnn") is None:
         raise fail("TW601", "running on a device needs ttnn, which is not installed", help="pip install ttnn")
-    if importlib.util.find_spec("tilewright.runtime.launch") is None:
-        raise fail("TW602", "this release cannot launch programs on a device", help="leave out --device to simulate")
-    return importlib.import_module("tilewright.runtime.launch").run(program, args)
+    return importlib.import_module("tilewright.runtime.launch")
 
 
-RUNNERS: dict[str, Callable[[Program, Sequence[Any]], Any]] = {
+RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] = {
     SIM: run_simulated,
     FAST: run_fast,
     NATIVE: run_native,

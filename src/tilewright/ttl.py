@@ -11,12 +11,15 @@ from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function
 from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, SrcPipeIdentity
+from tilewright.lang.runtime_integers import runtime_int
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import TensorAccessor, bf16
 from tilewright.lang.threads import Program, compute, datamovement
 
 copy = LanguageFunction("copy")
 core = LanguageFunction("core")
+core_linear = LanguageFunction("core_linear")
+grid_slice = LanguageFunction("grid_slice")
 signpost = LanguageFunction("signpost")
 math = FunctionFamily("math")
 block = FunctionFamily("block")
@@ -24,8 +27,6 @@ block = FunctionFamily("block")
 UNSUPPORTED = (
     "GroupTransfer",
     "atom",
-    "core_linear",
-    "grid_slice",
     "make_dfb",
     "make_tensor_backed_dfb",
     "raw_element_read",
@@ -67,11 +68,14 @@ __all__ = [
     "compute",
     "copy",
     "core",
+    "core_linear",
     "datamovement",
     "grid_size",
+    "grid_slice",
     "kernel",
     "make_circular_buffer_like",
     "math",
+    "runtime_int",
     "signpost",
 ]
 __all__ += [*MODULE_NAMES, *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -18,7 +18,7 @@ T = tilelang.language
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "tilelang").glob("*.py"))
 LARGEST_ERROR = {
     "01_elementwise_add": 2**-6, "02_gemm": 0.15, "03_gemm_bias_relu": 0.13, "04_row_softmax": 1e-4, "05_online_softmax": 1e-4,
-    "06_normalisation": 2e-3, "07_flash_attention": 1e-2, "08_linear_attention": 0.04, "09_dynamic_rows": 0.04,
+    "06_normalisation": 2e-3, "07_flash_attention": 1e-2, "08_linear_attention": 0.04, "09_dynamic_rows": 0.04, "10_retention": 0.04,
 }  # fmt: skip
 
 
@@ -355,3 +355,25 @@ def test_expression_that_several_outputs_share_is_computed_once():
 def test_oldest_release_compiles_too():
     program = gemm_512().compile(metal="0.62")
     assert "namespace NAMESPACE" in program.cpp["compute"] and "matmul_block(" in program.cpp["compute"]
+
+
+def test_integers_and_their_conversion():
+    @T.prim_func
+    def kernel(A, B, C, D):
+        with T.Kernel(2) as bx:
+            a = T.alloc_fragment((32, 32), "int32")
+            b = T.alloc_fragment((32, 32), "float32")
+            d = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[bx * 32, 0], a)
+            T.copy(B[bx * 32, 0], b)
+            for i, j in T.Parallel(32, 32):
+                d[i, j] = T.cast(a[i, j], "float32") * b[i, j]
+                a[i, j] = a[i, j] + a[i, j] - 3
+            T.copy(a, C[bx * 32, 0])
+            T.copy(d, D[bx * 32, 0])
+
+    a = np.random.default_rng(0).integers(-100, 100, (64, 32)).astype(np.int32)
+    b, c, d = uniform(64, 32), np.zeros((64, 32), np.int32), np.zeros((64, 32), np.float32)
+    kernel(a, b, c, d)
+    assert np.array_equal(c, 2 * a - 3)
+    assert close(d, a * b, 1e-4)

@@ -56,6 +56,34 @@ class CoreTableOp(FlatOp):
         return text_value(self, "name", "number")
 
 
+class RuntimeArgumentOp(FlatOp):
+    """``%n = ttl.argument {name = "n", low = 0, high = 64, given = 8} : index``: an integer given when the kernel is called.
+
+    ``given`` is one such value, by which loops can be checked before the run.
+    """
+
+    name = "ttl.argument"
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+        expect(self, isinstance(self.attributes.get("name"), StringAttr), "needs a name")
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return int_value(self, "low", 0), int_value(self, "high", 2**31 - 1)
+
+    @property
+    def given(self) -> int | None:
+        return int_value(self, "given", -1) if "given" in self.attributes else None
+
+    @property
+    def checked_value(self) -> int | None:
+        """The value slices are checked with: the largest, if the user set one, else the one given."""
+        return self.bounds[1] if self.bounds[1] < 2**31 - 1 else self.given
+
+
 class NetPipeOp(FlatOp):
     """``%p = ttl.net_pipe %k {net = 0 : i32, name = "row", side = "src", src_cores = …, dst_core_ranges = …} : index -> !ttl.pipe``
 
@@ -186,6 +214,7 @@ def text_name(op: Operation, default: str) -> str:
 
 NETWORK_OPS: tuple[type[Operation], ...] = (
     CoreTableOp,
+    RuntimeArgumentOp,
     NetPipeOp,
     CreateSemaphoreOp,
     GetRemoteSemaphoreOp,

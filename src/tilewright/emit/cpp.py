@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.location import line_of
-from tilewright.dialects.tile_op import dst_format
+from tilewright.dialects.tile_op import UnitForm, dst_format
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.verify import plain_value
 from tilewright.emit import network
@@ -189,15 +189,14 @@ class _Writer:
         row = tile_ops.BY_NAME.get(text_value(op, "row"))
         if row is None:
             return name, _strings(op.attributes.get("template"))
-        for form in row.forms:
-            if name not in (form.call, form.init):
-                continue
-            current = form.at(self.metal)
-            values = self._values(op)
-            if name == form.call:
-                return current.call, current.call_template(values)
-            return current.init, current.init_call_template(values)
-        raise AssertionError(f"{name} is no call of the row {row.name}")
+        values, given = self._values(op), _strings(op.attributes.get("template"))
+        forms = [form for form in row.forms if name in (form.call, form.init)]
+        assert forms, f"{name} is no call of the row {row.name}"
+        # The two dest-reuse forms are one call: its template arguments tell them apart.
+        is_call = name == forms[0].call
+        form = next((form for form in forms if _row_template(form, values, is_call=is_call) == given), forms[0])
+        current = form.at(self.metal)
+        return current.call if is_call else current.init, _row_template(current, values, is_call=is_call)
 
     def _values(self, op: KernelCallOp) -> dict[str, Any]:
         wide = self.config.fp32_dest_acc_en
@@ -235,6 +234,10 @@ class _Writer:
 def is_silent(op: KernelCallOp) -> bool:
     """Calls that belong to the machine, not to a line of the source."""
     return op.CALL.name.startswith("tile_regs") or op.CALL.name.endswith("_init")
+
+
+def _row_template(form: UnitForm, values: dict[str, Any], *, is_call: bool) -> tuple[str, ...]:
+    return form.call_template(values) if is_call else form.init_call_template(values)
 
 
 def _strings(attribute: object) -> tuple[str, ...]:

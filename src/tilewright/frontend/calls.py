@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, blocks, movement, pipes, semaphores, source
+from tilewright.frontend import block_functions, blocks, movement, pipes, places, semaphores, source
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import RemoteSemaphore
@@ -156,6 +156,10 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         return movement.copy(thread, args, named, node)
     if function.name == "core":
         return _core(thread, args, named, node)
+    if function.name == "core_linear":
+        return places.core_linear(thread, args, named, node)
+    if function.name == "grid_slice":
+        return places.grid_slice(thread, args, named, node)
     if function.name == "signpost":
         return None
     thread.at(node)

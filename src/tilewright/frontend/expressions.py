@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, calls, pipes, slices
+from tilewright.frontend import block_functions, blocks, calls, pipes, places, slices
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
@@ -17,6 +17,7 @@ from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, did_you_mean
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
+from tilewright.lang.runtime_integers import RuntimeInteger
 from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
 from tilewright.lang.tensors import KernelTensor
 
@@ -98,7 +99,8 @@ def _name(thread: Thread, node: ast.Name) -> Any:
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
         return value
     if node.id in frame.outer:
-        return frame.outer[node.id]
+        value = frame.outer[node.id]
+        return places.runtime_integer(thread, value) if isinstance(value, RuntimeInteger) else value
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
     known = [name for name in (*frame.names, *frame.outer) if name.lower() == node.id.lower()]

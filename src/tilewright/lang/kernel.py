@@ -7,9 +7,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright import collector
 from tilewright.diagnostics import Span, fail
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.decorator_options import compile_options
+from tilewright.lang.outputs import left_out, returned
+from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
 from tilewright.lang.tensors import describe, is_tensor
 from tilewright.options import Options
 
@@ -26,6 +29,8 @@ class Kernel:
         self.grid = grid
         self.options = options
         self.signature = inspect.signature(function)
+        wanted = {name: annotation_of(parameter.annotation) for name, parameter in self.signature.parameters.items()}
+        self._runtime = {name: annotation for name, annotation in wanted.items() if annotation is not None}
         self._programs: dict[Any, Program] = {}
         functools.update_wrapper(self, function)
 
@@ -38,16 +43,25 @@ class Kernel:
         code = self.function.__code__
         return span_in_line(code.co_filename, code.co_firstlineno)
 
-    def __call__(self, *args: Any, **named: Any) -> None:
-        """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator."""
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator.
+
+        Outputs at the end may be left out: they are made like the first tensor and returned.
+        """
         from tilewright import execution
 
-        bound = self.bind(args, named)
+        made = left_out(self.signature, args, named, self._runtime)
+        bound = self.bind(args, {**named, **made})
         session = execution.current()
         tensors = [value for value in bound if is_tensor(value)]
         mode = execution.chosen_mode(session.mode, tensors)
-        program = self._program(bound, session.options(self.options), session.keep_ir, cached=session.caches(mode))
-        execution.run(program, tensors)
+        options = execution.fitted(session.options(self.options), mode, tensors)
+        program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
+        if not made.keys() <= {program.tensors[index].name for index in program.trace.facts["written_tensors"]}:
+            self.bind(args, named)  # an input is missing: say so
+        numbers = {value.name: value.given for value in bound if isinstance(value, RuntimeInteger)}
+        execution.run(program, tensors, numbers)
+        return returned(made)
 
     def compile(self, *args: Any, **options: Any) -> Program:
         """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
@@ -70,7 +84,11 @@ class Kernel:
                 "TW004", f"{self.name}: {error}", caller_span(self.name), help=f"its parameters are {self.signature}"
             ) from None
         bound.apply_defaults()
-        return list(bound.arguments.values())
+        span = caller_span(self.name)
+        return [
+            checked(name, wanted, value, span) if (wanted := self._runtime.get(name)) and not is_tensor(value) else value
+            for name, value in bound.arguments.items()
+        ]
 
     def _updated(self, options: dict[str, Any]) -> Options:
         unknown = sorted(set(options) - set(Options.names()))
@@ -88,9 +106,10 @@ class Kernel:
         return program
 
     def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
-        from tilewright.compiler import compile_built
+        with collector.paused():  # loading the compiler is half of a first compilation
+            from tilewright.compiler import compile_built
 
-        return compile_built(self._build(values, options), options, keep_ir=keep_ir)
+            return compile_built(self._build(values, options), options, keep_ir=keep_ir)
 
     def _stored(self, values: list[Any], options: Options) -> Program:
         """From disk, or compiled and put there."""

@@ -67,7 +67,11 @@ def fill_tilelang(module: ModuleType) -> None:
 
 def fill_tilelang_language(module: ModuleType) -> None:
     language = importlib.import_module("tilewright.tilelang").language
-    module.__dict__["__getattr__"] = lambda name: getattr(language, name)
+
+    def found(name: str) -> Any:
+        return getattr(language, name)
+
+    module.__dict__["__getattr__"] = found
 
 
 FILLERS: dict[str, Callable[[ModuleType], None]] = {

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright import collector
 from tilewright.diagnostics import fail
 from tilewright.lang.building import caller_span
 from tilewright.lang.kernel import Kernel
@@ -52,7 +53,9 @@ class TileLangKernel(Kernel):
             if isinstance(value, TensorType) and index not in self.out_idx:
                 raise self._missing(name)
         session = execution.current()
-        program = self._program(values, session.options(self.options), session.keep_ir)
+        given = [value for value in values if is_tensor(value)]
+        mode = execution.chosen_mode(session.mode, given)
+        program = self._program(values, execution.fitted(session.options(self.options), mode, given), session.keep_ir)
         tensors = TensorArguments(program.trace.facts[FACT], [value for value in values if is_tensor(value)], self.out_idx)
         execution.run(program, tensors.arrays)
         return tensors.finish(run=execution.chosen_mode(session.mode, tensors.arrays) != execution.COMPILE)
@@ -123,13 +126,14 @@ class TileLangKernel(Kernel):
         return build_tilelang(self, values, options)
 
     def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
-        from tilewright.compiler import compile_built
-
         key = self._cache_key(values, options, keep_ir)
         if key is not None and key in self._programs:
             return self._programs[key]
-        built = self._build(values, options)
-        program = compile_built(built, options, keep_ir=keep_ir)
+        with collector.paused():
+            from tilewright.compiler import compile_built
+
+            built = self._build(values, options)
+            program = compile_built(built, options, keep_ir=keep_ir)
         program.trace.facts[FACT] = (built.layouts, built.outputs)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
         if key is not None:

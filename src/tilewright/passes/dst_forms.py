@@ -6,7 +6,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_op import Unit, UnitForm, Writes
+from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 from tilewright.dialects.ir_types import TileType
@@ -24,6 +26,13 @@ def worked_on(op: TileOpBase) -> str:
     kind = (op.operands[0] if op.operands else op.results[0]).type
     assert isinstance(kind, TileType)
     return kind.dtype
+
+
+def init_params(form: UnitForm) -> frozenset[str]:
+    """Parameters of the row that its init depends on, in any release."""
+    templates = [form.init_template, *(spelling.init_template or () for spelling in form.spellings)]
+    named = {name for entry in itertools.chain(*templates) for name in re.findall(r"\{(\w+)", entry)}
+    return frozenset(named | {argument.split(":")[0] for argument in form.init_args if ":" in argument})
 
 
 def init_key(form: UnitForm, op: TileOpBase) -> str:

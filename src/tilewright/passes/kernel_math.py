@@ -17,7 +17,7 @@ from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.init_keys import template_values, worked_on
+from tilewright.passes.init_keys import init_params, template_values, worked_on
 from tilewright.passes.kernel_blocks import convert_block_op
 from tilewright.passes.kernel_buffers import call
 from tilewright.passes.tile_views import TileView, block_start, row_major, view_of
@@ -162,7 +162,8 @@ class MathConverter:
         calls: list[Operation] = []
         if form.init:
             template = form.init_call_template(values)
-            calls.append(self._filled(form.init, form.init_args, template, op, operands, values))
+            needed = init_params(form)
+            calls.append(self._filled(form.init, form.init_args, template, op, operands, values, needed))
         main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
         main.attributes.update(_named(op))
         self._insert(*calls, main, before=at)
@@ -175,6 +176,7 @@ class MathConverter:
         op: TileOpBase,
         operands: tuple[SSAValue, ...],
         values: dict[str, Any],
+        needed: frozenset[str] | None = None,
     ) -> Operation:
         actual: list[SSAValue] = []
         immediate: list[Any] = []
@@ -193,9 +195,9 @@ class MathConverter:
             attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
         if template:
             attributes["template"] = ArrayAttr([text_attr(word) for word in template])
-        if op.SPEC.params:
-            given = {param.name: number_attr(values[param.name]) for param in op.SPEC.params}
-            attributes["values"] = DictionaryAttr(given)
+        given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
+        if given:
+            attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
         return call(name, actual, attributes=attributes, like=op)
 
     def _pack(self, op: StoreOp) -> None:

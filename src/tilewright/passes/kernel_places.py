@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
-from tilewright.dialects.ttl_network import CoreTableOp, nested_attr
+from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
 from tilewright.network import Core, Field, chip_place, cores_of, form_of, table_of
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_buffers import call
@@ -105,7 +105,12 @@ def insert(op: Operation, before: Operation) -> SSAValue:
 
 
 def convert_table(op: Operation) -> bool:
-    """``ttl.core_table`` as the kernel argument it is."""
+    """``ttl.core_table`` and ``ttl.argument`` as the kernel arguments they are."""
+    if isinstance(op, RuntimeArgumentOp):
+        number = call("get_arg_val", (), [INDEX], {"name": op.attributes["name"]}, op)
+        number.results[0].name_hint = text_value(op, "name")
+        op.results[0].replace_all_uses_with(insert(number, op))
+        return True
     if not isinstance(op, CoreTableOp):
         return False
     attributes = {"name": text_attr(op.table_name), "values": op.attributes["values"]}

@@ -33,6 +33,7 @@ from tilewright.passes.kernel_buffers import call
 NAME = "ttkernel-place-inits"
 
 STARTUPS = ("init_sfpu", "binary_op_init_common", "mm_init")
+ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -67,6 +68,7 @@ class _Placement:
         self.hoist = hoist
         self.entry = function.body.blocks[0]
         self.needs: dict[Operation, tuple[Requirement, ...]] = {}
+        self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
         self.summaries: dict[Block, Summary] = {}
 
     def run(self) -> None:
@@ -76,8 +78,6 @@ class _Placement:
         if not math:
             return
         state = self._start(startups, math)
-        if not self.hoist:
-            return
         pending: Operation | None = None
         for op in calls:
             if op in startups:
@@ -86,11 +86,15 @@ class _Placement:
                 pending = op
                 continue
             found = requirements(op, pending)
+            if not self.hoist:
+                found = tuple(need for need in found if need.state not in ENGINES)
+                if pending is not None:
+                    self.own_init[op] = pending
             if found:
                 self.needs[op] = found
             pending = None
         for op in calls:
-            if is_init(op) and op not in startups:
+            if self.hoist and is_init(op) and op not in startups:
                 op.detach()
         self._place(self.entry, state)
         if state.get("edge") != WHOLE_TILES and self.entry.last_op is not None:
@@ -158,7 +162,8 @@ class _Placement:
             return
         block = before.parent
         assert block is not None
-        block.insert_op_before(need.make(), before)
+        if self.hoist or need.state != "edge" or need.key == WHOLE_TILES:  # else the reduction's own init masks the packer
+            block.insert_op_before(need.make(), self.own_init.get(before, before))
         state[need.state] = need.key
         state.update(need.also)
 

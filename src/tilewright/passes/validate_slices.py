@@ -20,6 +20,7 @@ from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import problem
@@ -105,6 +106,11 @@ class Ranges:
             return 0, self.grid[owner.results.index(value)] - 1  # pyright: ignore
         if isinstance(owner, WorkOp):
             return 0, owner.argument.largest
+        if isinstance(owner, RuntimeArgumentOp):
+            return owner.bounds
+        if isinstance(owner, CoreTableOp):
+            numbers = [number for row in owner.values for number in row]
+            return min(numbers), max(numbers)
         if isinstance(value, BlockArgument):
             loop = value.block.parent_op()
             if not isinstance(loop, scf.ForOp) or value.index != 0:
@@ -147,7 +153,7 @@ class Points:
         chain = _around(op)
         needed = self._needed(op, chain)
         cores = [leaf for leaf in needed if isinstance(leaf.owner, CoreOp)]
-        works = [leaf for leaf in needed if isinstance(leaf.owner, WorkOp)]
+        works = [leaf for leaf in needed if isinstance(leaf.owner, (WorkOp, CoreTableOp))]
         if cores or works:
             self.count = int(np.prod(grid))
             places = np.indices(grid).reshape(len(grid), -1)
@@ -198,6 +204,8 @@ class Points:
         if number is not None:
             return number
         owner = value.owner
+        if isinstance(owner, RuntimeArgumentOp):
+            return owner.checked_value
         if isinstance(owner, arith.CmpiOp):
             return PREDICATES[owner.predicate.value.data](self.of(owner.lhs), self.of(owner.rhs))
         function = ARITHMETIC.get(type(owner)) if isinstance(owner, Operation) else None
@@ -241,6 +249,8 @@ class Points:
 
 
 def _shares(leaf: SSAValue, places: Any, grid: tuple[int, ...]) -> Any:
+    if isinstance(leaf.owner, CoreTableOp):
+        return np.array([leaf.owner.values[core_number(place, grid)][0] for place in places.T.tolist()])
     assert isinstance(leaf.owner, WorkOp)
     argument = leaf.owner.argument
     return np.array([argument.value(core_number(place, grid), int(np.prod(grid))) for place in places.T.tolist()])
@@ -266,7 +276,11 @@ def leaves(value: SSAValue) -> set[SSAValue]:
         if not isinstance(loop, scf.ForOp) or value.index != 0:
             raise Unknown
         return {value}
-    if isinstance(owner, (CoreOp, WorkOp)):
+    if isinstance(owner, RuntimeArgumentOp) and owner.checked_value is not None:
+        return set()
+    if isinstance(owner, CoreTableOp) and owner.operands:
+        raise Unknown
+    if isinstance(owner, (CoreOp, WorkOp, CoreTableOp)):
         return {value}
     assert isinstance(owner, Operation)
     if type(owner) not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):

@@ -17,7 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp
+from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validate_events import ACQUIRES, HANDOVERS, WORDS, bind_of
 from tilewright.passes.validate_talk import TALKING, integers_of, talk_ops
@@ -232,6 +232,8 @@ class Writer:
             self.by_core = True
             self.tables.append(owner)
             return f"table({len(self.tables) - 1}{''.join(', ' + self.value(operand) for operand in owner.operands)})"
+        if isinstance(owner, RuntimeArgumentOp) and owner.given is not None:
+            return str(owner.given)
         if isinstance(owner, WorkOp):
             self.by_core = True
             return f"work({owner.argument.part!r}, {owner.argument.amount})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tilewright.hardware import CHIPS
 from tilewright.network import chip_place, cores_of
@@ -71,12 +70,4 @@ def compile_time_arguments(thread: ThreadSpec, accessor_words: Sequence[Sequence
 
 def written_tensors(program: Program) -> list[int]:
     """Tensors some thread writes to."""
-    from tilewright.dialects.attributes import int_value
-    from tilewright.dialects.ttkernel import KernelCallOp
-
-    found: set[int] = set()
-    for op in program.module.walk():
-        if isinstance(op, KernelCallOp) and op.CALL.name == "noc_async_write_page":
-            owner: Any = op.operands[1].owner
-            found.add(int_value(owner, "tensor_index"))
-    return sorted(found)
+    return list(program.trace.facts["written_tensors"])

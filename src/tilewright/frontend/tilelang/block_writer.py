@@ -113,9 +113,10 @@ class BlockWriter:
         for argument in arguments:
             if isinstance(argument, Tile):
                 block = self.placed(argument, layout).block
-                operands.append(Block(block.ssa, block.shape, dtype))
+                operands.append(held_as(self.thread, block, dtype, self.node))
             else:
-                operands.append(argument)
+                whole = dtype not in FLOATS and float(argument).is_integer()
+                operands.append(int(argument) if whole else argument)
         return Tile(self._operation(value, operands), layout)
 
     def _operation(self, value: Apply, operands: list[Block | float]) -> Block:
@@ -145,11 +146,7 @@ class BlockWriter:
         tile = self.evaluate(value.argument)
         if not isinstance(tile, Tile) or tile.block.dtype == value.dtype:
             return tile
-        block = tile.block
-        if block.dtype in FLOATS and value.dtype in FLOATS:  # the packer and the unpacker convert
-            return Tile(Block(block.ssa, block.shape, value.dtype), tile.layout)
-        call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), self.node)
-        return Tile(block_functions.HANDLERS["typecast"](self.thread, [block, value.dtype], {}, call), tile.layout)
+        return Tile(held_as(self.thread, tile.block, value.dtype, self.node), tile.layout)
 
     def _product(self, value: Product) -> Tile:
         left, right = self.read(value.left).block, self.read(value.right).block
@@ -176,6 +173,14 @@ class _Shaped:
 
     def __init__(self, shape: tuple[int, ...], like: Fragment) -> None:
         self.shape, self.format, self.name, self.place = shape, like.format, like.name, like.place
+
+
+def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
+    """The same values in another format. Between floats the packer and the unpacker convert; others need a call."""
+    if block.dtype == dtype or (block.dtype in FLOATS and dtype in FLOATS):
+        return Block(block.ssa, block.shape, dtype)
+    call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
+    return block_functions.HANDLERS["typecast"](thread, [block, dtype], {}, call)
 
 
 def math_of(value: SSAValue) -> set[Operation]:

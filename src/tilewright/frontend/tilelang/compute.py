@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.frontend import movement
 from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators, summand
-from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, math_of
+from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, math_of
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, used, written
 from tilewright.frontend.tilelang.symbols import Expression, Fragment, Number
@@ -100,7 +100,7 @@ class ComputeWriter(ThreadWriter):
         """Reserve, store, push; all stores stand together, so that what they share is computed once."""
         blocks = [movement.acquire(self.thread, buffer, "reserve", node) for buffer, _ in values]
         for block, (buffer, tile) in zip(blocks, values, strict=True):
-            movement.store(self.thread, block, Block(tile.block.ssa, tile.block.shape, buffer.dtype), False, node)
+            movement.store(self.thread, block, held_as(self.thread, tile.block, buffer.dtype, node), False, node)
         for buffer, _ in values:
             movement.release_buffer(self.thread, buffer, "push", node)
 
@@ -195,7 +195,7 @@ class ComputeWriter(ThreadWriter):
         if fragment in self.sums:
             accumulator, block = self.sums[fragment]
             tile = self._value(fragment, accumulator.added(statement), node)
-            value = Block(tile.block.ssa, tile.block.shape, block.dtype)
+            value = held_as(self.thread, tile.block, block.dtype, node)
             movement.store(self.thread, block, value, True, node)
             self.collect(live - {fragment}, node)
             return
@@ -317,7 +317,7 @@ class ComputeWriter(ThreadWriter):
             buffer = accumulator.buffer or self.buffers.kept(fragment, self.layout(fragment))
             block = movement.acquire(self.thread, buffer, "reserve", node)
             if first is not None:
-                movement.store(self.thread, block, Block(first.block.ssa, first.block.shape, buffer.dtype), False, node)
+                movement.store(self.thread, block, held_as(self.thread, first.block, buffer.dtype, node), False, node)
             self.slots.pop(fragment)
             self.sums[fragment] = (accumulator, block)
             started.append(accumulator)

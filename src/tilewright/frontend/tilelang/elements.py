@@ -51,6 +51,8 @@ def assign_whole(reading: Reading, target: Fragment, value: Any) -> None:
 
 
 def _whole(value: Expression, target: Fragment) -> Expression:
+    if isinstance(value, TensorElement) or (isinstance(value, Read) and value.indices is not None):
+        raise Trouble("TW001", "an element outside T.Parallel", help="use whole fragments here, or write the loop as T.Parallel")
     if isinstance(value, Read):
         if value.fragment.shape != target.shape:
             raise Trouble(

@@ -87,6 +87,13 @@ class Action:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         reading = current(f"T.{self.name}")
+        if reading.parallel:
+            raise Trouble(
+                "TW001",
+                f"T.{self.name} inside T.Parallel",
+                help="elements are computed all at once; put it before or after",
+                word=self.name,
+            )
         try:
             return self.function(reading, *args, **named)
         except TypeError as error:

@@ -55,6 +55,8 @@ class Reader(Reading):
             raise fail(
                 "TW002", str(error), self.span(), help="names of the kernel, its factory and its module are visible"
             ) from None
+        except AttributeError as error:
+            raise fail("TW003", str(error), self.span(), help="docs/tilelang.md says what T has here") from None
         except Exception as error:
             raise fail(
                 "TW017", f"{type(error).__name__}: {error}", self.span(), help="this runs when the kernel is compiled"
@@ -76,6 +78,9 @@ class Reader(Reading):
                 handler(self, statement)
             except Trouble as trouble:
                 raise self.located(trouble) from None
+            except (TypeError, ValueError, LookupError) as error:
+                message = f"{type(error).__name__}: {error}"
+                raise fail("TW017", message, self.span(), help="this runs when the kernel is compiled") from error
             self.place = before
 
     def bind(self, target: ast.expr, value: Any) -> None:
@@ -151,6 +156,7 @@ class Reader(Reading):
             known = {each: self.names[each] for each in carried if each in self.names}
             body = self.nested(node.body)
             self._check_carried(known)
+            self.names.pop(name, None)
             self.emit(Loop(variable, start, stop, body, self.place))
         self.stages = before
 
@@ -185,8 +191,14 @@ class Reader(Reading):
             self.parallel[leaf] = extent
             self.names[target.id] = plain(leaf)
         self.loaded = {}
+        before = dict(self.names)
         self.execute(node.body)
         self.parallel, self.loaded = {}, {}
+        for name in [name for name, value in self.names.items() if is_symbolic(value) and before.get(name) is not value]:
+            if not isinstance(self.names[name], Fragment):  # elements exist inside only
+                del self.names[name]
+        for target in targets:
+            self.names.pop(target.id, None)  # pyright: ignore
 
     def branch(self, node: ast.If) -> None:
         condition = self.evaluate(node.test)

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
 from tilewright import work
+from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import INDEX, i32_attr
 from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD
 from tilewright.dialects.location import location
@@ -51,6 +52,9 @@ class ThreadWriter:
     def value(self, value: Value) -> Value:
         """An integer of the program in terms of this thread's own variables."""
         if isinstance(value, Leaf):
+            if value not in self.values:
+                message = f"'{value.name}' has no value here: its loop has ended"
+                raise fail("TW012", message, self.emitter.span, help="use it inside its loop")
             return self.values[value]
         return make(value.op, *(self.value(argument) for argument in value.args)) if isinstance(value, Node) else value
 

@@ -258,6 +258,7 @@ def test_unknown_name_of_the_language():
             T.alloc_fragmnt((32, 32), "float32")
 
     found = error_of(T.prim_func(kernel))
+    assert found.code == "TW003"
     assert "T.alloc_fragment" in found.message and "alloc_fragmnt" in linecache.getline(found.span.file, found.span.line)
 
 
@@ -313,3 +314,64 @@ def test_tensor_whose_neighbour_is_read():
             T.copy(x, A[32, bx * 32])
 
     refused(kernel, "TW001", "T.copy(A[0, bx * 32], x)", "another tensor")
+
+
+def test_element_that_leaves_its_loop():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                y = x[j, i]
+            x = y + 1.0
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW002", "x = y + 1.0", "")
+
+
+def test_variable_that_leaves_its_loop():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            for k in T.serial(2):
+                T.copy(A[by * 32, k * 32], x)
+                last = k * 32
+                T.copy(x, C[by * 32, bx * 32])
+            T.copy(A[by * 32, last], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW012", "A[by * 32, last]", "inside that loop")
+
+
+def test_copy_inside_parallel():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            for _ in T.Parallel(32):
+                T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "T.copy(A[by * 32, bx * 32], x)", "before or after")
+
+
+def test_python_error_in_the_body():
+    def kernel(A, C):
+        with T.Kernel(2) as bx:
+            (x, y) = 3
+            T.copy(x, C[y, bx * 32])
+
+    refused(kernel, "TW017", "(x, y) = 3", "compiled")
+
+
+def test_names_given_in_one_branch_only():
+    def kernel(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 32), "float32")
+            if bx < 1:
+                start = 0
+                T.copy(A[0, 0], x)
+            else:
+                T.copy(A[32, 0], x)
+            T.copy(x, C[start, bx * 32])
+
+    refused(kernel, "TW002", "C[start, bx * 32]", "")

@@ -1,0 +1,112 @@
+"""A program as ``ttnn.ProgramDescriptor``: kernels as inline source, buffers, semaphores, configuration, arguments per core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.program import BufferSpec, Program, ThreadSpec
+from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments
+
+DATA_TYPES = {
+    "bf16": "bfloat16", "f32": "float32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
+    "i32": "int32", "u32": "uint32", "u16": "uint16", "u8": "uint8",
+}  # fmt: skip
+
+
+def accessor_words(ttnn: Any, tensors: Sequence[Any]) -> list[list[int]]:
+    """Compile-time arguments of each tensor's ``TensorAccessor``: where its pages are."""
+    return [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """All of a launch that stays the same from call to call."""
+
+    ttnn: Any
+    program: Program
+    texts: Mapping[str, str]  # C++ by role
+    accessors: Sequence[Sequence[int]]
+    device: Any
+
+    def describe(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> Any:
+        program, ttnn = self.program, self.ttnn
+        ranges = self.core_ranges()
+        arguments = self.arguments(addresses, numbers)
+        kernels = [
+            ttnn.KernelDescriptor(
+                kernel_source=self.texts[thread.role],
+                source_type=ttnn.KernelDescriptor.SourceType.SOURCE_CODE,
+                core_ranges=ranges,
+                compile_time_args=compile_time_arguments(thread, self.accessors),
+                runtime_args=words,
+                config=self.configuration(thread),
+            )
+            for thread, words in zip(program.threads, arguments, strict=True)
+        ]
+        semaphores = [
+            ttnn.SemaphoreDescriptor(id=semaphore.index, core_ranges=ranges, initial_value=semaphore.initial)
+            for semaphore in program.semaphores
+        ]
+        buffers = [self.buffer(buffer, ranges) for buffer in program.buffers]
+        return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
+
+    def update(self, described: Any, addresses: Sequence[int], numbers: Mapping[str, int]) -> None:
+        """Other run-time arguments for a descriptor made before; its kernels are not built again."""
+        for kernel, words in zip(described.kernels, self.arguments(addresses, numbers), strict=True):
+            kernel.runtime_args = words
+
+    def arguments(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> list[list[tuple[Any, list[int]]]]:
+        """Run-time arguments of every kernel: per core, in the order the kernel reads them."""
+        program = self.program
+        places = {core: self.ttnn.CoreCoord(*physical(core, program)) for core in cores(program)}
+        return [
+            [
+                (place, runtime_arguments(thread, program, core, addresses, numbers, self.noc_place))
+                for core, place in places.items()
+            ]
+            for thread in program.threads
+        ]
+
+    def noc_place(self, column: int, row: int) -> tuple[int, int]:
+        """NoC coordinates of a core. Columns and rows are looked up apart: each has one coordinate."""
+        core = self.device.worker_core_from_logical_core(self.ttnn.CoreCoord(column, row))
+        return core.x, core.y
+
+    def core_ranges(self) -> Any:
+        """One rectangle if the cores fill one, else single cores."""
+        ttnn = self.ttnn
+        places = [physical(core, self.program) for core in cores(self.program)]
+        columns, rows = [x for x, _ in places], [y for _, y in places]
+        low, high = (min(columns), min(rows)), (max(columns), max(rows))
+        if len(places) == (high[0] - low[0] + 1) * (high[1] - low[1] + 1):
+            return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*low), ttnn.CoreCoord(*high))])
+        return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
+
+    def buffer(self, buffer: BufferSpec, ranges: Any) -> Any:
+        ttnn, page = self.ttnn, tile_bytes(buffer.dtype)
+        kind = getattr(ttnn, DATA_TYPES[buffer.dtype])
+        form = ttnn.CBFormatDescriptor(buffer_index=buffer.index, data_format=kind, page_size=page)
+        return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=[form])
+
+    def configuration(self, thread: ThreadSpec) -> Any:
+        ttnn, config = self.ttnn, self.program.config
+        if thread.role == "reader":
+            return ttnn.ReaderConfigDescriptor()
+        if thread.role == "writer":
+            return ttnn.WriterConfigDescriptor()
+        described = ttnn.ComputeConfigDescriptor(
+            math_fidelity=getattr(ttnn.MathFidelity, config.math_fidelity),
+            fp32_dest_acc_en=config.fp32_dest_acc_en,
+            dst_full_sync_en=config.dst_full_sync_en,
+            math_approx_mode=config.math_approx_mode,
+        )
+        if config.unpack_to_dest:
+            modes = ttnn.UnpackToDestMode
+            count = CHIPS[self.program.options.arch].max_buffers
+            described.unpack_to_dest_mode = [
+                modes.UnpackToDestFp32 if index in config.unpack_to_dest else modes.Default for index in range(count)
+            ]
+        return described

@@ -1,0 +1,101 @@
+"""Devices, and tensors on them. Host arrays are copied there and back; ttnn tensors are used where they are."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.diagnostics import fail
+from tilewright.execution import lives_on_device
+from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.program import TensorSpec
+from tilewright.runtime.descriptor import DATA_TYPES
+from tilewright.runtime.vendor import load_ttnn
+
+NO_VALUES_ON_HOST = ("bf16", "bfp8_b", "bfp4_b")  # what NumPy has no type for goes through float32
+_opened: list[Any] = []
+
+
+def device_for(ttnn: Any, args: Sequence[Any]) -> Any:
+    """The device of the first tensor that is on one, else ttnn's default device, else one opened for this process."""
+    for value in args:
+        if lives_on_device(value):
+            device = value.device()
+            if device is not None:
+                return device
+    return ttnn.GetDefaultDevice() or (_opened[0] if _opened else open_device(ttnn))
+
+
+def open_device(ttnn: Any) -> Any:
+    """A card, or the simulator that ``TT_METAL_SIMULATOR`` names."""
+    try:
+        device = ttnn.open_device(device_id=0)
+    except RuntimeError as error:
+        reason = reason_of(str(error))
+        help_text = "a Tenstorrent card with its driver, or TT_METAL_SIMULATOR; leave out --device to simulate here"
+        raise fail("TW602", f"ttnn cannot open a device: {reason}", help=help_text) from None
+    _opened.append(device)
+    atexit.register(_close, ttnn)
+    return device
+
+
+def _close(ttnn: Any) -> None:
+    while _opened:
+        ttnn.close_device(_opened.pop())
+
+
+def reason_of(message: str) -> str:
+    """The sentence of a ttnn error that says what is wrong."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
+    return after[0] if after else "no reason given"
+
+
+def architecture(device: Any) -> str:
+    """``wormhole_b0`` or ``blackhole``."""
+    return str(device.arch()).rpartition(".")[2].lower()
+
+
+def on_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
+    """``value`` as a tensor of the device: itself if it is one."""
+    if not lives_on_device(value):
+        return to_device(ttnn, value, spec, device)
+    name = spec.name
+    if value.storage_type() != ttnn.StorageType.DEVICE:
+        raise fail("TW106", f"tensor '{name}' is in host memory", help="ttnn.to_device(tensor, device) first")
+    if value.layout != ttnn.TILE_LAYOUT:
+        raise fail("TW106", f"tensor '{name}' is not in tiles", help="ttnn.to_layout(tensor, ttnn.TILE_LAYOUT) first")
+    if tuple(value.get_tile().tile_shape) != (TILE_ROWS, TILE_COLS):
+        raise fail("TW106", f"tiles of tensor '{name}' are not {TILE_ROWS}x{TILE_COLS}", help="use tiles of the usual size")
+    return value
+
+
+def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
+    """A copy of a host array. Its values are already those of the dtype, so the conversion is exact."""
+    from tilewright.lang.tensors import to_array
+
+    array = to_array(value)
+    kind = getattr(ttnn, DATA_TYPES[spec.dtype])
+    if spec.dtype in NO_VALUES_ON_HOST:
+        host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
+    else:
+        host = ttnn.Tensor(array, kind, None, ttnn.TILE_LAYOUT)
+    memory = ttnn.L1_MEMORY_CONFIG if spec.memory == "l1" else ttnn.DRAM_MEMORY_CONFIG
+    return ttnn.to_device(host, device, memory_config=memory)
+
+
+def to_host(ttnn: Any, tensor: Any, value: Any, spec: TensorSpec) -> None:
+    """Copies results into the array they were asked for in."""
+    from tilewright.lang.tensors import from_array
+
+    host = ttnn.from_device(tensor)
+    if spec.dtype in NO_VALUES_ON_HOST:
+        host = ttnn.to_dtype(host, ttnn.float32)
+    from_array(value, host.to_numpy())
+
+
+def like(tensor: Any) -> Any:
+    """An unwritten tensor of the same shape, dtype, layout, memory and device."""
+    ttnn = load_ttnn()
+    return ttnn.allocate_tensor_on_device(tensor.spec, tensor.device())

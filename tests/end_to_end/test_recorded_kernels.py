@@ -1,0 +1,146 @@
+"""Compiled kernels against recordings of the real ones: all 65,536 bf16 inputs, f32 samples with every special value, pairs, triples.
+
+The recordings (`tests/golden_data`) were made by calling one function of the kernel API per tile. Here the same inputs go through a
+kernel written in Python, compiled and simulated; every element of the result must have the recorded bits.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.dialects import tile_ops
+from tilewright.program import TensorSpec
+from tilewright.sim.numerics import accuracy
+from tilewright.sim.run import simulate
+
+OPS = sys.modules["tilewright_tests_op_kernels"]
+FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+WIDTHS = {"bf16": False, "fp32": True}  # mode of a recording -> 32-bit DST
+
+
+def load_recordings():
+    name = "numeric_recordings"
+    if name not in sys.modules:
+        path = Path(__file__).parents[1] / "unit" / "sim" / "numerics" / "recordings.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+RECORDINGS = load_recordings()
+KINDS = {"bf16": np.uint16, "f32": np.uint32}
+
+
+def recorded_rows():
+    """Rows with a recording that the numeric model reproduces bit for bit."""
+    found = []
+    for row in tile_ops.ROWS:
+        for mode, wide in WIDTHS.items():
+            tag = f"{row.golden}.{mode}"
+            if not row.golden or tag not in RECORDINGS.records() or "." in row.golden:
+                continue
+            entry = RECORDINGS.recording(tag)
+            measured = accuracy.measured().get(f"{RECORDINGS.accuracy_key(entry)}@{32 if wide else 16}")
+            if measured is not None and measured.exact:
+                found.append((row, tag))
+    return found
+
+
+ROWS = recorded_rows()
+
+
+def run_recorded(kernels, entry, text, names, **options):
+    """The recorded inputs through a kernel; tiles as the recording has them."""
+    tiles = entry.l1
+    count = len(tiles[0])
+    source = kernels.text.elementwise({"out": text}, names, block=(8, 1), blocks=(count // 8, 1))
+    shape = (32 * count, 32)
+    specs = [TensorSpec(name=name, shape=shape, dtype=dtype) for name, dtype in zip(names, entry.in_dtypes, strict=True)]
+    program = kernels.compile(source, *specs, TensorSpec(name="out", shape=shape, dtype=entry.out_dtype), **options)
+    result = np.zeros(shape, KINDS[entry.out_dtype])
+    simulate(program, [*(np.ascontiguousarray(tile.reshape(shape)) for tile in tiles[: len(names)]), result])
+    return program, result.reshape(count, 32, 32)
+
+
+@pytest.mark.parametrize(("row", "tag"), ROWS, ids=[f"{row.name}-{tag}" for row, tag in ROWS])
+def test_row(kernels, row, tag):
+    entry = RECORDINGS.recording(tag)
+    wide = WIDTHS[tag.rsplit(".", 1)[1]]
+    dtype = "f32" if wide else "bf16"
+    text = OPS.expression(row, dtype)
+    if row.arity == 0:
+        tile = entry.l1[0]
+        assert len(tile) == 1
+        source = kernels.text.elementwise({"out": text}, "a")
+        program = kernels.compile(source, *(TensorSpec(name=n, shape=(32, 32), dtype=dtype) for n in ("a", "out")), fp32_dest_acc=wide)
+        result = np.zeros((32, 32), KINDS[dtype])
+        simulate(program, [tile.reshape(32, 32), result])
+        entry.assert_equal(result[None])
+        return
+    names = OPS.names_of(row)
+    _, result = run_recorded(kernels, entry, text, names, fp32_dest_acc=wide, fpu_binary_ops=False)
+    entry.assert_equal(result)
+
+
+def test_most_rows_are_covered():
+    rows = {row.name for row, _ in ROWS}
+    assert len(rows) >= 100 and len(ROWS) >= 190, (len(rows), len(ROWS))
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["dst16", "dst32"])
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_product_on_the_matrix_unit(kernels, fidelity, wide):
+    """65,536 pairs, all fidelities, both widths of DST."""
+    entry = RECORDINGS.recording(f"fpu_mul.{fidelity}.{'d32b' if wide else 'bf16'}")
+    program, result = run_recorded(kernels, entry, "a * b", "ab", fp32_dest_acc=wide, math_fidelity=fidelity)
+    assert "mul_tiles(" in program.cpp["compute"]
+    entry.assert_equal(result)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["dst16", "dst32"])
+@pytest.mark.parametrize(("name", "sign"), [("add", "+"), ("sub", "-")])
+def test_sum_on_the_matrix_unit(kernels, name, sign, wide):
+    entry = RECORDINGS.recording(f"fpu_{name}.{'d32b' if wide else 'bf16'}")
+    program, result = run_recorded(kernels, entry, f"a {sign} b", "ab", fp32_dest_acc=wide)
+    assert f"{name}_tiles(" in program.cpp["compute"]
+    entry.assert_equal(result)
+
+
+@pytest.mark.parametrize("mode", ["bf16", "d32b", "fp32", "fp32b", "f32d16", "d32"])
+def test_copy(kernels, mode):
+    """A stored block: unpacked, moved through DST of either width, packed to the same or another format."""
+    entry = RECORDINGS.recording(f"copy.{mode}")
+    same = entry.in_dtypes[0] == entry.out_dtype
+    text = "a" if same else f"ttl.math.typecast(a, '{entry.out_dtype}')"
+    if (entry.in_dtypes[0], entry.out_dtype) in tile_ops.TYPECASTS:
+        return pytest.fail("needs a free conversion") if same else check_rounding_typecast(kernels, entry, text)
+    _, result = run_recorded(kernels, entry, text, "a", fp32_dest_acc=entry.dst32)
+    entry.assert_equal(result)
+    return None
+
+
+def check_rounding_typecast(kernels, entry, text):
+    """f32 to bf16 is a call that rounds to even, which the packer alone does not: its own recording."""
+    rounded = RECORDINGS.recording("typecast_bf16_fp32_rt.fp32b")
+    _, result = run_recorded(kernels, rounded, text, "a", fp32_dest_acc=True)
+    rounded.assert_equal(result)
+
+
+@pytest.mark.parametrize("name", ["fpu_add_reuse_srca", "fpu_mul_reuse_srca", "fpu_sub_reuse_srca"])
+def test_value_in_dst_with_a_buffer(kernels, name):
+    """``identity(a) op b``: the first operand is in DST, the second in a buffer."""
+    sign = {"add": "+", "sub": "-", "mul": "*"}[name.split("_")[1]]
+    tags = RECORDINGS.tags(rf"{name}(\.HiFi4)?\.bf16")
+    entry = RECORDINGS.recording(tags[0])
+    text = f"ttl.math.identity(a) {sign} b"
+    program, result = run_recorded(kernels, entry, text, "ab", fp32_dest_acc=False)
+    if "reuse_dest" in program.cpp["compute"]:
+        entry.assert_equal(result)
+        return
+    assert f"{name.split('_')[1]}_binary_tile(" in program.cpp["compute"]
