@@ -31,17 +31,17 @@ def scale_rows(a, y):
     @ttl.datamovement()
     def read():
         _, row = ttl.node(dims=2)
+
+        def send(pipe):
+            with a_dfb.reserve() as a_blk:
+                ttl.copy(a[row, block * WIDTH : block * WIDTH + WIDTH], a_blk).wait()
+                ttl.copy(a_blk, pipe).wait()
+
+        def receive(pipe):
+            with a_dfb.reserve() as a_blk:
+                ttl.copy(pipe, a_blk).wait()
+
         for block in range(BLOCKS):
-
-            def send(pipe):
-                with a_dfb.reserve() as a_blk:
-                    ttl.copy(a[row, block * WIDTH : block * WIDTH + WIDTH], a_blk).wait()
-                    ttl.copy(a_blk, pipe).wait()
-
-            def receive(pipe):
-                with a_dfb.reserve() as a_blk:
-                    ttl.copy(pipe, a_blk).wait()
-
             row_net.if_src(send)
             row_net.if_dst(receive)
 

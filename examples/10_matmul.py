@@ -36,36 +36,36 @@ def matmul(a, b, c):
     @ttl.datamovement()
     def move_a():
         _, row = ttl.node(dims=2)
+
+        def read_and_send(pipe):
+            with a_dfb.reserve() as block:
+                top, left = row * BLOCK_M, step * BLOCK_K
+                ttl.copy(a[top : top + BLOCK_M, left : left + BLOCK_K], block).wait()
+                ttl.copy(block, pipe).wait()
+
+        def receive(pipe):
+            with a_dfb.reserve() as block:
+                ttl.copy(pipe, block).wait()
+
         for step in range(STEPS):
-
-            def read_and_send(pipe):
-                with a_dfb.reserve() as block:
-                    top, left = row * BLOCK_M, step * BLOCK_K
-                    ttl.copy(a[top : top + BLOCK_M, left : left + BLOCK_K], block).wait()
-                    ttl.copy(block, pipe).wait()
-
-            def receive(pipe):
-                with a_dfb.reserve() as block:
-                    ttl.copy(pipe, block).wait()
-
             a_net.if_src(read_and_send)
             a_net.if_dst(receive)
 
     @ttl.datamovement()
     def move_b_and_c():
         column, row = ttl.node(dims=2)
+
+        def read_and_send(pipe):
+            with b_dfb.reserve() as block:
+                top, left = step * BLOCK_K, column * BLOCK_N
+                ttl.copy(b[top : top + BLOCK_K, left : left + BLOCK_N], block).wait()
+                ttl.copy(block, pipe).wait()
+
+        def receive(pipe):
+            with b_dfb.reserve() as block:
+                ttl.copy(pipe, block).wait()
+
         for step in range(STEPS):
-
-            def read_and_send(pipe):
-                with b_dfb.reserve() as block:
-                    top, left = step * BLOCK_K, column * BLOCK_N
-                    ttl.copy(b[top : top + BLOCK_K, left : left + BLOCK_N], block).wait()
-                    ttl.copy(block, pipe).wait()
-
-            def receive(pipe):
-                with b_dfb.reserve() as block:
-                    ttl.copy(pipe, block).wait()
-
             b_net.if_src(read_and_send)
             b_net.if_dst(receive)
         with c_dfb.wait() as block:

@@ -9,13 +9,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilewright import pipeline
+from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import thread_arguments
 from tilewright.emit.cpp import emit
-from tilewright.hardware import CHIPS
+from tilewright.hardware import CHIPS, Chip
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of
@@ -48,8 +50,9 @@ def compile_module(
     context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace, grid=grid, tensors=tensors)
     pipeline.run(module, context)
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    calls = [[op for op in function.walk() if isinstance(op, KernelCallOp)] for function in functions]
+    calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))
+    _check_arguments(threads, CHIPS[options.arch])
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
         thread.role: emit(function, thread, config, kernel=name, metal=options.metal)
@@ -77,6 +80,16 @@ def _thread(function: FuncOp, calls: list[KernelCallOp]) -> ThreadSpec:
     role = "compute" if thread_kind(function) == "compute" else text_value(function, "ttl.role", "reader")
     symbol = function.sym_name.data
     return ThreadSpec(name=symbol, role=role, function=symbol, compile_time_args=compile_time, runtime_args=runtime)
+
+
+def _check_arguments(threads: tuple[ThreadSpec, ...], chip: Chip) -> None:
+    for thread in threads:
+        if len(thread.runtime_args) > chip.max_runtime_args:
+            raise fail(
+                "TW306",
+                f"thread '{thread.name}' needs {len(thread.runtime_args)} run-time arguments; a core takes {chip.max_runtime_args}",
+                help="fewer pipes at one core: gather along rows first, then along a column",
+            )
 
 
 def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:

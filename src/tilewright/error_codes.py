@@ -259,6 +259,11 @@ CODES: dict[str, Code] = {
         "A core has 16 semaphores. Every net takes one for arrivals and one for each pipe of its busiest source; "
         "multicasts share one more. Let several nets be one, or let data travel along a ring or tree.",
     ),
+    "TW306": Code(
+        "too many run-time arguments",
+        "A kernel gets at most 341 words per core: tensor addresses, coordinates, and for a core that is an end of many "
+        "pipes the other end of each. Let data travel in two steps.",
+    ),
     "TW401": Code(
         "does not fit the DST register file",
         "Every value of a compute region lives in DST (4 to 16 tiles). Tilewright reorders, reloads, recomputes and "

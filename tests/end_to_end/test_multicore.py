@@ -22,7 +22,9 @@ def example(name: str, folder: Path, **constants: str) -> Any:
     """An example with other constants."""
     text = next(EXAMPLES.glob(f"{name}*.py")).read_text(encoding="utf-8")
     for key, value in constants.items():
-        text, count = re.subn(rf"^{key.replace('__', ', ')} = .*?(  #.*)?$", f"{key.replace('__', ', ')} = {value}", text, flags=re.M)
+        text, count = re.subn(
+            rf"^{key.replace('__', ', ')} = .*?(  #.*)?$", f"{key.replace('__', ', ')} = {value}", text, flags=re.M
+        )
         assert count == 1, key
     path = folder / f"changed_{name}.py"
     path.write_text(text, encoding="utf-8")
@@ -98,18 +100,17 @@ def same_guard_on_both_sides(a, y):
 
     @ttl.datamovement()
     def move():
+        def give(pipe):
+            with a_cb.reserve() as blk:
+                ttl.copy(a[0, step], blk).wait()
+                ttl.copy(blk, pipe).wait()
+
+        def take(pipe):
+            with a_cb.reserve() as blk:
+                ttl.copy(pipe, blk).wait()
+
         for step in range(4):
             if step % 2 == 1:
-
-                def give(pipe):
-                    with a_cb.reserve() as blk:
-                        ttl.copy(a[0, step], blk).wait()
-                        ttl.copy(blk, pipe).wait()
-
-                def take(pipe):
-                    with a_cb.reserve() as blk:
-                        ttl.copy(pipe, blk).wait()
-
                 net.if_src(give)
                 net.if_dst(take)
 
@@ -172,8 +173,6 @@ def two_nets_under_way(a, y):
 
     @ttl.datamovement()
     def move():
-        column, _ = ttl.node(dims=2)
-
         def take(pipe):
             with a_cb.reserve() as first:
                 from_left = ttl.copy(pipe, first)
@@ -267,18 +266,18 @@ def back_to_the_source(a, y):
     @ttl.datamovement()
     def move():
         _, row = ttl.node(dims=2)
+
+        def give(pipe):
+            with own_cb.reserve() as blk:
+                ttl.copy(a[row, step], blk).wait()
+            with own_cb.wait() as blk:
+                ttl.copy(blk, pipe).wait()
+
+        def take(pipe):
+            with a_cb.reserve() as blk:
+                ttl.copy(pipe, blk).wait()
+
         for step in range(3):
-
-            def give(pipe):
-                with own_cb.reserve() as blk:
-                    ttl.copy(a[row, step], blk).wait()
-                with own_cb.wait() as blk:
-                    ttl.copy(blk, pipe).wait()
-
-            def take(pipe):
-                with a_cb.reserve() as blk:
-                    ttl.copy(pipe, blk).wait()
-
             net.if_src(give)
             net.if_dst(take)
 

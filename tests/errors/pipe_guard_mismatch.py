@@ -19,18 +19,18 @@ def kernel(a, y):
 
     @ttl.datamovement()
     def read():
-        column, row = ttl.node(dims=2)
+        _, row = ttl.node(dims=2)
+
+        def give(pipe):
+            with a_cb.reserve() as blk:
+                ttl.copy(a[row, step], blk).wait()
+                ttl.copy(blk, pipe).wait()  # error TW218 at `ttl.copy(blk, pipe)`: core (0, 0) sends 4 blocks into 'net', core (1, 0) receives 2
+
+        def take(pipe):
+            with a_cb.reserve() as blk:
+                ttl.copy(pipe, blk).wait()
+
         for step in range(4):
-
-            def give(pipe):
-                with a_cb.reserve() as blk:
-                    ttl.copy(a[row, step], blk).wait()
-                    ttl.copy(blk, pipe).wait()  # error TW218 at `ttl.copy(blk, pipe)`: core (0, 0) sends 4 blocks into 'net', core (1, 0) receives 2
-
-            def take(pipe):
-                with a_cb.reserve() as blk:
-                    ttl.copy(pipe, blk).wait()
-
             net.if_src(give)
             if step % 2 == 0:
                 net.if_dst(take)

@@ -18,8 +18,6 @@ def kernel(a, y):
 
     @ttl.datamovement()
     def read():
-        column, row = ttl.node(dims=2)
-
         def give(pipe):
             with own_cb.reserve() as blk:
                 ttl.copy(a[0, 0], blk).wait()

@@ -31,7 +31,7 @@ def as_arrays(tensors):
     import ml_dtypes
     import numpy
 
-    kinds = {"bf16": ml_dtypes.bfloat16, "f32": numpy.float32}
+    kinds = {"bf16": ml_dtypes.bfloat16, "f32": numpy.float32, "i32": numpy.int32, "u32": numpy.uint32, "u16": numpy.uint16}
     return [numpy.zeros(tensor.shape, kinds[tensor.dtype]) for tensor in tensors]
 
 
@@ -66,3 +66,24 @@ def test_codes_have_pages():
     for path in FILES:
         for found in EXPECTED.finditer(path.read_text()):
             assert len(CODES[found.group(1)].page) > 40
+
+
+@pytest.mark.parametrize(
+    ("name", "possible"),
+    [
+        ("dtype_of_op", ["bf16", "f32", "bfp8_b"]),
+        ("dtype_of_bitwise_op", ["i32", "u32", "u16"]),
+        ("typecast_missing", ["bf16", "bfp8_b", "f32", "u16"]),
+        ("typecast_unknown", ["f32", "i32", "u32", "u16", "bfp8_b"]),
+        ("scalar_shift_too_far", ["0", "31"]),
+        ("scalar_decimals", ["0", "6"]),
+        ("scalar_too_large_for_float", ["3.40282e+38"]),
+        ("scalar_too_large_for_integer", ["0", "65535"]),
+    ],
+)
+def test_possibilities_are_listed(name, possible):
+    kernel, tensors = load(HERE / f"{name}.py")
+    with pytest.raises(KernelError) as caught:
+        kernel.compile(*as_arrays(tensors))
+    for word in possible:
+        assert word in caught.value.diagnostics[0].help

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tilewright import execution
 
-ROWS, COLS, BLOCKS = 32, 64, 3
+ROWS, COLS, BLOCKS = 64, 64, 3
 LOADS, STORES = 4, 6
 MATRICES, VECTORS = ("a", "b", "c"), ("u", "v")
 numbers = itertools.count()
@@ -27,7 +27,7 @@ factor = st.sampled_from([0.25, 0.5, -0.5])
 @st.composite
 def statement(draw: Any, depth: int, loops: int) -> list[str]:
     """Lines of one statement. ``loops`` is how many loop variables k0, k1 … are in scope."""
-    simple = ["load", "mix", "scale", "reduce", "vector", "store", "copy", "sum"]
+    simple = ["load", "mix", "scale", "reduce", "vector", "store", "copy", "sum", "gemm"]
     kind = draw(st.sampled_from([*simple, "for", "if"] if depth else simple))
     one, two, three = draw(matrix), draw(matrix), draw(matrix)
     first, second = draw(vector), draw(vector)
@@ -48,6 +48,10 @@ def statement(draw: Any, depth: int, loops: int) -> list[str]:
         return [f"T.reduce_max({one}, {first}, dim=1, clear={draw(st.booleans())})"]
     if kind == "vector":
         return [f"for i in T.Parallel({ROWS}):", f"    {first}[i] = {first}[i] * {draw(factor)} + {second}[i] * 0.25"]
+    if kind == "gemm":
+        turned = f"transpose_A={draw(st.booleans())}, transpose_B={draw(st.booleans())}, clear_accum={draw(st.booleans())}"
+        bounded = f"    {one}[i, j] = T.min(T.max({one}[i, j] * 0.03, -2.0), 2.0)"
+        return [f"T.gemm({two}, {three}, {one}, {turned})", f"for i, j in T.Parallel({ROWS}, {COLS}):", bounded]
     if kind == "copy":
         return [f"T.copy({one}, {two})"]
     if kind == "sum":
@@ -84,6 +88,7 @@ class Plain:
 
     serial = staticmethod(range)
     max = staticmethod(np.maximum)
+    min = staticmethod(np.minimum)
 
     def __init__(self, bx: int) -> None:
         self.bx = bx
@@ -103,6 +108,11 @@ class Plain:
     @staticmethod
     def reduce_max(source: Any, target: Any, dim: int, clear: bool) -> None:
         target[...] = source.max(dim) if clear else np.maximum(target, source.max(dim))
+
+    @staticmethod
+    def gemm(left: Any, right: Any, total: Any, *, transpose_A: bool, transpose_B: bool, clear_accum: bool) -> None:
+        product = (left.T if transpose_A else left) @ (right.T if transpose_B else right)
+        total[...] = product if clear_accum else total + product
 
     @staticmethod
     def copy(source: Any, target: Any) -> None:
@@ -150,7 +160,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tilelang")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(body=statements(2, 0))
 def test_random_kernels_compute_what_their_text_says(folder: Path, body: list[str]):
     text = kernel_text(body)

@@ -1,84 +1,101 @@
-"""Launches every kernel of the corpus and every example through the installed ttnn on a mock device, and type-checks what it builds.
+"""Launches kernels through the installed ttnn on a mock device, which builds them with ``compiler.py``.
 
-    make vendor                                  # or, in an environment with ttnn:
-    python tests/vendor/check_kernels.py [WORD]  # only kernels with WORD in their name
+    python tests/vendor/check_kernels.py FOLDER [WORD…]
 
-Needs gcc-riscv64-unknown-elf and picolibc-riscv64-unknown-elf. Not part of the default tests: ttnn is no dependency.
+All structural and real kernels of the corpus and every example; with words, the kernels of the corpus that have one in their name.
+For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, and ``runner.py`` makes a
+descriptor with the same hash.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
+import contextlib
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+import stand_in
 
-import kernel_corpus  # noqa: E402
-import kernel_text  # noqa: E402
-import stand_in  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(words: list[str]) -> int:
-    folder = Path(os.environ.get("TILEWRIGHT_VENDOR_FOLDER") or tempfile.mkdtemp(prefix="tilewright-vendor-"))
-    folder.mkdir(parents=True, exist_ok=True)
+def main(folder: Path, words: list[str]) -> int:
     stand_in.prepare(folder)
+    import mock_device
     import ttnn
 
-    chosen = [kernel for kernel in kernel_corpus.corpus() if not words or any(word in kernel.name for word in words)]
+    from tilewright.runtime.vendor import installed_release
+
     device = ttnn.open_device(device_id=0)
-    failed: list[str] = []
-    for kernel in chosen:
-        for problem in launched(ttnn, device, kernel, folder):
-            failed.append(kernel.name)
-            print(f"{kernel.name}: {problem}", flush=True)
+    count, failed = 0, 0
+    for name, program in programs(folder, installed_release(), words):
+        problem = mock_device.problem_of(ttnn, device, program) or hash_problem(ttnn, device, program, folder)
+        count, failed = count + 1, failed + bool(problem)
+        if problem:
+            print(f"{name}: {problem}", flush=True)
     ttnn.close_device(device)
-    deprecated = warnings(folder)
-    for text in deprecated:
-        print(f"warning: {text}")
-    print(f"{len(chosen)} kernels, {len(failed)} failed, {len(deprecated)} warnings")
-    return 1 if failed or deprecated else 0
+    warned = mock_device.warnings([unit["messages"] for unit in mock_device.units(folder)])
+    print(*(f"warning: {text}" for text in warned), f"{count} kernels, {failed} failed, {len(warned)} warnings", sep="\n")
+    return 1 if failed or warned else 0
 
 
-def launched(ttnn: Any, device: Any, kernel: kernel_corpus.CorpusKernel, folder: Path) -> Iterator[str]:
-    """What goes wrong, at most one thing."""
-    types = {"bf16": "bfloat16", "f32": "float32", "i32": "int32", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
-    try:
-        tensors = [
-            ttnn.allocate_tensor_on_device(
-                ttnn.Shape(shape), getattr(ttnn, types[dtype]), ttnn.TILE_LAYOUT, device, ttnn.DRAM_MEMORY_CONFIG
-            )
-            for shape, dtype in kernel.tensors
-        ]
-        decorated = kernel_text.load(kernel.source, folder)
-        decorated.options = decorated.options.updated(**dict(kernel.options))
-        decorated(*tensors)
-    except Exception as error:
-        yield first_error(str(error))
+def programs(folder: Path, metal: str, words: list[str]) -> Iterator[tuple[str, Any]]:
+    import mock_device
+
+    import kernel_corpus
+
+    if words:
+        chosen = [kernel for kernel in kernel_corpus.corpus() if any(word in kernel.name for word in words)]
+    else:
+        chosen = [*kernel_corpus.structural_kernels(), *kernel_corpus.real_kernels()]
+        yield from example_programs(metal)
+    for kernel in chosen:
+        yield kernel.name, mock_device.compiled(kernel, folder, metal)
 
 
-def first_error(text: str) -> str:
-    lines = [line for line in text.splitlines() if "error" in line or "TT_THROW" in line or "TT_FATAL" in line]
-    cause = [line for line in lines if ": error:" in line]
-    return "\n    ".join(re.sub(r"\S*/root/", "", line) for line in (cause or lines or [text])[:4])
+def example_programs(metal: str) -> Iterator[tuple[str, Any]]:
+    """Programs of the examples: their host code is run, their kernels are only compiled."""
+    from tilewright import execution
+    from tilewright.cli import script
+
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        found: list[Any] = []
+        with execution.session(mode=execution.COMPILE, overrides={"metal": metal}, on_compiled=(found.append,), cache=False):
+            with contextlib.suppress(AssertionError):  # it checks results, and nothing was computed
+                script.run_script(str(path), [])
+        distinct = {id(program): program for program in found}
+        yield from ((f"{path.name}: {program.name}", program) for program in distinct.values())
 
 
-def warnings(folder: Path) -> list[str]:
-    """Distinct warnings about generated text, such as calls that are deprecated."""
-    found: set[str] = set()
-    units = folder / "units.jsonl"
-    for line in units.read_text().splitlines() if units.exists() else []:
-        for message in json.loads(line)["messages"].splitlines():
-            if ": warning:" in message:
-                found.add(message.split(": warning:")[1].strip())
-    return sorted(found)
+def hash_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
+    import mock_device
+
+    from tilewright.cli import program_files
+    from tilewright.runtime import launch
+
+    numbers = {what: 1 for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}
+    tensors = mock_device.tensors_of(ttnn, device, program)
+    first = launch.describe(program, tensors, numbers, device=device)
+    described = ttnn.compute_program_descriptor_hash(first)
+    again = launch.describe(program, mock_device.tensors_of(ttnn, device, program), numbers, device=device)
+    if ttnn.compute_program_descriptor_hash(again) != described:
+        return "its descriptor hashes differently for other addresses"
+    program_files.write_all([program], folder / "runner", runner=True)
+    scope: dict[str, Any] = {"__file__": str(folder / "runner" / program.name / "runner.py"), "__name__": "runner"}
+    exec(compile(Path(scope["__file__"]).read_text(encoding="utf-8"), scope["__file__"], "exec"), scope)
+    alone = scope["describe"](tensors, numbers, device)
+    if ttnn.compute_program_descriptor_hash(alone) != described:
+        return "runner.py describes another program"
+    ours = [[list(words) for _, words in kernel] for kernel in arguments_of(launch, program, tensors, numbers, ttnn, device)]
+    theirs = [[list(kernel.runtime_args[x][y]) for x, y in scope["PROGRAM"]["cores"]] for kernel in alone.kernels]
+    return "" if ours == theirs else "runner.py passes other run-time arguments"
+
+
+def arguments_of(launch: Any, program: Any, tensors: list[Any], numbers: dict[str, int], ttnn: Any, device: Any) -> Any:
+    setup = launch.Setup(ttnn=ttnn, program=program, texts={}, accessors=(), device=device)
+    return setup.arguments([tensor.buffer_address() for tensor in tensors], numbers)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(Path(sys.argv[1]).resolve(), sys.argv[2:]))

@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from compiler import PREFIX, START
 
 HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]  # this checkout, whatever is installed
 MOCK_CLUSTER = HERE / "mock_cluster_wormhole.yaml"
 CONFIG = Path("/usr/include/x86_64-linux-gnu/c++/12/bits")
 COPIED = ("hw", "tt-llk")  # parts of tt_metal with headers the plain compiler needs another spelling in

@@ -8,6 +8,7 @@ examples:
   tilewright compile examples/01_add.py -o build --metal 0.62 --allocator linear-scan --no-fpu-binary-ops
   tilewright compile examples/01_add.py --print-ir-after-all
   tilewright compile kernel.mlir -o build
+  tilewright compile examples/01_add.py -o build --emit-runner && python build/add_multitile_kernel/runner.py
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write DIR/<kernel>/{compute,reader,writer}.cpp and program.json"
     )
+    parser.add_argument(
+        "--emit-runner", action="store_true", help="also write runner.py: launches the files through ttnn without Tilewright"
+    )
     option_flags.add_output_flags(parser)
     option_flags.add_printing_flags(parser)
     option_flags.add_cache_flag(parser)
@@ -41,6 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     problem = script.missing_file(arguments.source)
     if problem:
         print(f"tilewright compile: {problem}", file=sys.stderr)
+        return 2
+    if arguments.emit_runner and not arguments.output:
+        print("tilewright compile: --emit-runner writes a file: say where with -o DIR", file=sys.stderr)
         return 2
     try:
         programs = compiled(arguments)
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         show = IrPrinter(arguments, sys.stdout)
         for program in programs:
             show(program)
-    written = program_files.write_all(programs, Path(arguments.output)) if arguments.output else {}
+    written = write(programs, arguments) if arguments.output else {}
     if arguments.json:
         print(json.dumps([program_files.described(program) for program in programs], indent=2))
     elif written:
@@ -68,6 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
         for program in programs:
             print(program_files.sources_as_text(program))
     return 0
+
+
+def write(programs: list[Program], arguments: argparse.Namespace) -> dict[str, Path]:
+    from tilewright.cli import program_files
+
+    return program_files.write_all(programs, Path(arguments.output), runner=arguments.emit_runner)
 
 
 def compiled(arguments: argparse.Namespace) -> list[Program]:

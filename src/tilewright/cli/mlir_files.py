@@ -72,11 +72,12 @@ def compile_file(source: str, given: dict[str, Any], *, keep_ir: bool = False) -
     """The program of one .mlir file. Its accessors name its tensors; the grid is the option's, or one core."""
     from tilewright.compiler import compile_module
     from tilewright.options import Options
+    from tilewright.passes.program_forms import grid_of
 
     module = parse(read_text(source), source)
     verify(module)
     options = Options(**given)
-    grid = options.grid if isinstance(options.grid, tuple) else (1, 1)
+    grid = options.grid if isinstance(options.grid, tuple) else grid_of(module) or (1, 1)
     return compile_module(
         module, name=Path(source).stem, grid=grid, tensors=tensors_of(module), options=options, keep_ir=keep_ir
     )

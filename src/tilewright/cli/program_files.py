@@ -22,6 +22,7 @@ def described(program: Program) -> dict[str, Any]:
         "options": plain(asdict(program.options)),
         "tensors": [plain(asdict(tensor)) for tensor in program.tensors],
         "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
+        "semaphores": [plain(asdict(semaphore)) for semaphore in program.semaphores],
         "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
         "compute_config": plain(asdict(program.config)),
         "dst": plain(dst_assignment.regions(program.trace)),
@@ -54,8 +55,8 @@ def folder_names(programs: Sequence[Program]) -> list[str]:
     return names
 
 
-def write_all(programs: Sequence[Program], target: Path) -> dict[str, Path]:
-    """Writes every program below ``target``; paths by ``<folder>/<file>``."""
+def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
+    """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""
     written: dict[str, Path] = {}
     for name, program in zip(folder_names(programs), programs, strict=True):
         folder = target / name
@@ -64,7 +65,15 @@ def write_all(programs: Sequence[Program], target: Path) -> dict[str, Path]:
             written[f"{name}/{role}"] = save(folder / f"{role}.cpp", text)
         text = json.dumps(described(program), indent=2) + "\n"
         written[f"{name}/program"] = save(folder / "program.json", text)
+        if runner:
+            written[f"{name}/runner"] = save(folder / "runner.py", runner_script(program))
     return written
+
+
+def runner_script(program: Program) -> str:
+    from tilewright.runtime.runner import script
+
+    return script(program)
 
 
 def save(path: Path, text: str) -> Path:

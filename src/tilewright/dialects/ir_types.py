@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, bf16, f32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
@@ -251,6 +252,7 @@ class ThreadAttr(ParametrizedAttribute):
             printer.print_string(self.kind.data)
 
 
+@lru_cache(maxsize=64)
 def tile_type(dtype: str) -> TileType:
     return TileType(IntAttr(hardware.TILE_ROWS), IntAttr(hardware.TILE_COLS), StringAttr(dtype))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects import tile_ops
+from tilewright.dialects.walking import operations
 
 # After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.
 GONE: dict[str, tuple[str, ...]] = {
@@ -15,6 +18,7 @@ GONE: dict[str, tuple[str, ...]] = {
 }
 
 
+@lru_cache(maxsize=64)
 def forbidden_after(name: str) -> tuple[str, ...]:
     gone: tuple[str, ...] = ()
     for stage, prefixes in GONE.items():
@@ -44,8 +48,8 @@ def check_stage(name: str, module: ModuleOp) -> None:
     prefixes = forbidden_after(name)
     if not prefixes:
         return
-    names = frozenset(prefixes)
+    present = {op.name for op in operations(module)}
     dialects = tuple(prefix for prefix in prefixes if prefix.endswith("."))
-    for op in module.walk():
-        if op.name in names or op.name.startswith(dialects):
-            raise AssertionError(f"{op.name} is left after {name}")
+    left = [each for each in present if each in prefixes or each.startswith(dialects)]
+    if left:
+        raise AssertionError(f"{min(left)} is left after {name}")

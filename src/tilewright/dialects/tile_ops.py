@@ -29,6 +29,9 @@ COMPOSITE_BY_OPERATOR: dict[str, Composite] = {op.operator: op for op in COMPOSI
 TYPECASTS = comparison.SFPU_TYPECASTS  # (from, to) that need a call
 FREE_TYPECASTS = comparison.FREE_TYPECASTS  # done by the unpacker or packer
 
+# What stands for a row in releases that lack its call.
+SUBSTITUTES = {"logaddexp": "logaddexp_by_parts", "logaddexp2": "logaddexp2_by_parts"}
+
 # Exponents that have a row of their own.
 SPECIAL_POWERS = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "recip", 1: "identity"}
 
@@ -52,6 +55,13 @@ def with_number(
     if metal and isinstance(chosen, TileOp) and not any(form.exists_in(metal) for form in chosen.forms):
         return None
     return chosen, {chosen.params[0].name: number}
+
+
+def in_release(op: TileOp | Composite, metal: str) -> TileOp | Composite:
+    """``op``, or what stands for it in a release without its call."""
+    if isinstance(op, Composite) or op.name not in SUBSTITUTES or any(form.exists_in(metal) for form in op.forms):
+        return op
+    return COMPOSITE_BY_NAME[SUBSTITUTES[op.name]]
 
 
 def power(exponent: float) -> tuple[TileOp, dict[str, Any]]:

@@ -100,7 +100,7 @@ STRUCTURAL_CALLS = (
     Call("core_table", "umpd", None, 1, "a number of this core, from the launcher; attributes name, values (a list per core)"),
     Call("noc_x", "d", 1, 1, "NoC coordinate of a column of cores"),
     Call("noc_y", "d", 1, 1, "NoC coordinate of a row of cores"),
-    Call("get_semaphore", "d", None, 1, "L1 address of a semaphore; attributes index, initial, name; an operand is added to index"),
+    Call("get_semaphore", "d", None, 1, "L1 address of a semaphore; attributes index, initial, name; an operand adds to index"),
     Call("get_noc_addr", "d", 3, 1, "x, y and L1 address on one core"),
     Call("get_noc_multicast_addr", "d", 5, 1, "two corners and an L1 address on the cores between them"),
     Call("noc_async_write", "d", 3, 0, "L1 address, NoC address, bytes"),

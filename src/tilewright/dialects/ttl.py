@@ -31,6 +31,7 @@ from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
+from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
 from tilewright.dialects.ttl_work import WORK_OPS
@@ -188,6 +189,7 @@ TTL = Dialect(
         *REGION_OPS,
         *WORK_OPS,
         *NETWORK_OPS,
+        *PROGRAM_OPS,
         CoreOp,
         GridSizeOp,
         StoreOp,

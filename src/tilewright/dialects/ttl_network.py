@@ -85,7 +85,7 @@ class RuntimeArgumentOp(FlatOp):
 
 
 class NetPipeOp(FlatOp):
-    """``%p = ttl.net_pipe %k {net = 0 : i32, name = "row", side = "src", src_cores = …, dst_core_ranges = …} : index -> !ttl.pipe``
+    """``%p = ttl.net_pipe %k {net = 0 : i32, side = "src", src_cores = …, dst_core_ranges = …} : index -> !ttl.pipe``
 
     The k-th pipe (without an operand, the first) of the net that has this core at the given side. Ranges are ``[start, stop,
     step]`` per dimension.
@@ -107,9 +107,10 @@ class NetPipeOp(FlatOp):
 
     @property
     def net(self) -> NetSpec:
-        known = self.__dict__.get(NET)
+        known: NetSpec | None = getattr(self, NET, None)
         if known is None:  # nets of a large grid have many pipes, and passes ask often
-            known = self.__dict__[NET] = _net(self)
+            known = _net(self)
+            setattr(self, NET, known)
         return known
 
 

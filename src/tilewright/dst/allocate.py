@@ -5,6 +5,7 @@ refuses.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from tilewright.dst.allocation import Plan
@@ -32,6 +33,12 @@ def allocate(
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
+    return checked_plan(problem, allocator, schedule, recompute_by_cost)
+
+
+@lru_cache(maxsize=64)
+def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
+    """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
     plan = _allocated(problem, allocator, schedule, recompute_by_cost)
     plan = replace(plan, remedies=remedies(problem, plan))
     check(problem, plan)

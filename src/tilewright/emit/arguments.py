@@ -45,7 +45,8 @@ def place_entries(op: KernelCallOp) -> list[tuple[str, object]]:
     if op.CALL.name != "core_table":
         return [(op.CALL.name, place) for place in range(int_value(op, "count"))]
     rows = nested_value(op.attributes["values"])
-    return [("table", (text_value(op, "name"), position, tuple(row[position] for row in rows))) for position in range(len(rows[0]))]
+    name = text_value(op, "name")
+    return [("table", (name, position, tuple(row[position] for row in rows))) for position in range(len(rows[0]))]
 
 
 def _number_entry(op: KernelCallOp) -> tuple[str, object]:

@@ -13,11 +13,12 @@ from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.attributes import I1, int_value, text_value
 from tilewright.dialects.location import line_of
 from tilewright.dialects.tile_op import UnitForm, dst_format
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.verify import plain_value
+from tilewright.dialects.walking import operations
 from tilewright.emit import network
 from tilewright.emit.arguments import Arguments
 from tilewright.emit.expressions import Expressions, is_expression
@@ -49,7 +50,7 @@ class _Writer:
         self.expressions = Expressions()
         self.arguments = Arguments(thread, version)
         self.used: set[str] = set(reserved_words())
-        self.calls = [op for op in function.walk() if isinstance(op, KernelCallOp)]
+        self.calls = [op for op in operations(function) if isinstance(op, KernelCallOp)]
 
     # File ---------------------------------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class _Writer:
         text = self.expressions.text(result)
         if len(text) <= 8:
             return []
-        kind = "bool" if str(result.type) == "i1" else "uint32_t"
+        kind = "bool" if result.type == I1 else "uint32_t"
         name = self._fresh(result.name_hint or "index")
         self.expressions.names[result] = name
         return [f"const {kind} {name} = {text};"]

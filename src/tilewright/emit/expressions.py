@@ -7,6 +7,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilewright.dialects.attributes import I1
+
 # Operator and binding strength; a higher number binds tighter.
 BINARY = {
     "arith.muli": ("*", 12),
@@ -56,7 +58,7 @@ class Expressions:
         if isinstance(op, ConstantOp):
             assert isinstance(op.value, IntegerAttr)
             number = op.value.value.data
-            if str(op.result.type) == "i1":
+            if op.result.type == I1:
                 return ("true" if number else "false"), ATOM
             return str(number), ATOM
         if op.name in BINARY:
@@ -64,7 +66,7 @@ class Expressions:
             if folded is not None:
                 return folded
             sign, strength = BINARY[op.name]
-            if str(op.results[0].type) == "i1" and op.name in ("arith.andi", "arith.ori"):
+            if op.results[0].type == I1 and op.name in ("arith.andi", "arith.ori"):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
             left = self.text(op.operands[0], strength)
             right = self.text(op.operands[1], strength + (sign != "+"))

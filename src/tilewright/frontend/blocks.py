@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from tilewright.diagnostics import Note
 from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
-from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, with_number
+from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, in_release, with_number
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
@@ -58,6 +58,7 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     by_dtype = dict(op.by_dtype)
     if first.dtype in by_dtype:
         op = BY_NAME[by_dtype[first.dtype]]
+    op = in_release(op, thread.build.metal)
     if isinstance(op, Composite):
         return _composite(thread, op, blocks, params, node)
     if first.dtype not in op.dtypes:

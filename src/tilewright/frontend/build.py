@@ -18,6 +18,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, SliceType
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.walking import operations
 from tilewright.frontend import source
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
@@ -186,7 +187,7 @@ def _taken(function: ThreadFunction, functions: list[FuncOp]) -> bool:
 
 
 def _only_writes(function: FuncOp) -> bool:
-    copies = [op for op in function.walk() if isinstance(op, CopyOp)]
+    copies = [op for op in operations(function) if isinstance(op, CopyOp)]
     return bool(copies) and all(isinstance(op.operands[1].type, SliceType) for op in copies)
 
 

@@ -121,7 +121,7 @@ def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any
 def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
     owner, name = method.owner, method.name
     if isinstance(owner, (Pipe, PipeNet)):
-        return pipes.method(thread, owner, name, args, named, node, lambda function, values: _invoke(thread, function, values, node))
+        return pipes.method(thread, owner, name, args, named, node, lambda callback, ends: _invoke(thread, callback, ends, node))
     if isinstance(owner, (Semaphore, RemoteSemaphore)):
         return semaphores.method(thread, owner, name, args, named, node)
     if isinstance(owner, Block) and name == "store":

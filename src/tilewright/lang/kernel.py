@@ -143,8 +143,10 @@ class Kernel:
         return key
 
 
-def outer_values(function: Callable[..., Any]) -> tuple[Any, ...]:
-    """Plain global and captured values the kernel's code may read: a changed constant is another kernel."""
+def outer_values(function: Callable[..., Any], seen: set[int] | None = None) -> tuple[Any, ...]:
+    """What the kernel's code and its helpers may read from outside: a changed constant is another kernel."""
+    seen = set() if seen is None else seen
+    seen.add(id(function))
     names: set[str] = set()
     pending: list[Any] = [function.__code__]
     while pending:
@@ -157,8 +159,20 @@ def outer_values(function: Callable[..., Any]) -> tuple[Any, ...]:
             found[name] = cell.cell_contents
         except ValueError:
             continue
-    plain = (int, float, str, tuple, bool)
-    return tuple(sorted(((n, type(v).__name__, v) for n, v in found.items() if isinstance(v, plain)), key=lambda item: item[0]))
+    return tuple((name, _content(found[name], seen)) for name in sorted(found))
+
+
+def _content(value: Any, seen: set[int]) -> Any:
+    """Something that compares equal while ``value`` means the same; other objects are told apart by identity."""
+    if isinstance(value, (int, float, str, bytes, type(None))):
+        return type(value).__name__, value
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, *(_content(item, seen) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return "dict", *((_content(key, seen), _content(item, seen)) for key, item in value.items())  # pyright: ignore
+    if inspect.isfunction(value) and id(value) not in seen and not value.__module__.startswith("tilewright."):
+        return id(value), *outer_values(value, seen)
+    return id(value)
 
 
 def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **arguments: Any) -> Any:

@@ -1,6 +1,6 @@
 """Output tensors the caller leaves out: ``c = kernel(a, b)``.
 
-They are made like the first tensor argument: its shape, dtype and place. A kernel whose output has another shape must be given it.
+They are made like the first tensor argument: its shape, dtype and place. An output of another shape must be given.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Semaphore:
     def __init__(self, initial_value: int = 0) -> None:
         build = current_build("Semaphore(…)")
         self.span = caller_span("Semaphore")
-        if isinstance(initial_value, bool) or not isinstance(initial_value, int) or initial_value < 0:
+        if isinstance(initial_value, bool) or not hasattr(initial_value, "__index__") or initial_value < 0:
             raise fail("TW004", f"initial_value is {initial_value!r}", self.span, help="an integer of 0 or more")
         self.initial_value = initial_value
         self.name = ""

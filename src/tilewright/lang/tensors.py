@@ -40,7 +40,7 @@ class KernelTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.spec.shape
+        return self.spec.logical_shape or self.spec.shape
 
     @property
     def dtype(self) -> Any:
@@ -48,7 +48,7 @@ class KernelTensor:
 
     @property
     def ndim(self) -> int:
-        return len(self.spec.shape)
+        return len(self.shape)
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ class KernelTensor:
         return getattr(source, word)
 
     def __len__(self) -> int:
-        return self.spec.shape[0]
+        return self.shape[0]
 
     def __repr__(self) -> str:
         return f"tensor {self.name}{list(self.shape)} {self.spec.dtype}"
@@ -88,7 +88,7 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         raise fail(
             "TW106", f"argument '{name}' is {type(value).__name__}, not a tensor", span, help="pass NumPy, torch or ttnn tensors"
         )
-    shape = tuple(int(size) for size in value.shape)
+    shape, logical = stored_shape(value), tuple(int(size) for size in value.shape)
     dtype = tensor_dtype(value)
     if dtype is None:
         raise fail(
@@ -97,9 +97,15 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
             span,
             help="bfloat16, float32, bfloat8_b, int32, uint32 or uint16",
         )
-    spec = TensorSpec(name=name, shape=shape, dtype=dtype, **_placement(value))
+    padded_from = logical if logical != shape else ()
+    spec = TensorSpec(name=name, shape=shape, dtype=dtype, logical_shape=padded_from, **_placement(value))
     check_aligned(spec, span)
     return spec
+
+
+def stored_shape(value: Any) -> tuple[int, ...]:
+    """Shape in memory: ttnn rounds the last two dimensions of a tiled tensor up to whole tiles, with zeros."""
+    return tuple(int(size) for size in getattr(value, "padded_shape", value.shape))
 
 
 def check_aligned(spec: TensorSpec, span: Span | None) -> None:
@@ -161,6 +167,9 @@ def to_array(value: Any) -> NDArray[Any]:
 
     dtype = tensor_dtype(value)
     host = _host_array(value)
+    missing = [(0, whole - size) for whole, size in zip(stored_shape(value), host.shape, strict=True)]
+    if any(after for _, after in missing):
+        host = np.pad(host, missing)
     if dtype == "bf16":
         return _round_to_bf16(host).astype(np.float32)
     if dtype in ("f32", "bfp8_b", "bfp4_b"):
@@ -190,7 +199,8 @@ def from_array(value: Any, array: NDArray[Any]) -> None:
         _write_torch(value, array)
         return
     target = _host_array(value)
-    target[...] = array.astype(target.dtype).reshape(target.shape)
+    inside = array.reshape(stored_shape(value))[tuple(slice(size) for size in target.shape)]
+    target[...] = inside.astype(target.dtype)
 
 
 def from_bits(value: Any, bits: NDArray[Any]) -> None:

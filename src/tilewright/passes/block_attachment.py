@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.walking import operations
 
 
 def attach_blocks(function: FuncOp) -> None:
-    for op in [op for op in function.walk() if isinstance(op, (CBWaitOp, CBReserveOp))]:
+    for op in [op for op in operations(function) if isinstance(op, (CBWaitOp, CBReserveOp))]:
         block, parent = op.results[0], op.parent
         bare = [use for use in block.uses if not isinstance(use.operation, AttachCBOp)]
         if not bare or parent is None:

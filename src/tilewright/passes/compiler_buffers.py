@@ -10,12 +10,13 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, cb_type
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.walking import operations
 
 
 def next_index(function: FuncOp) -> int:
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
-    return max((op.cb_index for op in module.walk() if isinstance(op, BindCBOp)), default=-1) + 1
+    return max((op.cb_index for op in operations(module) if isinstance(op, BindCBOp)), default=-1) + 1
 
 
 def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr) -> SSAValue:

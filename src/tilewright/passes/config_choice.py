@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument
 
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import operations
 from tilewright.dst.allocate import allocate
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.passes.context import PassContext
@@ -25,7 +26,7 @@ WORTH_IT = 0.97  # a change must save at least this much of the modelled cost
 def cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> tuple[ComputeConfig, str]:
     """The configuration to use and why it differs from ``config``; the reason is empty if it does not."""
     options = context.options
-    computes = [op for op in function.walk() if isinstance(op, ComputeOp)]
+    computes = [op for op in operations(function) if isinstance(op, ComputeOp)]
     if options.allocator != "optimal" or options.dst_capacity is not None:
         return config, ""
     candidates: list[tuple[str, ComputeConfig]] = []

@@ -19,6 +19,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_regions import REGION_OPS
+from tilewright.dialects.walking import operations
 from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
@@ -34,7 +35,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             attach_blocks(function)
-            if any(op.name in TEXT_FORMS for op in function.walk()):
+            if any(op.name in TEXT_FORMS for op in operations(function)):
                 from tilewright.passes.text_forms import expand
 
                 expand(function)
@@ -163,7 +164,7 @@ def _delay_releases(first: StoreOp, last: StoreOp) -> None:
 
 
 def _erase_dead_math(function: FuncOp) -> None:
-    for op in reversed(list(function.walk())):
+    for op in reversed(operations(function)):
         if isinstance(op, (*BLOCK_MATH, AttachCBOp)) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.index_arithmetic import IndexBuilder
 from tilewright.passes.kernel_buffers import call, convert_buffer_op
@@ -47,7 +48,9 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
     semaphores = SemaphoreConverter(pipes, network)
     computes = thread_kind(function) == "compute"
     converted: list[Operation] = []
-    for op in list(function.walk()):
+    for op in operations(function):
+        if not op.name.startswith("ttl."):
+            continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
@@ -64,7 +67,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
 
 def _finish_increments(function: FuncOp) -> None:
     """A thread that changed semaphores of other cores ends when the changes have arrived."""
-    if any(op.name == "ttkernel.noc_semaphore_inc" for op in function.walk()):
+    if any(op.name == "ttkernel.noc_semaphore_inc" for op in operations(function)):
         last = function.body.blocks[0].last_op
         assert last is not None
         function.body.blocks[0].insert_op_before(call("noc_async_atomic_barrier"), last)
@@ -72,7 +75,7 @@ def _finish_increments(function: FuncOp) -> None:
 
 def _drop_block_results(function: FuncOp) -> None:
     """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill."""
-    for loop in reversed([op for op in function.walk() if isinstance(op, ForOp) and op.results]):
+    for loop in reversed([op for op in operations(function) if isinstance(op, ForOp) and op.results]):
         body = loop.body.blocks[0]
         last = body.last_op
         assert last is not None
@@ -95,7 +98,7 @@ def _drop_block_results(function: FuncOp) -> None:
 
 
 def _erase_views(function: FuncOp) -> None:
-    for op in reversed(list(function.walk())):
+    for op in reversed(operations(function)):
         if isinstance(op, VIEW_OPS):
             op.detach()
             op.erase(safe_erase=False)

@@ -99,7 +99,14 @@ class GridMachine:
         positions = tuple((runner.item, runner.step) for runner in self.runners)
         places = frozenset((key, count % self.depths[key[1]]) for key, count in self.pushed.items())
         waiting = frozenset((pipe, core) for pipe, receivers in self.posted.items() for core in receivers)
-        return (positions, frozenset(self.filled.items()), places, waiting, frozenset(self.delivered), frozenset(self.levels.items()))
+        return (
+            positions,
+            frozenset(self.filled.items()),
+            places,
+            waiting,
+            frozenset(self.delivered),
+            frozenset(self.levels.items()),
+        )
 
     def _skip(self, before: tuple[int, ...], now: tuple[int, ...]) -> None:
         """Everything is as some repeats ago: the same will happen again while the repeats last."""
@@ -244,7 +251,7 @@ class GridMachine:
                     event,
                     "a multicast writes to one address: every receiver must fill the same buffer, equally often before",
                     found.event,
-                    f"core {core} receives here, into block {found.position} of the buffer; core {targets[0]} into {first.position}",
+                    f"core {core} receives here, into block {found.position} of it; core {targets[0]} into {first.position}",
                 )
 
     def _arrive(self, runner: Runner, event: Event) -> bool:

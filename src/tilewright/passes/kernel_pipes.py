@@ -273,7 +273,10 @@ class PipeConverter:
         receive = next(
             other
             for other in self.function.walk()
-            if isinstance(other, CopyOp) and is_pipe_copy(other) and not is_send(other) and pipe_of(other).net.number == plan.net.number
+            if isinstance(other, CopyOp)
+            and is_pipe_copy(other)
+            and not is_send(other)
+            and pipe_of(other).net.number == plan.net.number
         )
         buffer, _, _ = block_place(receive.operands[1])
         kind = buffer.type

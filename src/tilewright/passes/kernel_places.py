@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from xdsl.dialects.arith import DivUIOp, RemUIOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -20,13 +22,14 @@ class Places:
         self.function = function
         self.indices = indices
         self.grid = grid
-        self.chip = {core: chip_place(core, grid, columns) for core in cores_of(grid)}
         self.columns = columns
-        self.width = 1 + max(x for x, _ in self.chip.values())
-        self.height = 1 + max(y for _, y in self.chip.values())
         # The writer's NoC runs the other way round: its rectangles go from the last corner to the first.
         self.reversed = text_value(function, "ttl.role") == "writer"
         self._coordinates: dict[int, SSAValue] = {}
+
+    @cached_property
+    def chip(self) -> dict[Core, tuple[int, int]]:
+        return {core: chip_place(core, self.grid, self.columns) for core in cores_of(self.grid)}
 
     def coordinate(self, dim: int) -> SSAValue:
         if dim not in self._coordinates:
@@ -66,7 +69,7 @@ class Places:
 
     def noc(self, axis: str, place: Number, before: Operation) -> SSAValue:
         """NoC coordinate of a column (axis x) or row (axis y) of the chip."""
-        count = self.width if axis == "x" else self.height
+        count = 1 + max(place[0 if axis == "x" else 1] for place in self.chip.values())
         op = call(f"noc_{axis}", [self.indices.value(place)], [INDEX], {"count": i32_attr(count)}, before)
         return insert(op, before)
 

@@ -19,6 +19,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
     nested_value,
 )
+from tilewright.dialects.walking import operations
 from tilewright.network import Core, PipeSpec, cores_of, rectangle
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_buffers import call
@@ -44,12 +45,12 @@ class NetworkPlan:
 
 def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    created = [op for function in functions for op in function.walk() if isinstance(op, CreateSemaphoreOp)]
+    created = [op for function in functions for op in operations(function) if isinstance(op, CreateSemaphoreOp)]
     following = 1 + max((op.number for op in created), default=-1)
     nets, following = _plan_nets(functions, context.grid, following)
     outboxes: dict[str, int] = {}
     for function in functions:
-        if any(isinstance(op, SemaphoreSetOp) and _is_remote(op) for op in function.walk()):
+        if any(isinstance(op, SemaphoreSetOp) and _is_remote(op) for op in operations(function)):
             outboxes[function.sym_name.data] = following
             following += 1
     limit = context.chip.max_semaphores
@@ -65,7 +66,7 @@ def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
 
 
 def _pipe_copies(functions: list[FuncOp]) -> list[CopyOp]:
-    return [op for function in functions for op in function.walk() if isinstance(op, CopyOp) and is_pipe_copy(op)]
+    return [op for function in functions for op in operations(function) if isinstance(op, CopyOp) and is_pipe_copy(op)]
 
 
 def _plan_nets(functions: list[FuncOp], grid: Core, following: int) -> tuple[dict[int, NetPlan], int]:
@@ -80,14 +81,8 @@ def _plan_nets(functions: list[FuncOp], grid: Core, following: int) -> tuple[dic
         semaphores = NetSemaphores(ready=following, valid=following + most, one=one)
         following += most + 1
         loops = any(pipe.source_core(grid) in pipe.target_cores(grid) for pipe in net.pipes)
-        both = {
-            name
-            for name, ops in copies.items()
-            if len({is_send(op) for op in ops if pipe_of(op).net.number == number}) == 2
-        }
-        plans[number] = NetPlan(
-            net=net, semaphores=semaphores, several=most > 1, posts_own=frozenset(both if loops else ())
-        )
+        both = {name for name, ops in copies.items() if len({is_send(op) for op in ops if pipe_of(op).net.number == number}) == 2}
+        plans[number] = NetPlan(net=net, semaphores=semaphores, several=most > 1, posts_own=frozenset(both if loops else ()))
     return plans, following
 
 

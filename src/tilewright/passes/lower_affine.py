@@ -6,13 +6,14 @@ from xdsl.context import Context
 from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
 NAME = "lower-affine"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if not any(isinstance(op, ApplyOp) for op in module.walk()):
+    if not any(isinstance(op, ApplyOp) for op in operations(module)):
         return
     from xdsl.transforms.lower_affine import LowerAffinePass
 

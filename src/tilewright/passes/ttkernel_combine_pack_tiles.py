@@ -7,6 +7,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant, constant_of, int_value
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_buffers import call
 
@@ -20,15 +21,15 @@ INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.
 def run(module: ModuleOp, context: PassContext) -> None:
     if not context.options.combine_packs:
         return
-    for loop in [op for op in module.walk() if isinstance(op, ForOp) and "ttl.dst_footprint" in op.attributes]:
+    for loop in [op for op in operations(module) if isinstance(op, ForOp) and "ttl.dst_footprint" in op.attributes]:
         _combine_loop(loop)
-    for block in [block for op in module.walk() for region in op.regions for block in region.blocks]:
+    for block in [block for op in operations(module) for region in op.regions for block in region.blocks]:
         _combine_run(block)
 
 
 def _combine_loop(loop: ForOp) -> None:
     """A nest that only packs: its trips are the tiles, in order."""
-    inside = [op for op in loop.walk() if op is not loop]
+    inside = [op for op in operations(loop) if op is not loop]
     packs = [op for op in inside if op.name == PACK]
     others = [op for op in inside if op.name != PACK and op.name not in INDEX_OPS and not isinstance(op, ForOp)]
     if len(packs) != 1 or others or not _in_order(packs[0]):

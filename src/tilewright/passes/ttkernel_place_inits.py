@@ -18,6 +18,7 @@ from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.init_requirements import (
     ANY,
@@ -72,7 +73,7 @@ class _Placement:
         self.summaries: dict[Block, Summary] = {}
 
     def run(self) -> None:
-        calls = [op for op in self.function.walk() if isinstance(op, KernelCallOp)]
+        calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
         startups = [op for op in calls if op.CALL.name in STARTUPS]
         math = [op for op in calls if not is_init(op) and requirements(op, None)]
         if not math:

@@ -20,6 +20,7 @@ from tilewright.dialects.ttl import (
     thread_kind,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.tile_views import buffer_of
 
@@ -29,7 +30,7 @@ NAME = "ttl-insert-tile-regs-sync"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
                 _bracket(compute)
 
 

@@ -29,6 +29,7 @@ from tilewright.dialects.ttl_compute import (
     MulAccumulateOp,
 )
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.walking import operations
 from tilewright.dst.allocation import Layout
 from tilewright.passes import accumulation
 from tilewright.passes.affine_values import affine_value
@@ -43,7 +44,7 @@ Body = Callable[[Block, tuple[SSAValue, ...]], None]
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
                 _Lowering(compute).run()
 
 

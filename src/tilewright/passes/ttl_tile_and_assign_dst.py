@@ -27,6 +27,7 @@ from tilewright.dialects.ttl_compute import (
     MulAccumulateOp,
 )
 from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
+from tilewright.dialects.walking import operations
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit
@@ -48,7 +49,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             cut_at_spills(function)
-            for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
                 _assign(compute, function, context)
 
 

@@ -10,6 +10,7 @@ from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
@@ -20,7 +21,7 @@ PLACED = (TileOpBase, IrregularTileOp, CopyTileOp, CopyDestValuesOp, DstTileOp, 
 def run(module: ModuleOp, context: PassContext) -> None:
     if not context.options.enable_unroll:
         return
-    loops = [op for op in module.walk() if isinstance(op, ForOp) and "ttl.tile_stride" in op.attributes]
+    loops = [op for op in operations(module) if isinstance(op, ForOp) and "ttl.tile_stride" in op.attributes]
     for loop in reversed(loops):  # inner loops first
         _unroll(loop)
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
+from tilewright.passes.program_forms import expand_programs
 from tilewright.passes.validate_blocks import check_blocks
 from tilewright.passes.validate_buffers import check_ends, check_limits
 from tilewright.passes.validate_events import buffers_of, functions_of
@@ -23,6 +24,7 @@ NAME = "ttl-validate"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    expand_programs(module, context)
     problems: list[Diagnostic] = []
     for function in functions_of(module):
         attach_blocks(function)

@@ -13,6 +13,7 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
+from tilewright.dialects.walking import operations
 from tilewright.network import Core, NetSpec
 from tilewright.passes.grid_machine import Clash, GridMachine, Runner
 from tilewright.passes.validate_events import Buffer, acquire_of, bind_of, functions_of, problem
@@ -25,9 +26,7 @@ MOST_NOTES = 4
 ORDERS = ("forward", "backward", "single")
 
 
-def check_network(
-    module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core
-) -> list[Diagnostic]:
+def check_network(module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> list[Diagnostic]:
     check = NetworkCheck(module, traces, buffers, grid)
     return check.ends() or check.balance() or check.run()
 
@@ -37,9 +36,9 @@ class NetworkCheck:
         self.buffers = buffers
         self.grid = grid
         self.depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
-        pipes = [op for function in functions_of(module) for op in function.walk() if isinstance(op, NetPipeOp)]
+        pipes = [op for function in functions_of(module) for op in operations(function) if isinstance(op, NetPipeOp)]
         self.nets: dict[int, NetSpec] = {op.net.number: op.net for op in pipes}
-        made = [op for function in functions_of(module) for op in function.walk() if isinstance(op, CreateSemaphoreOp)]
+        made = [op for function in functions_of(module) for op in operations(function) if isinstance(op, CreateSemaphoreOp)]
         self.semaphores = {op.number: op for op in made}
         self.copies = [
             (function.sym_name.data, op)
@@ -259,7 +258,8 @@ class NetworkCheck:
         for index in dict.fromkeys(event.buffer for event in events if event.word == "reserve"):
             for depth in range(self.depths[index] + 1, self.depths[index] + 1 + DEPTH_TRIES):
                 if not self.machine({**self.depths, index: depth}).run():
-                    return f"block_count={depth} for '{self.buffers[index].name}' is the smallest that works, or change the order"
+                    name = self.buffers[index].name
+                    return f"block_count={depth} for '{name}' is the smallest that works, or change the order"
         words = {event.word for event in events}
         assert first.event is not None
         if first.event.word == "level":
@@ -270,8 +270,8 @@ class NetworkCheck:
             return "let another core or thread set or increase it as often as it is waited for"
         if "send" in words:
             return (
-                "a send ends when the receiver has a block ready: start the receive first (t = ttl.copy(pipe, block)), then send, "
-                "then t.wait(); or receive in the other data-movement thread"
+                "a send ends when the receiver has a block ready: start the receive first (t = ttl.copy(pipe, block)), then "
+                "send, then t.wait(); or receive in the other data-movement thread"
             )
         return "change the order in which the cores send, receive and wait"
 

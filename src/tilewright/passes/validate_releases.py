@@ -20,6 +20,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import (
     ACQUIRES,
@@ -64,7 +65,7 @@ def _nothing_held(op: Operation) -> Diagnostic:
 
 
 def _insert_copy_waits(function: FuncOp, context: PassContext) -> None:
-    for op in list(function.walk()):
+    for op in operations(function):
         if not isinstance(op, CopyOp) or any(isinstance(use.operation, WaitOp) for use in op.results[0].uses):
             continue
         held = next((acquire for value in op.operands if (acquire := acquire_of(value)) is not None), None)

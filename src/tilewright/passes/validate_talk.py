@@ -18,6 +18,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreSetOp,
     SemaphoreWaitOp,
 )
+from tilewright.dialects.walking import operations
 
 TALKING: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
@@ -77,4 +78,4 @@ def integers_of(word: str, op: Operation) -> list[SSAValue]:
 
 
 def cores_talk(module: ModuleOp) -> bool:
-    return any(type(op) in TALKING and talk_ops(op) for op in module.walk())
+    return any(type(op) in TALKING and talk_ops(op) for op in operations(module))

@@ -30,8 +30,9 @@ Made from the op table by `python -m tilewright.report.ops_page docs/ops.md`; a 
 * **cycles** are math-thread cycles per 32x32 tile with 16-bit / 32-bit DST, at HiFi4. Wormhole's are counted instructions;
   Blackhole's were published for that chip where they are bold, else they are Wormhole's. `~` marks an estimate.
 * **rounds** says how the result gets into 16-bit DST. 32-bit DST keeps what the op computed.
-* **error** is the largest distance from float64 NumPy in bf16 ULP over the domain, measured on the outputs of the vendor's
-  simulator in both DST widths with the example parameters; *not measured* where there are none. `approx=True` has its own.
+* **error** is the largest distance from float64 NumPy in bf16 ULP over all finite inputs, or those that are named, results
+  near 2^-126 (which may flush to 0) apart; measured on the outputs of the vendor's simulator in both DST widths with the
+  example parameters, *not measured* where there are none. `approx=True` has its own. `docs/numerics.md` has the bits.
 * **since** is the oldest release (`--metal`) that has the call.
 * FPU forms read operands straight from buffers; SFPU forms want every operand in DST.
 """
@@ -143,12 +144,20 @@ def figure(form: UnitForm, chip: str, *, dst32: bool, approx: bool = False) -> s
 def error(row: TileOp) -> str:
     if not row.golden:
         return "exact" if row.bound_ulp == 0.0 else "not measured"
-    text = f"{row.bound_ulp:g}" if row.bound_ulp else "exact"
-    if row.domain != (-4.0, 4.0) and row.bound_ulp:
-        text += f" on {row.domain[0]:g}..{row.domain[1]:g}"
+    text = (f"{row.bound_ulp:g}" if row.bound_ulp else "exact") + range_text(row)
     if row.approx_bound_ulp and math.isfinite(row.approx_bound_ulp):
         text += f"; approx {row.approx_bound_ulp:g}"
     return text
+
+
+def range_text(row: TileOp) -> str:
+    """Inputs for which the error holds, if not for all."""
+    low, high = row.faithful
+    words = [f"from {low:g}"] if math.isfinite(low) and -low != high else []
+    words += [f"to {high:g}"] if math.isfinite(high) and -low != high else []
+    words += [f"to ±{high:g}"] if math.isfinite(high) and -low == high else []
+    words += [f"from ±{row.faithful_from:g}"] if row.faithful_from else []
+    return f" {' '.join(words)}" if words else ""
 
 
 def composite_section() -> str:

@@ -121,12 +121,14 @@ class FastArithmetic(DirectMemory):
         if found is None:
             raise fault("TW514", site, "the op table has no NumPy meaning of this call", help="run without --fast")
         row, params = found
+        kept = operands[0].dtype if operands else None
+        operands = [tile.astype(np.int64) if tile.dtype.kind in "iu" else tile for tile in operands]  # as the table's meanings
         with np.errstate(all="ignore"):
             if not operands:
                 value = np.asarray(row.reference(**params))
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
             value = np.asarray(row.reference(*operands, **params))
-        kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else operands[0].dtype
+        kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else kept
         return value.astype(kind, copy=False)
 
     def copy_slot(self, value: Array, *, integer: bool) -> Array:

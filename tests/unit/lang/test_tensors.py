@@ -58,6 +58,19 @@ def test_standin_tensors():
     np.testing.assert_array_equal(to_array(tensor), 1.0)
 
 
+def test_tiled_tensors_are_padded_in_memory():
+    column = np.arange(1.0, 41.0).reshape(40, 1)
+    tensor = Tensor(column, DataType.BFLOAT16)
+    assert describe(tensor, "x").shape == (64, 32)
+    assert KernelTensor(describe(tensor, "x"), 0, tensor).shape == (40, 1)
+    memory_image = to_array(tensor)
+    assert memory_image.shape == (64, 32) and memory_image.sum() == column.sum()
+    from_array(tensor, memory_image + 1)
+    np.testing.assert_array_equal(to_array(tensor)[:40, :1], column + 1)
+    with pytest.raises(KernelError, match="TW105"):
+        describe(Tensor(column, DataType.BFLOAT16, memory.Layout.ROW_MAJOR), "x")
+
+
 def test_what_is_refused():
     for value in (3, "x", None):
         with pytest.raises(KernelError, match="TW106"):

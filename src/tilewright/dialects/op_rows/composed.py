@@ -5,11 +5,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tilewright.dialects.op_rows import references
 from tilewright.dialects.op_rows.forms import SCALAR
 from tilewright.dialects.tile_op import Composite, Param, Step
+
+# The larger of two operands (s0) and minus their distance (s3).
+DISTANCE = (
+    Step(op="max", operands=("a0", "a1")),
+    Step(op="sub", operands=("a0", "a1")),
+    Step(op="abs", operands=("s1",)),
+    Step(op="neg", operands=("s2",)),
+)
 
 # fmt: off
 COMPOSITES = (
@@ -61,6 +71,21 @@ COMPOSITES = (
         reference=lambda a, b, c: a * b + c,
         steps=(Step(op="addcmul", operands=("a2", "a0", "a1"), params=(("value", 1.0),)),),
         notes="mac_tile works on slots 0, 1, 2 only, right after its init; addcmul, 16 cycles dearer, on any slots.",
+    ),
+    Composite(
+        name="logaddexp_by_parts", summary="logaddexp from the larger operand and the distance.", arity=2,
+        reference=np.logaddexp,
+        steps=(*DISTANCE, Step(op="exp", operands=("s3",)), Step(op="log1p", operands=("s4",)),
+               Step(op="add", operands=("s0", "s5"))),
+        notes="For releases without logaddexp_binary_tile.",
+    ),
+    Composite(
+        name="logaddexp2_by_parts", summary="logaddexp2 from the larger operand and the distance.", arity=2,
+        reference=np.logaddexp2,
+        steps=(*DISTANCE, Step(op="exp2", operands=("s3",)), Step(op="log1p", operands=("s4",)),
+               Step(op="mul_scalar", operands=("s5",), params=(("scalar", 1.0 / math.log(2.0)),)),
+               Step(op="add", operands=("s0", "s6"))),
+        notes="For releases without logaddexp2_binary_tile.",
     ),
     Composite(
         name="exp_of_product", summary="Elementwise exp(scale * x), accurate.", arity=1,

@@ -33,7 +33,9 @@ def from_torch(
 
 def to_torch(tensor: Tensor, dtype: Any = None, **_settings: Any) -> Any:
     result = tensor.to_torch()
-    return result if dtype is None else result.to(dtype)
+    if dtype is None:
+        return result
+    return result.astype(dtype) if isinstance(result, np.ndarray) else result.to(dtype)
 
 
 def as_tensor(tensor: Any, dtype: Any = None, **settings: Any) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.diagnostics import fail
 from tilewright.lang.standin_ttnn import memory
 from tilewright.lang.standin_ttnn.data_types import DataType, stored
 from tilewright.lang.standin_ttnn.device import Device
@@ -201,15 +200,11 @@ def combine(function: Any, left: Tensor, right: Any) -> Tensor:
 
 
 def as_torch(array: np.ndarray[Any, Any], dtype: DataType) -> Any:
-    """``array`` as a torch tensor."""
+    """``array`` as a torch tensor; where torch is not installed as a NumPy array, bfloat16 as float32."""
     try:
         import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise fail(
-            "TW601",
-            "to_torch needs torch, which is not installed",
-            help="pip install torch, or use .to_numpy() of the tensor",
-        ) from None
+        return array.astype(np.float32) if dtype is DataType.BFLOAT16 else array.copy()
     if dtype is DataType.BFLOAT16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
     if array.dtype == np.uint32:

@@ -1,0 +1,25 @@
+"""Every op below an op, the cheap way: xDSL's ``walk`` goes through three generators per op and level."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+
+def operations(root: Operation) -> list[Operation]:
+    """``root`` and all ops in its regions, outer ops first, as they stand now: the caller may change the IR."""
+    found = [root]
+    _collect(root, found)
+    return found
+
+
+def _collect(root: Operation, found: list[Operation]) -> None:
+    for region in root.regions:
+        block = region.first_block
+        while block is not None:
+            op = block.first_op
+            while op is not None:
+                found.append(op)
+                if op.regions:
+                    _collect(op, found)
+                op = op.next_op
+            block = block.next_block

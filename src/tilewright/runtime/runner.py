@@ -1,0 +1,77 @@
+"""A Python script that launches a program's files through ttnn, on machines without Tilewright.
+
+The script is ``standalone.py`` with the program's facts in it, so it is checked like the rest of the code.
+"""
+
+from __future__ import annotations
+
+import pprint
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.program import Program, ThreadSpec
+from tilewright.runtime.descriptor import DATA_TYPES
+from tilewright.runtime.placement import cores, physical, runtime_arguments, written_tensors
+
+SCRIPT = Path(__file__).with_name("standalone.py")
+EMPTY = "PROGRAM: dict[str, Any] = {}\n"
+TITLE = '"""Launches the kernel files beside this one through ttnn.\n'
+WIDTH = 120
+
+
+def script(program: Program) -> str:
+    """The text of ``runner.py``."""
+    text = SCRIPT.read_text(encoding="utf-8")
+    assert text.count(EMPTY) == 1 and text.startswith(TITLE)
+    data = pprint.pformat(facts(program), width=WIDTH, sort_dicts=False)
+    title = f'"""Launches kernel \'{program.name}\' through ttnn {program.options.metal} or newer. Written by Tilewright.\n'
+    return text.replace(TITLE, title).replace(EMPTY, f"PROGRAM: dict[str, Any] = {data}\n")
+
+
+def facts(program: Program) -> dict[str, Any]:
+    """Everything the launcher needs that is not in the kernel files."""
+    config = program.config
+    return {
+        "cores": [physical(core, program) for core in cores(program)],
+        "tensors": [
+            {"name": tensor.name, "shape": tensor.shape, "dtype": DATA_TYPES[tensor.dtype], "memory": tensor.memory}
+            for tensor in program.tensors
+        ],
+        "written": written_tensors(program),
+        "numbers": sorted({what for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}),
+        "buffers": [
+            {"index": buffer.index, "dtype": DATA_TYPES[buffer.dtype], "page": tile_bytes(buffer.dtype), "pages": buffer.tiles}
+            for buffer in program.buffers
+        ],
+        "semaphores": [(semaphore.index, semaphore.initial) for semaphore in program.semaphores],
+        "compute": {
+            "math_fidelity": config.math_fidelity,
+            "fp32_dest_acc_en": config.fp32_dest_acc_en,
+            "dst_full_sync_en": config.dst_full_sync_en,
+            "math_approx_mode": config.math_approx_mode,
+            "unpack_to_dest": list(config.unpack_to_dest),
+            "max_buffers": CHIPS[program.options.arch].max_buffers,
+        },
+        "kernels": [
+            {
+                "file": f"{thread.role}.cpp",
+                "role": thread.role,
+                "compile_time": list(thread.compile_time_args),
+                "runtime": [_entry(thread, position, program) for position in range(len(thread.runtime_args))],
+            }
+            for thread in program.threads
+        ],
+    }
+
+
+def _entry(thread: ThreadSpec, position: int, program: Program) -> tuple[str, Any]:
+    """A run-time argument as data: what only follows from the core is listed per core."""
+    kind, what = thread.runtime_args[position]
+    if kind in ("address", "noc_x", "noc_y"):
+        return kind, what
+    if kind == "int":
+        return "number", what
+    alone = replace(thread, runtime_args=(thread.runtime_args[position],))
+    return "each", [runtime_arguments(alone, program, core, (), {})[0] for core in cores(program)]

@@ -1,0 +1,165 @@
+"""Launches the kernel files beside this one through ttnn.
+
+    python runner.py                  # random inputs; prints the outputs' sizes
+    python runner.py a.npy b.npy      # inputs from files, in the order of the kernel's parameters; writes <name>.npy per output
+
+or, from a program that has its tensors on a device:
+
+    import runner
+    runner.run(a, b, out)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ttnn  # pyright: ignore
+
+ttnn: Any
+HERE = Path(__file__).resolve().parent
+PROGRAM: dict[str, Any] = {}
+
+
+def run(*tensors: Any, **numbers: int) -> Any:
+    """The kernel on device tensors, one per parameter; results are in those it writes. Numbers by name."""
+    device = tensors[0].device()
+    described = describe(tensors, numbers, device)
+    if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
+        described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
+    written = PROGRAM["written"]
+    order = [index for index in range(len(tensors)) if index not in written] + written
+    return ttnn.generic_op([tensors[index] for index in order], described)
+
+
+def describe(tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, device: Any = None) -> Any:
+    """The ``ttnn.ProgramDescriptor`` of a call."""
+    cores = [ttnn.CoreCoord(*place) for place in PROGRAM["cores"]]
+    ranges = core_ranges(PROGRAM["cores"])
+    accessors = [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
+    kernels: list[Any] = []
+    for kernel in PROGRAM["kernels"]:
+        constants: list[int] = []
+        for kind, value in kernel["compile_time"]:
+            constants += accessors[value] if kind == "accessor" else [value]
+        arguments = [
+            (core, [word(entry, number, tensors, numbers or {}, device) for entry in kernel["runtime"]])
+            for number, core in enumerate(cores)
+        ]
+        described = ttnn.KernelDescriptor(
+            kernel_source=(HERE / kernel["file"]).read_text(encoding="utf-8"),
+            source_type=ttnn.KernelDescriptor.SourceType.SOURCE_CODE,
+            core_ranges=ranges,
+            compile_time_args=constants,
+            runtime_args=arguments,
+            config=configuration(kernel["role"]),
+        )
+        kernels.append(described)
+    semaphores = [
+        ttnn.SemaphoreDescriptor(id=index, core_ranges=ranges, initial_value=initial) for index, initial in PROGRAM["semaphores"]
+    ]
+    buffers = [buffer(made, ranges) for made in PROGRAM["buffers"]]
+    return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
+
+
+def word(entry: Sequence[Any], core: int, tensors: Sequence[Any], numbers: Mapping[str, int], device: Any) -> int:
+    """One run-time argument of one core."""
+    kind, value = entry
+    if kind == "address":
+        return tensors[value].buffer_address()
+    if kind == "each":
+        return value[core]
+    if kind == "noc_x":
+        return device.worker_core_from_logical_core(ttnn.CoreCoord(value, 0)).x
+    if kind == "noc_y":
+        return device.worker_core_from_logical_core(ttnn.CoreCoord(0, value)).y
+    return numbers[value]
+
+
+def core_ranges(places: Sequence[Sequence[int]]) -> Any:
+    """One rectangle if the cores fill one, else single cores."""
+    columns, rows = [x for x, _ in places], [y for _, y in places]
+    low, high = (min(columns), min(rows)), (max(columns), max(rows))
+    if len(places) == (high[0] - low[0] + 1) * (high[1] - low[1] + 1):
+        return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*low), ttnn.CoreCoord(*high))])
+    return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
+
+
+def buffer(made: Mapping[str, Any], ranges: Any) -> Any:
+    kind = getattr(ttnn, made["dtype"])
+    form = ttnn.CBFormatDescriptor(buffer_index=made["index"], data_format=kind, page_size=made["page"])
+    return ttnn.CBDescriptor(total_size=made["pages"] * made["page"], core_ranges=ranges, format_descriptors=[form])
+
+
+def configuration(role: str) -> Any:
+    if role == "reader":
+        return ttnn.ReaderConfigDescriptor()
+    if role == "writer":
+        return ttnn.WriterConfigDescriptor()
+    config = PROGRAM["compute"]
+    described = ttnn.ComputeConfigDescriptor(
+        math_fidelity=getattr(ttnn.MathFidelity, config["math_fidelity"]),
+        fp32_dest_acc_en=config["fp32_dest_acc_en"],
+        dst_full_sync_en=config["dst_full_sync_en"],
+        math_approx_mode=config["math_approx_mode"],
+    )
+    if config["unpack_to_dest"]:
+        modes = ttnn.UnpackToDestMode
+        exact, count = config["unpack_to_dest"], config["max_buffers"]
+        described.unpack_to_dest_mode = [modes.UnpackToDestFp32 if index in exact else modes.Default for index in range(count)]
+    return described
+
+
+def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
+    """A NumPy array as device tensor. What NumPy has no type for goes through float32."""
+    import numpy
+
+    kind = getattr(ttnn, tensor["dtype"])
+    if "bfloat" in tensor["dtype"]:
+        host = ttnn.to_dtype(ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
+    else:
+        host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, ttnn.TILE_LAYOUT)
+    memory = ttnn.L1_MEMORY_CONFIG if tensor["memory"] == "l1" else ttnn.DRAM_MEMORY_CONFIG
+    return ttnn.to_device(host, device, memory_config=memory)
+
+
+def to_array(tensor: Any) -> Any:
+    host = ttnn.from_device(tensor)
+    return (ttnn.to_dtype(host, ttnn.float32) if "BFLOAT" in str(host.dtype) else host).to_numpy()
+
+
+def main(files: Sequence[str]) -> int:
+    import numpy
+
+    if PROGRAM["numbers"]:
+        print(f"this kernel takes numbers ({', '.join(PROGRAM['numbers'])}): call run(...) from Python", file=sys.stderr)
+        return 2
+    written = PROGRAM["written"]
+    inputs = [index for index in range(len(PROGRAM["tensors"])) if index not in written]
+    if files and len(files) != len(inputs):
+        names = [PROGRAM["tensors"][index]["name"] for index in inputs]
+        print(f"{len(inputs)} inputs: {', '.join(names)}", file=sys.stderr)
+        return 2
+    generator = numpy.random.default_rng(0)
+    given = {index: numpy.load(file) for index, file in zip(inputs, files, strict=False)}
+    device = ttnn.open_device(device_id=0)
+    tensors: list[Any] = []
+    for index, tensor in enumerate(PROGRAM["tensors"]):
+        array = given.get(index)
+        if array is None:
+            array = numpy.zeros(tensor["shape"]) if index in written else generator.uniform(0, 1, tensor["shape"])
+        tensors.append(to_device(tensor, array, device))
+    run(*tensors)
+    for index in written:
+        result, name = to_array(tensors[index]), PROGRAM["tensors"][index]["name"]
+        print(f"{name}: {result.shape}, mean {result.mean():g}")
+        if files:
+            numpy.save(HERE / f"{name}.npy", result)
+    ttnn.close_device(device)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

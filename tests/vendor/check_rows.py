@@ -1,0 +1,120 @@
+"""Type-checks the kernels of every row of the op table against the headers of the installed ttnn, many in one translation unit.
+
+    python tests/vendor/check_rows.py FOLDER
+
+One kernel per dtype and configuration goes through ttnn on the mock device (see ``check_kernels.py``); the others use the headers and
+command lines that it made. Kernels stand together only with those that include the same files, so a missing include is found.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import stand_in
+from compiler import type_check_command
+
+THREADS = {"math": "UCK_CHLKC_MATH", "pack": "UCK_CHLKC_PACK", "unpack": "UCK_CHLKC_UNPACK"}
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    program: Any
+
+    @property
+    def text(self) -> str:
+        return self.program.cpp["compute"]
+
+    @property
+    def includes(self) -> tuple[str, ...]:
+        return tuple(line for line in self.text.splitlines() if line.startswith("#include"))
+
+    @property
+    def configuration(self) -> tuple[Any, ...]:
+        config = self.program.config
+        return tuple(sorted({buffer.dtype for buffer in self.program.buffers})), config.fp32_dest_acc_en, config.dst_full_sync_en
+
+    def body(self) -> str:
+        """The function with its compile-time arguments filled in."""
+        thread = next(thread for thread in self.program.threads if thread.role == "compute")
+        values = [value for _, value in thread.compile_time_args]
+        text = self.text[self.text.index("void kernel_main") :]
+        return re.sub(r"get_compile_time_arg_val\((\d+)\)", lambda found: str(values[int(found[1])]), text)
+
+
+def main(folder: Path) -> int:
+    stand_in.prepare(folder)
+    import mock_device
+    import ttnn
+
+    import kernel_corpus
+    from tilewright.diagnostics import KernelError
+    from tilewright.runtime.vendor import installed_release
+
+    rows: list[Row] = []
+    newer: list[str] = []
+    for kernel in kernel_corpus.row_kernels():
+        try:
+            rows.append(Row(kernel.name, mock_device.compiled(kernel, folder, installed_release())))
+        except KernelError as error:
+            assert "or newer" in str(error), str(error)  # the release has no call for it, and the message says which has
+            newer.append(kernel.name)
+    device = ttnn.open_device(device_id=0)
+    groups: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.configuration].append(row)
+    problems: list[str] = []
+    for group in groups.values():
+        first = max(group, key=lambda row: len(row.program.buffers))
+        problem = mock_device.problem_of(ttnn, device, first.program)
+        if problem:
+            problems.append(f"{first.name}: {problem}")
+            continue
+        built = mock_device.units(folder)
+        for thread, define in THREADS.items():
+            unit = next(unit for unit in reversed(built) if f"-D{define}" in unit["arguments"])
+            problems += [text for together in sharing(group, thread) for text in checked(together, thread, unit, folder)]
+    ttnn.close_device(device)
+    print(*problems, f"{len(rows)} kernels, {len(problems)} problems; not in this release: {', '.join(newer) or 'none'}", sep="\n")
+    return 1 if problems else 0
+
+
+def sharing(rows: Sequence[Row], thread: str) -> Iterator[list[Row]]:
+    """Names are declared alike for all three threads: one of them shows missing includes."""
+    if thread != "math":
+        yield list(rows)
+        return
+    groups: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.includes].append(row)
+    yield from groups.values()
+
+
+def checked(rows: Sequence[Row], thread: str, unit: dict[str, Any], folder: Path) -> list[str]:
+    """Errors and warnings of one translation unit."""
+    place = folder / "rows"
+    shutil.rmtree(place, ignore_errors=True)
+    (place / thread).mkdir(parents=True)
+    for name in ("chlkc_descriptors.h", "defines_generated.h"):
+        shutil.copy(Path(unit["cwd"]).parent / name, place / name)
+    includes = sorted({line for row in rows for line in row.includes})
+    kernels = [f'namespace kernel_{place} {{\n#line 1 "{row.name}"\n{row.body()}}}\n' for place, row in enumerate(rows)]
+    start = [f"#define TRISC_{thread.upper()}", '#include "defines_generated.h"', "void kernel_main();", *includes]
+    text = "\n".join([*start, *kernels, "void kernel_main() {}\n"])
+    (place / f"chlkc_{thread}.cpp").write_text(text, encoding="utf-8")
+    command = type_check_command(unit["arguments"], folder)
+    done = subprocess.run(command, cwd=place / thread, capture_output=True, text=True)
+    found = [line for line in done.stderr.splitlines() if " error: " in line or " warning: " in line or "required from here" in line]
+    return found or ([done.stderr] if done.returncode else [])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))
