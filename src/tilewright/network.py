@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import product
 
 COUNT_SHIFT = 24  # a pipe's ready word: receivers above, sum of their blocks' places below
+SEPARATE_WORDS = 4  # pipes of one source that each have a ready word of their own
+LONGEST_ROW = 16  # cores: no chip has a longer row or column
 PLACE_UNIT = 16  # bytes: the alignment of L1 addresses
 
 Core = tuple[int, ...]
@@ -92,6 +94,15 @@ class NetSpec:
         """Pipes that end at each core, in their order."""
         return _grouped(self, grid)[1]
 
+    def meets(self, grid: Core) -> bool:
+        """Whether source and destination meet before each transfer.
+
+        A source with many pipes would need a word for each of them; instead it tells the destination whose turn it is.
+        """
+        if max(len(pipes) for pipes in self.by_source(grid).values()) <= SEPARATE_WORDS:
+            return False
+        return all(pipe.single and pipe.target_cores(grid) != (pipe.source_core(grid),) for pipe in self.pipes)
+
     def ends(self, side: str, grid: Core) -> dict[Core, tuple[int, ...]]:
         return self.by_source(grid) if side == "src" else self.by_target(grid)
 
@@ -113,11 +124,16 @@ Field = dict[tuple[Core, int], int]  # a number per core and pipe of that core
 
 @dataclass(frozen=True)
 class Form:
-    """How a number that differs among cores can be had: ``constant``, ``core`` coordinate + offset, or a ``table``."""
+    """How a number that differs among cores can be had.
+
+    ``constant``; ``core`` coordinate + offset; position of the ``pipe`` + offset, or that ``pipe_column`` (modulo) or
+    ``pipe_row`` (divided by) ``size``; or a ``table``.
+    """
 
     kind: str
     offset: int = 0
     dim: int = 0
+    size: int = 1
 
 
 def form_of(field: Field) -> Form:
@@ -133,7 +149,20 @@ def form_of(field: Field) -> Form:
     offset = values[0] - items[0][0][1]
     if all(value == position + offset for (_, position), value in items):
         return Form("pipe", offset)
-    return Form("table")
+    return _walk_over_rows(items) or Form("table")
+
+
+def _walk_over_rows(items: list[tuple[tuple[Core, int], int]]) -> Form | None:
+    """Pipes listed row by row, perhaps without the first ones: column and row follow from the position."""
+    if max(position for (_, position), _ in items) < 2:
+        return None
+    for size in range(2, LONGEST_ROW + 1):
+        for offset in range(size):
+            if all(value == (position + offset) % size for (_, position), value in items):
+                return Form("pipe_column", offset, size=size)
+            if all(value == (position + offset) // size for (_, position), value in items):
+                return Form("pipe_row", offset, size=size)
+    return None
 
 
 def table_of(field: Field, grid: Core) -> tuple[tuple[int, ...], ...]:

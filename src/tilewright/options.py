@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from tilewright.hardware import CHIPS
+
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
+CHOICES: dict[str, tuple[str, ...]] = {
+    "arch": tuple(CHIPS),
+    "allocator": ("optimal", "linear-scan"),
+    "schedule": ("auto", "source", "lars"),
+    "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
+    "inits": ("hoist", "each"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,3 +39,25 @@ class Options:
 
     def updated(self, **changes: Any) -> Options:
         return replace(self, **changes)
+
+
+def is_release(text: Any) -> bool:
+    """Whether ``text`` names a ttnn release not older than the oldest spelling."""
+    parts = text.split(".") if isinstance(text, str) else []
+    if len(parts) < 2 or not all(part.isdecimal() for part in parts):
+        return False
+    return tuple(map(int, parts)) >= tuple(map(int, METAL_RELEASES[0].split(".")))
+
+
+def wanted_instead(name: str, value: Any) -> str:
+    """What the option takes, if ``value`` is none of it; empty if it is."""
+    optional = getattr(Options, name) is None
+    if (value is None and optional) or name == "grid":
+        return ""  # the grid is checked against the chip
+    if name in CHOICES:
+        return "" if value in CHOICES[name] else f"one of {', '.join(CHOICES[name])}"
+    if name == "metal":
+        return "" if is_release(value) else f'a ttnn release from {METAL_RELEASES[0]} on, for example "{METAL_RELEASES[-1]}"'
+    if name == "dst_capacity":
+        return "" if type(value) is int and value > 0 else "a number of tiles, 1 or more"
+    return "" if isinstance(value, bool) else f"True or False{' or None (the compiler decides)' if optional else ''}"

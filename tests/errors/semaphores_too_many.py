@@ -1,4 +1,4 @@
-"""One core has a pipe of its own to each of twenty others."""
+"""One core has a range of its own for each of twenty others."""
 
 from tilewright import ttl
 
@@ -6,7 +6,7 @@ from tilewright import ttl
 @ttl.operation(grid=(7, 3))
 def kernel(a, y):
     others = [(x, row) for row in range(3) for x in range(7) if (x, row) != (0, 0)]
-    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=core) for core in others])
+    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=(slice(x, x + 1), row)) for x, row in others])
     a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
     y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
     own_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
@@ -22,7 +22,7 @@ def kernel(a, y):
             with own_cb.reserve() as blk:
                 ttl.copy(a[0, 0], blk).wait()
             with own_cb.wait() as blk:
-                ttl.copy(blk, pipe).wait()  # error TW305 at `ttl.copy(blk, pipe)`: the kernel needs 21 semaphores
+                ttl.copy(blk, pipe).wait()  # error TW305 at `ttl.copy(blk, pipe)`: the kernel needs 22 semaphores
 
         def take(pipe):
             with a_cb.reserve() as blk:

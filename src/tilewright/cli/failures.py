@@ -133,4 +133,7 @@ def print_script_traceback(error: BaseException) -> None:
     trace = error.__traceback__
     while trace is not None and not is_user_file(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
+    if trace is None and isinstance(error, SyntaxError):  # no line of the script has run
+        traceback.print_exception(type(error), error, None)
+        return
     traceback.print_exception(type(error), error, trace or error.__traceback__)

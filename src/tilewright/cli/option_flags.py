@@ -5,16 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tilewright.hardware import CHIPS
-from tilewright.options import METAL_RELEASES, Options
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "arch": tuple(CHIPS),
-    "allocator": ("optimal", "linear-scan"),
-    "schedule": ("auto", "source", "lars"),
-    "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
-    "inits": ("hoist", "each"),
-}
+from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release
 
 HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
@@ -43,10 +34,7 @@ def grid_size(text: str) -> tuple[int, ...] | str:
 
 
 def release(text: str) -> str:
-    """A ttnn release not older than the oldest spelling."""
-    oldest = tuple(int(part) for part in METAL_RELEASES[0].split("."))
-    parts = text.split(".")
-    if len(parts) < 2 or not all(part.isdigit() for part in parts) or tuple(int(part) for part in parts) < oldest:
+    if not is_release(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a ttnn release from {METAL_RELEASES[0]} on")
     return text
 

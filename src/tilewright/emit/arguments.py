@@ -111,9 +111,11 @@ class Arguments:
                     text = f"const auto {kind} = [](uint32_t {word}) {{ return get_arg_val<uint32_t>({slot} + {word}); }};"
                     places.append(text)
             elif kind == "core_table" and not op.operands:
-                name = _claim(text_value(op, "name"), used)
-                expressions.names[op.results[0]] = name
-                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[place_entries(op)[0]]});")
+                entry = place_entries(op)[0]
+                if entry not in coordinates:
+                    coordinates[entry] = _claim(text_value(op, "name"), used)
+                    runtime.append(f"const uint32_t {coordinates[entry]} = get_arg_val<uint32_t>({runtime_slots[entry]});")
+                expressions.names[op.results[0]] = coordinates[entry]
             elif kind == "get_semaphore" and not op.operands:
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name

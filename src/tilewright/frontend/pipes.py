@@ -142,6 +142,8 @@ def number(thread: Thread, field: Field, position: Value, name: str) -> Value:
         return make("+", thread.coordinates()[form.dim], form.offset)
     if form.kind == "pipe":
         return make("+", position, form.offset)
+    if form.kind in ("pipe_column", "pipe_row"):
+        return make("%" if form.kind == "pipe_column" else "//", make("+", position, form.offset), form.size)
     span = thread.emitter.span
     values = table_of(field, thread.build.grid)
     attributes: dict[str, Attribute] = {"name": StringAttr(name), "values": nested_attr(values)}

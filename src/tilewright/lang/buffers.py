@@ -59,7 +59,7 @@ def make_circular_buffer_like(
     count = buffer_factor
     for name, value in arguments.items():
         if BUFFER_ARGUMENTS.get(name) != "buffer_factor":
-            raise fail("TW004", f"make_circular_buffer_like has no argument '{name}'", span, help="shape= and block_count=")
+            raise fail("TW004", f"a buffer has no argument '{name}'", span, help="shape= and block_count=")
         if count is not None:
             raise fail("TW004", "block_count and buffer_factor are two names of one argument", span, help="give one of them")
         count = value
@@ -68,7 +68,7 @@ def make_circular_buffer_like(
     dims = checked_shape(shape, span)
     buffer = CircularBuffer(
         shape=dims,
-        dtype=describe(tensor, "tensor").dtype if not isinstance(tensor, KernelTensor) else tensor.spec.dtype,
+        dtype=describe(tensor, "tensor", span).dtype if not isinstance(tensor, KernelTensor) else tensor.spec.dtype,
         block_count=checked_count(2 if count is None else count, span),
         index=len(build.buffers),
         span=span,

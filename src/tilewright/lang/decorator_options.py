@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from typing import Any
 
@@ -12,9 +13,7 @@ from tilewright.frontend.names import (
     OPTION_FLAGS_WITHOUT_EFFECT,
     OPTION_NAMES,
 )
-from tilewright.options import Options
-
-FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+from tilewright.options import Options, wanted_instead
 
 
 def compile_options(arguments: dict[str, Any], span: Span) -> Options:
@@ -23,28 +22,32 @@ def compile_options(arguments: dict[str, Any], span: Span) -> Options:
         if name == "options":
             changes.update(_flags(str(value or ""), span))
         elif name in OPTION_NAMES:
-            changes[OPTION_NAMES[name]] = _fidelity(value, span) if name == "math_fidelity" else _truth(name, value, span)
+            changes[OPTION_NAMES[name]] = _word(value) if name == "math_fidelity" else value
         elif name in Options.names():
             changes[name] = value
         elif name not in DECORATOR_WITHOUT_EFFECT:
-            known = ", ".join(("grid", "options", *OPTION_NAMES, *Options.names()))
-            raise fail("TW015", f"the kernel decorator has no argument '{name}'", span, help=f"it takes {known}")
+            raise fail("TW015", f"the kernel decorator has no argument '{name}'", span, help=_known(name))
+    check_values(changes, span)
     return Options(**changes)
 
 
-def _fidelity(value: Any, span: Span) -> str | None:
-    if value is None:
-        return None
-    word = str(value).rpartition(".")[2]
-    if word not in FIDELITIES:
-        raise fail("TW015", f"math_fidelity is {value!r}", span, help="one of " + ", ".join(FIDELITIES))
-    return word
+def check_values(changes: dict[str, Any], span: Span) -> None:
+    """Refuses values that an option cannot have."""
+    for name, value in changes.items():
+        wanted = wanted_instead(name, value)
+        if wanted:
+            raise fail("TW015", f"{name} is {value!r}", span, help=wanted)
 
 
-def _truth(name: str, value: Any, span: Span) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise fail("TW015", f"{name} is {value!r}", span, help="True, False or None (the compiler decides)")
-    return value
+def _known(name: str) -> str:
+    known = list(dict.fromkeys(("grid", "options", *OPTION_NAMES, *Options.names())))
+    close = difflib.get_close_matches(name, known, n=2)
+    return f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
+
+
+def _word(fidelity: Any) -> Any:
+    """``ttnn.MathFidelity.HiFi4`` by its last name."""
+    return None if fidelity is None else str(fidelity).rpartition(".")[2]
 
 
 def _flags(text: str, span: Span) -> dict[str, Any]:

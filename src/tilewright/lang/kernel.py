@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import collector
 from tilewright.diagnostics import Span, fail
 from tilewright.lang.building import caller_span, span_in_line
-from tilewright.lang.decorator_options import compile_options
+from tilewright.lang.decorator_options import check_values, compile_options
 from tilewright.lang.outputs import left_out, returned
 from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
 from tilewright.lang.tensors import describe, is_tensor
@@ -94,6 +94,7 @@ class Kernel:
         unknown = sorted(set(options) - set(Options.names()))
         if unknown:
             raise fail("TW015", f"unknown option '{unknown[0]}'", caller_span(unknown[0]), help=", ".join(Options.names()))
+        check_values(options, caller_span(*options))
         return self.options.updated(**options)
 
     def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
@@ -181,7 +182,8 @@ def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **ar
 
     def decorate(target: Callable[..., Any]) -> Kernel:
         if not inspect.isfunction(target):
-            raise fail("TW004", "only a function can be a kernel", caller_span())
+            remedy = "write options by name, for example @ttl.operation(grid=(2, 2))"
+            raise fail("TW004", f"only a function can be a kernel, not {target!r}", caller_span(), help=remedy)
         return Kernel(target, grid, options)
 
     return decorate if function is None else decorate(function)

@@ -21,7 +21,7 @@ from tilewright.passes.kernel_buffers import call, convert_buffer_op
 from tilewright.passes.kernel_math import MathConverter
 from tilewright.passes.kernel_movement import MovementConverter
 from tilewright.passes.kernel_pipes import PipeConverter
-from tilewright.passes.kernel_places import Places, convert_table
+from tilewright.passes.kernel_places import Places, convert_table, share_tables
 from tilewright.passes.kernel_semaphores import NetworkPlan, SemaphoreConverter, plan_network
 from tilewright.passes.ttl_set_compute_config import config_of
 
@@ -56,6 +56,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         if done or (computes and math.convert(op)):
             converted.append(op)
     _finish_increments(function)
+    share_tables(function)
     _drop_block_results(function)
     for op in reversed(converted):
         for result in op.results:

@@ -71,6 +71,7 @@ class GridMachine:
     pushed: Counter[tuple[Core, int]] = field(default_factory=Counter[tuple[Core, int]])
     posted: dict[tuple[int, int], dict[Core, Posted]] = field(default_factory=dict[tuple[int, int], dict[Core, Posted]])
     delivered: dict[tuple[Core, int], tuple[int, Event]] = field(default_factory=dict[tuple[Core, int], tuple[int, Event]])
+    offered: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])  # pipes whose source has called its destination
     levels: dict[tuple[Core, int], int] = field(default_factory=dict[tuple[Core, int], int])
 
     def run(self, order: str = "forward") -> list[Runner]:
@@ -105,6 +106,7 @@ class GridMachine:
             places,
             waiting,
             frozenset(self.delivered),
+            frozenset(self.offered),
             frozenset(self.levels.items()),
         )
 
@@ -165,6 +167,8 @@ class GridMachine:
         pipe = self.pipe(runner, event)
         net = self.nets[event.buffer]
         key = (event.buffer, pipe)
+        if net.meets(self.grid) and key not in self.offered:
+            return False
         receivers = self.posted.setdefault(key, {})
         if runner.thread in self.own_posts[event.buffer] and net.pipes[pipe].source_core(self.grid) == runner.core:
             return True  # the send has announced this block
@@ -191,6 +195,7 @@ class GridMachine:
         pipe = self.pipe(runner, event)
         net = self.nets[event.buffer]
         key = (event.buffer, pipe)
+        self.offered.add(key)
         receivers = self.posted.setdefault(key, {})
         targets = net.pipes[pipe].target_cores(self.grid)
         if runner.thread in self.own_posts[event.buffer] and runner.core in targets and runner.core not in receivers:
@@ -207,6 +212,7 @@ class GridMachine:
                 raise self._overtaken(core, event, net)
             self.delivered[core, event.buffer] = (pipe, event)
         receivers.clear()
+        self.offered.discard(key)
         return True
 
     def _overtaken(self, core: Core, event: Event, net: NetSpec) -> Clash:

@@ -45,6 +45,7 @@ class NetPlan:
     net: NetSpec
     semaphores: NetSemaphores
     several: bool  # a source has more than one pipe
+    meets: bool  # the source tells the destination whose turn it is
     posts_own: frozenset[str]  # threads that send and receive in the net: they announce their own block before they send
 
 
@@ -148,6 +149,9 @@ class PipeConverter:
         ready = self._ready(plan, pipe, op)
         if self.function.sym_name.data in plan.posts_own:
             self._post_own(op, pipe, plan, ready)
+        if plan.meets:
+            place = self._target_place(pipe, targets, op)
+            self._call("noc_semaphore_inc", [self.places.address(*place, self._valid(plan), op), self.indices.value(1)], op)
         count = self._number(pipe, {key: len(cores) for key, cores in targets.items()}, "receivers", op)
         wanted = self.indices.multiply(count, 1 << COUNT_SHIFT, op)
         self._call("noc_semaphore_wait_min", [ready, self.indices.value(wanted)], op)
@@ -168,14 +172,21 @@ class PipeConverter:
         boxes = {key: rectangle([chip[core] for core in cores]) for key, cores in targets.items()}
         own = [chip[key[0]] in [chip[core] for core in cores] for key, cores in targets.items()]
         if all(len(cores) == 1 for cores in targets.values()):
-            x, y = (self._number(pipe, {k: box[i] for k, box in boxes.items() if box}, f"to_{'xy'[i]}", op) for i in range(2))
-            self._unicast(op, plan, (x, y), data)
+            self._unicast(op, plan, self._target_place(pipe, targets, op), data)
             return
         plain = all(box is not None for box in boxes.values()) and (all(own) or not any(own))
         if plain and all(len(cores) - mine >= 1 for cores, mine in zip(targets.values(), own, strict=True)):
             self._multicast(op, pipe, plan, {key: box for key, box in boxes.items() if box}, targets, data, own[0])
             return
         self._one_by_one(op, pipe, plan, targets, data)
+
+    def _target_place(
+        self, pipe: NetPipeOp, targets: dict[tuple[Core, int], tuple[Core, ...]], op: Operation
+    ) -> tuple[Number, Number]:
+        """Column and row of the only destination."""
+        places = {key: self.places.chip[cores[0]] for key, cores in targets.items()}
+        x, y = (self._number(pipe, {k: place[axis] for k, place in places.items()}, f"to_{'xy'[axis]}", op) for axis in range(2))
+        return x, y
 
     def _unicast(self, op: Operation, plan: NetPlan, place: tuple[Number, Number], data: tuple[SSAValue, int, SSAValue]) -> None:
         pointer, size, target = data
@@ -248,6 +259,9 @@ class PipeConverter:
         plan = self.plans[pipe.net.number]
         pointer, _ = self._block(op.operands[1], op)
         ready = self._ready(plan, pipe, op)
+        if plan.meets:
+            self._call("noc_semaphore_wait", [self._valid(plan), self.indices.value(1)], op)
+            self._call("noc_semaphore_set", [self._valid(plan), self.indices.value(0)], op)
         anchor: Operation = op
         if self.function.sym_name.data in plan.posts_own:
             # The source has announced its own block already.

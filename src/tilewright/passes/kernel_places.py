@@ -6,10 +6,11 @@ from functools import cached_property
 
 from xdsl.dialects.arith import DivUIOp, RemUIOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
+from tilewright.dialects.walking import operations
 from tilewright.network import Core, Field, chip_place, cores_of, form_of, table_of
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_buffers import call
@@ -55,6 +56,10 @@ class Places:
             return self.indices.add(self.coordinate(form.dim), form.offset, before)
         if form.kind == "pipe" and position is not None:
             return self.indices.add(position, form.offset, before)
+        if form.kind in ("pipe_column", "pipe_row") and position is not None:
+            place = self.indices.value(self.indices.add(position, form.offset, before))
+            kind = RemUIOp if form.kind == "pipe_column" else DivUIOp
+            return insert(kind.create(operands=[place, self.indices.value(form.size)], result_types=[INDEX]), before)
         values = table_of(field, self.grid)
         operands = [] if len(values[0]) == 1 or position is None else [position]
         op = call("core_table", operands, [INDEX], {"name": text_attr(name), "values": nested_attr(values)}, before)
@@ -105,6 +110,14 @@ def insert(op: Operation, before: Operation) -> SSAValue:
     assert block is not None
     block.insert_op_before(op, before)
     return op.results[0]
+
+
+def share_tables(function: FuncOp) -> None:
+    """Tables with the same numbers are one argument, under the name of the first."""
+    names: dict[Attribute, Attribute] = {}
+    for op in operations(function):
+        if op.name == "ttkernel.core_table":
+            op.attributes["name"] = names.setdefault(op.attributes["values"], op.attributes["name"])
 
 
 def convert_table(op: Operation) -> bool:

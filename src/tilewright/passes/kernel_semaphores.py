@@ -77,12 +77,14 @@ def _plan_nets(functions: list[FuncOp], grid: Core, following: int) -> tuple[dic
     if any(not pipe.single for net in nets.values() for pipe in net.pipes):
         following += 1
     for number, net in sorted(nets.items()):
-        most = max(len(pipes) for pipes in net.by_source(grid).values())
+        meets = net.meets(grid)
+        most = 1 if meets else max(len(pipes) for pipes in net.by_source(grid).values())
         semaphores = NetSemaphores(ready=following, valid=following + most, one=one)
         following += most + 1
         loops = any(pipe.source_core(grid) in pipe.target_cores(grid) for pipe in net.pipes)
         both = {name for name, ops in copies.items() if len({is_send(op) for op in ops if pipe_of(op).net.number == number}) == 2}
-        plans[number] = NetPlan(net=net, semaphores=semaphores, several=most > 1, posts_own=frozenset(both if loops else ()))
+        own = frozenset(both if loops else ())
+        plans[number] = NetPlan(net=net, semaphores=semaphores, several=most > 1, meets=meets, posts_own=own)
     return plans, following
 
 

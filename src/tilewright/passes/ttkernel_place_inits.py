@@ -50,6 +50,7 @@ class Summary:
     keys: dict[str, set[str]] = field(default_factory=dict)
     first: dict[str, Requirement] = field(default_factory=dict)
     last: dict[str, Requirement] = field(default_factory=dict)
+    sure: dict[str, bool] = field(default_factory=dict)  # the last one is needed on every path
 
     def add(self, need: Requirement) -> None:
         self.keys.setdefault(need.state, set())
@@ -59,6 +60,7 @@ class Summary:
             self.first[need.state] = need
         self.first.setdefault(need.state, need)
         self.last[need.state] = need
+        self.sure[need.state] = True
         if need.key != ANY:
             self.keys[need.state].add(need.key)
 
@@ -135,16 +137,18 @@ class _Placement:
                     summary.add(need)
                 for region in op.regions:
                     for inner in region.blocks:
-                        self._merge(summary, self._summary(inner))
+                        always = isinstance(op, ForOp) and self._runs(op)
+                        self._merge(summary, self._summary(inner), always=always)
             self.summaries[block] = summary
         return self.summaries[block]
 
     @staticmethod
-    def _merge(into: Summary, inner: Summary) -> None:
+    def _merge(into: Summary, inner: Summary, *, always: bool) -> None:
         for state in inner.keys:
             into.add(inner.first[state])
             into.keys[state] |= inner.keys[state]
             into.last[state] = inner.last[state]
+            into.sure[state] = always and inner.sure[state]
 
     # Placement --------------------------------------------------------------------------------------------------------
 
@@ -178,16 +182,20 @@ class _Placement:
                 # One configuration serves the whole loop: set it up once, in front.
                 self._satisfy(first if not keys or first.key != ANY else last, state, loop)
                 inside[name] = state[name]
-            elif first.key == last.key:
+            elif first.key == last.key and summary.sure[name]:
+                # Every trip ends as it begins: what the first trip needs is there for all.
                 self._satisfy(first, state, loop)
                 inside[name] = first.key
             else:
                 inside.pop(name, None)
-                state.pop(name, None)
+        several = [name for name, keys in summary.keys.items() if len(keys) > 1]
+        before = {name: state.get(name) for name in several}
         self._place(body, inside)
-        for name, keys in summary.keys.items():
-            if len(keys) > 1 and name in inside and self._runs(loop):
+        for name in several:
+            if name in inside and (self._runs(loop) or before[name] == inside[name]):
                 state[name] = inside[name]
+            else:
+                state.pop(name, None)
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:

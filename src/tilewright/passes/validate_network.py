@@ -23,6 +23,7 @@ from tilewright.places import place_of
 
 DEPTH_TRIES = 16
 MOST_NOTES = 4
+SENDS = ("send", "the send it waits for")
 ORDERS = ("forward", "backward", "single")
 
 
@@ -177,7 +178,7 @@ class NetworkCheck:
         def rank(runner: Runner) -> int:
             assert runner.event is not None
             # What talks to another core is the likelier cause; a full buffer can be cured by depth.
-            return {"level": 0, "send": 1, "arrive": 2, "reserve": 3}.get(runner.event.word, 4)
+            return {"level": 0, "send": 1, "arrive": 2, "post": 2, "reserve": 3}.get(runner.event.word, 4)
 
         first = min(stopped, key=rank)
         assert first.event is not None
@@ -201,7 +202,7 @@ class NetworkCheck:
 
     def _other_end(self, event: Event) -> list[Note]:
         """Where the net that a thread is stopped at is used on the other side."""
-        wanted = {"send": ("post", "the receive it waits for"), "arrive": ("send", "the send it waits for")}.get(event.word)
+        wanted = {"send": ("post", "the receive it waits for"), "arrive": SENDS, "post": SENDS}.get(event.word)
         if wanted is None:
             return []
         for runner in self.courses:
@@ -229,7 +230,7 @@ class NetworkCheck:
             pipe = machine.pipe(runner, event)
             ready = machine.posted.get((event.buffer, pipe), {})
             return [core for core in net.pipes[pipe].target_cores(self.grid) if core not in ready]
-        if event.word == "arrive":
+        if event.word in ("arrive", "post"):
             net = self.nets[event.buffer]
             return [net.pipes[machine.pipe(runner, event)].source_core(self.grid)]
         return [runner.core]

@@ -32,6 +32,13 @@ def test_an_error_of_the_script_shows_the_scripts_traceback_only(script, capsys:
     assert "runpy" not in error and "cli" not in error
 
 
+def test_a_syntax_error_shows_the_scripts_line_only(script, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", script("x = 1\ndef f(:\n    pass\n")]) == 1
+    error = capsys.readouterr().err
+    assert "SyntaxError" in error and "line 2" in error
+    assert "runpy" not in error and "cli" not in error
+
+
 def test_exit_codes_pass_through(script, capsys: pytest.CaptureFixture[str]):
     assert main(["run", script("import sys\nsys.exit(7)\n")]) == 7
     assert main(["run", script("import sys\nsys.exit()\n")]) == 0

@@ -18,6 +18,11 @@ from tilewright.lang.grid import folded_sizes, resolve_grid
 from tilewright.lang.kernel import Kernel
 
 SCALE = 2.0
+OFFSETS = [1.0]
+
+
+def shifted(block):
+    return block + OFFSETS[0]
 
 
 def array(rows: int = 32, cols: int = 32) -> np.ndarray:
@@ -75,6 +80,33 @@ def test_programs_are_remembered_until_something_changes(monkeypatch):
     assert scale.compile(array(), array(), enable_unroll=True) is not first
     monkeypatch.setitem(globals(), "SCALE", 4.0)
     assert scale.compile(array(), array()) is not first
+
+
+def test_what_helpers_read_is_part_of_the_kernel(monkeypatch):
+    @ttl.operation(grid=(1, 1))
+    def shift(lhs, out):
+        a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(1, 1))
+        o_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1))
+
+        @ttl.compute()
+        def compute():
+            with a_cb.wait() as a, o_cb.reserve() as o:
+                o.store(shifted(a))
+
+        @ttl.datamovement()
+        def read():
+            with a_cb.reserve() as block:
+                ttl.copy(lhs[0, 0], block).wait()
+
+        @ttl.datamovement()
+        def write():
+            with o_cb.wait() as block:
+                ttl.copy(block, out[0, 0]).wait()
+
+    first = shift.compile(array(), array())
+    assert shift.compile(array(), array()) is first
+    monkeypatch.setitem(OFFSETS, 0, 5.0)
+    assert shift.compile(array(), array()).cpp["compute"] != first.cpp["compute"]
 
 
 def test_constant_arguments_reach_the_code():
@@ -136,10 +168,16 @@ def test_arguments_of_the_decorator():
     )
     assert (options.fp32_dest_acc, options.full_sync, options.math_fidelity) == (True, False, "HiFi2")
     assert (options.fpu_binary_ops, options.combine_packs, options.allocator) == (False, False, "linear-scan")
-    for wrong in ({"fp32_dest_acc_en": 1}, {"math_fidelity": "HiFi9"}, {"options": "--ttl-nonsense"}, {"colour": "red"}):
+    no_options = ({"fp32_dest_acc_en": 1}, {"math_fidelity": "HiFi9"}, {"options": "--ttl-nonsense"}, {"colour": "red"})
+    no_values = ({"dst_capacity": 0}, {"dst_capacity": "4"}, {"metal": "9.x"}, {"metal": None}, {"arch": "grayskull"})
+    for wrong in (*no_options, *no_values, {"inits": "never"}, {"enable_unroll": "yes"}):
         with pytest.raises(KernelError) as caught:
             compile_options(wrong, span)
         assert caught.value.diagnostics[0].code == "TW015"
+    with pytest.raises(KernelError, match="1 or more"):
+        scale.compile(array(), array(), dst_capacity=-1)
+    with pytest.raises(KernelError, match="did you mean fp32_dest_acc"):
+        compile_options({"fp32_dest_ac": True}, span)
 
 
 def test_grids():

@@ -1,0 +1,272 @@
+"""How long compiling takes, in CPU milliseconds: a first process, a cached one, a warm compiler, bodies of 10 to 10,000 ops.
+
+python benchmarks/compile_time.py [--runs N] [--ops 10,100,1000,10000] [--against OTHER/src]
+
+CPU time, least of several runs, because wall time on a shared machine measures the neighbours. The first line times a fixed
+loop: divide by it to compare machines. ``--against`` times another source tree in turn with this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+TILE = 32
+
+KERNEL = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def fused({tensors}, out):
+    {buffers}
+    out_dfb = ttl.make_dataflow_buffer_like(out, shape=({side}, {side}), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        with {waits}, out_dfb.reserve() as o:
+            {body}
+
+    @ttl.datamovement()
+    def read():
+        {reads}
+
+    @ttl.datamovement()
+    def write():
+        with out_dfb.wait() as block:
+            ttl.copy(block, out[0:{side}, 0:{side}]).wait()
+"""
+
+TEN_OPS = """m = a_blk * b_blk + c_blk
+e = ttl.math.exp(m)
+f = ttl.math.tanh(e) + ttl.math.abs(m)
+g = f * a_blk - ttl.math.sqrt(e)
+o.store(ttl.math.relu(g * 0.5))"""
+CHAIN = ("v * b_blk", "ttl.math.exp(v)", "v + a_blk", "ttl.math.abs(v)", "v - b_blk", "ttl.math.tanh(v)")
+
+WITH_NUMPY = """
+import ml_dtypes, numpy as np
+fused(*(np.zeros(({size}, {size}), ml_dtypes.bfloat16) for _ in range({count})))
+"""
+WITHOUT_NUMPY = """
+from tilewright.program import TensorSpec
+fused.compile(*(TensorSpec(name=name, shape=({size}, {size}), dtype="bf16") for name in {names}))
+"""
+
+
+def kernel_text(names: str, side: int, body: str) -> str:
+    def lines(parts: list[str], indent: int) -> str:
+        return ("\n" + " " * indent).join(parts)
+
+    reads = [f"with {n}_dfb.reserve() as block:\n            ttl.copy({n}[0:{side}, 0:{side}], block).wait()" for n in names]
+    buffers = [f"{n}_dfb = ttl.make_dataflow_buffer_like({n}, shape=({side}, {side}), block_count=1)" for n in names]
+    return KERNEL.format(
+        tensors=", ".join(names),
+        side=side,
+        buffers=lines(buffers, 4),
+        waits=", ".join(f"{n}_dfb.wait() as {n}_blk" for n in names),
+        body=lines(body.split("\n"), 12),
+        reads=lines(reads, 8),
+    )
+
+
+def chain_body(ops: int) -> str:
+    return "\n".join(["v = a_blk", *(f"v = {CHAIN[number % len(CHAIN)]}" for number in range(ops)), "o.store(v)"])
+
+
+def defined(folder: Path, name: str, text: str) -> Any:
+    """The kernel of a file with this text."""
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(text, str(path), "exec"), names)
+    return names["fused"]
+
+
+# Processes ----------------------------------------------------------------------------------------------------------------
+
+
+def child_cpu(command: list[str], source: Path, folder: Path) -> float:
+    """CPU milliseconds of one process. Bytecode is kept, as it is in an installation."""
+    settings = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    settings |= {
+        "PYTHONPATH": str(source),
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *command], env=settings, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
+
+
+def process_commands(folder: Path, source: Path) -> dict[str, list[str]]:
+    text = kernel_text("abc", 8, TEN_OPS)
+    size = 8 * TILE
+    script, plain = folder / "with_numpy.py", folder / "without_numpy.py"
+    script.write_text(text + WITH_NUMPY.format(size=size, count=4), encoding="utf-8")
+    plain.write_text(text + WITHOUT_NUMPY.format(size=size, names=("a", "b", "c", "out")), encoding="utf-8")
+    tilewright = ["-m", "tilewright", "compile"]
+    fresh = ["--no-cache"] if (source / "tilewright" / "cache.py").exists() else []
+    return {
+        "python alone": ["-c", "pass"],
+        "python and NumPy": ["-c", "import numpy, ml_dtypes"],
+        "cold: import, compile, emit": [str(plain)],
+        "cold: tilewright compile, a script with NumPy": [*tilewright, *fresh, str(script)],
+        "cached: tilewright compile, a script with NumPy": [*tilewright, str(script)],
+    }
+
+
+def time_processes(folder: Path, sources: list[Path], runs: int) -> None:
+    table: dict[str, list[float]] = {}
+    for name in process_commands(folder, sources[0]):
+        best = [float("inf")] * len(sources)
+        for run in range(runs + 1):
+            for index, source in enumerate(sources):
+                taken = child_cpu(process_commands(folder, source)[name], source, folder)
+                if run:  # the first writes bytecode and the cache
+                    best[index] = min(best[index], taken)
+        table[name] = best
+        show(name, best)
+
+
+# In this process --------------------------------------------------------------------------------------------------------------
+
+
+def cpu_ms(work: Callable[[], Any]) -> float:
+    started = time.process_time()
+    work()
+    return (time.process_time() - started) * 1e3
+
+
+@contextmanager
+def timed_passes(into: dict[str, float]) -> Iterator[None]:
+    """CPU of every pass; the least over all compilations inside."""
+    from tilewright import pipeline
+
+    original = pipeline.run_pass
+
+    def run_pass(name: str, module: Any, context: Any) -> None:
+        into[name] = min(into.get(name, float("inf")), cpu_ms(lambda: original(name, module, context)))
+
+    pipeline.run_pass = run_pass
+    try:
+        yield
+    finally:
+        pipeline.run_pass = original
+
+
+def specs(names: str, side: int) -> list[Any]:
+    from tilewright.program import TensorSpec
+
+    shape = (side * TILE, side * TILE)
+    return [TensorSpec(name=name, shape=shape, dtype="bf16") for name in (*names, "out")]
+
+
+def time_warm(folder: Path, runs: int) -> None:
+    from tilewright.dst.allocate import checked_plan
+
+    kernel = defined(folder, "ten_ops", kernel_text("abc", 8, TEN_OPS))
+    tensors = specs("abc", 8)
+    passes: dict[str, float] = {}
+
+    def once(*, forget: bool) -> float:
+        kernel._programs.clear()
+        if forget:
+            checked_plan.cache_clear()
+        return cpu_ms(lambda: kernel.compile(*tensors))
+
+    once(forget=True)
+    fresh = min(once(forget=True) for _ in range(runs))
+    known = min(once(forget=False) for _ in range(runs))
+    show("warm: three threads, ten fused ops", [fresh])
+    show("the same with its DST allocation remembered", [known])
+    with timed_passes(passes):
+        for _ in range(runs):
+            once(forget=True)
+    front = min(cpu_ms(lambda: kernel.build(*tensors)) for _ in range(runs))
+    show("  front end", [front])
+    for name, taken in passes.items():
+        show(f"  {name}", [taken])
+    show("  stage checks, emission, the rest", [max(0.0, fresh - front - sum(passes.values()))])
+
+
+def time_bodies(folder: Path, sizes: list[int]) -> None:
+    previous: float | None = None
+    for ops in sizes:
+        kernel = defined(folder, f"chain_{ops}", kernel_text("ab", 2, chain_body(ops)))
+        taken = cpu_ms(lambda kernel=kernel: kernel.compile(*specs("ab", 2)))
+        growth = f"  x{taken / previous:.1f}" if previous else ""
+        print(f"{f'body of {ops:,} ops':<58} {taken:9.1f} ms{growth}")
+        previous = taken
+
+
+# Size ------------------------------------------------------------------------------------------------------------------------
+
+
+def requirements(name: str, known: dict[str, int]) -> None:
+    """Bytes of a distribution and of all it needs, by name."""
+    name = re.sub(r"[-_.]+", "-", name).lower()
+    if name in known:
+        return
+    try:
+        found = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return
+    files = [Path(str(found.locate_file(file))) for file in found.files or ()]
+    known[name] = sum(file.stat().st_size for file in files if file.exists())
+    for needed in found.requires or ():
+        if "extra ==" not in needed:
+            requirements(re.split(r"[^\w.-]", needed, maxsplit=1)[0], known)
+
+
+def show_size() -> None:
+    ours = sum(file.stat().st_size for file in (SOURCE / "tilewright").rglob("*") if file.is_file() and file.suffix != ".pyc")
+    sizes = {"tilewright": ours}
+    for name in ("xdsl", "numpy", "ml_dtypes"):
+        requirements(name, sizes)
+    for name, size in sizes.items():
+        print(f"{f'installed: {name}':<58} {size / 2**20:9.1f} MB")
+    print(f"{'installed: all':<58} {sum(sizes.values()) / 2**20:9.1f} MB")
+
+
+def show(name: str, values: list[float]) -> None:
+    ratio = f"  x{values[0] / values[1]:.2f}" if len(values) > 1 else ""
+    print(f"{name:<58} {'  '.join(f'{value:9.1f}' for value in values)} ms{ratio}")
+
+
+def spin() -> int:
+    total = 0
+    for number in range(1_000_000):
+        total += number & 7
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--ops", default="10,100,1000,10000")
+    parser.add_argument("--against", type=Path)
+    arguments = parser.parse_args()
+    sources = [SOURCE, *([arguments.against.resolve()] if arguments.against else [])]
+    show("a loop of a million turns", [min(cpu_ms(spin) for _ in range(5))])
+    with tempfile.TemporaryDirectory() as name:
+        time_processes(Path(name), sources, arguments.runs)
+        time_warm(Path(name), arguments.runs * 4)
+        time_bodies(Path(name), [int(size) for size in arguments.ops.split(",")])
+    show_size()
+
+
+if __name__ == "__main__":
+    main()
