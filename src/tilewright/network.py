@@ -101,6 +101,8 @@ class NetSpec:
         """
         if max(len(pipes) for pipes in self.by_source(grid).values()) <= SEPARATE_WORDS:
             return False
+        if any(len(pipes) > 1 for pipes in self.by_target(grid).values()):
+            return False  # two sources could call at once
         return all(pipe.single and pipe.target_cores(grid) != (pipe.source_core(grid),) for pipe in self.pipes)
 
     def ends(self, side: str, grid: Core) -> dict[Core, tuple[int, ...]]:

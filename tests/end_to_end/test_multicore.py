@@ -59,6 +59,76 @@ def test_rings_of_any_length(nodes: int, engine: str, tmp_path: Path):
         module.main()
 
 
+def scatter_and_gather(columns: int, rows: int) -> Any:
+    """The first core hands a tile to every other core and collects what they make of it."""
+    others = [(x, row) for row in range(rows) for x in range(columns) if (x, row) != (0, 0)]
+
+    @ttl.operation(grid=(columns, rows))
+    def kernel(a, y):
+        out = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=core) for core in others])
+        back = ttl.PipeNet([ttl.Pipe(src=core, dst=(0, 0)) for core in others])
+        a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+        work_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+        done_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+        all_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+
+        @ttl.compute()
+        def compute():
+            if out.is_dst():
+                with work_cb.wait() as x, done_cb.reserve() as o:
+                    o.store(x + x)
+
+        @ttl.datamovement()
+        def read():
+            def give(pipe):
+                x, row = pipe.dst
+                with a_cb.reserve() as block:
+                    ttl.copy(a[row, x], block).wait()
+                with a_cb.wait() as block:
+                    ttl.copy(block, pipe).wait()
+
+            def take(pipe):
+                with work_cb.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            def collect(pipe):
+                with all_cb.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            out.if_src(give)
+            out.if_dst(take)
+            back.if_dst(collect)
+
+        @ttl.datamovement()
+        def write():
+            def give(pipe):
+                with done_cb.wait() as block:
+                    ttl.copy(block, pipe).wait()
+
+            def store(pipe):
+                x, row = pipe.src
+                with all_cb.wait() as block:
+                    ttl.copy(block, y[row, x]).wait()
+
+            back.if_src(give)
+            back.if_dst(store)
+
+    return kernel
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arch", CHIPS)
+def test_one_core_to_all_and_back(arch: str, engine: str):
+    columns, rows = CHIPS[arch]
+    a = np.random.default_rng(4).uniform(-1, 1, (rows * 32, columns * 32)).astype(np.float32)
+    y = np.zeros_like(a)
+    with execution.session(mode=engine, overrides={"arch": arch}):
+        scatter_and_gather(columns, rows)(a, y)
+    expected = 2 * a
+    expected[:32, :32] = 0
+    assert (y == expected).all()
+
+
 # Programs that look like the rejected ones of tests/errors, and are right.
 
 

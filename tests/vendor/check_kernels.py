@@ -61,9 +61,11 @@ def example_programs(metal: str) -> Iterator[tuple[str, Any]]:
 
     for path in sorted((ROOT / "examples").rglob("*.py")):
         found: list[Any] = []
-        with execution.session(mode=execution.COMPILE, overrides={"metal": metal}, on_compiled=(found.append,), cache=False):
-            with contextlib.suppress(AssertionError):  # it checks results, and nothing was computed
-                script.run_script(str(path), [])
+        compile_only = execution.session(
+            mode=execution.COMPILE, overrides={"metal": metal}, on_compiled=(found.append,), cache=False
+        )
+        with compile_only, contextlib.suppress(AssertionError):  # it checks results, and nothing was computed
+            script.run_script(str(path), [])
         distinct = {id(program): program for program in found}
         yield from ((f"{path.name}: {program.name}", program) for program in distinct.values())
 

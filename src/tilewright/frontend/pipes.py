@@ -183,11 +183,11 @@ def attribute(thread: Thread, end: PipeEnd, word: str, node: ast.Attribute) -> A
         dims = len(next(iter(entries.values())).targets)
         ranges: list[Any] = []
         for dim in range(dims):
-            start, stop, step = (
+            parts = [
                 number(thread, {key: p.targets[dim][part] for key, p in entries.items()}, end.position, f"target_{'xyz'[dim]}")
-                for part in range(3)
-            )
-            ranges.append(start if end.net.pipes[0].single else slice(start, stop, step))
+                for part in range(1 if end.net.pipes[0].single else 3)
+            ]
+            ranges.append(parts[0] if len(parts) == 1 else slice(*parts))
         return ranges[0] if dims == 1 else tuple(ranges)
     raise thread.error("TW003", f"a pipe has no '{word}'", node, help="pipe.src and pipe.dst; ttl.copy(block, pipe)")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tilewright.native.vector_families import FAMILIES, OLD_FAMILIES, SPECIAL, macro_lines
+from tilewright.native.vector_families import FAMILIES, NEW_FAMILIES, OLD_FAMILIES, SPECIAL, macro_lines
 
 INCLUDE = Path(__file__).parent / "include"
 
@@ -69,9 +69,8 @@ def _forward(target: str) -> str:
 
 
 def _vector_header(name: str, release: int) -> str:
-    families = FAMILIES[name]
-    if release < FIRST_NEW_PATHS:
-        families += "; " + OLD_FAMILIES.get(name, "")
+    dated = OLD_FAMILIES if release < FIRST_NEW_PATHS else NEW_FAMILIES
+    families = FAMILIES[name] + "; " + dated.get(name, "")
     lines = "\n".join(macro_lines(families))
     return f'#pragma once\n#include "{VECTOR}"\nnamespace ckernel {{\n{lines}\n}}\n'
 

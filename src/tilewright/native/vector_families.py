@@ -85,7 +85,7 @@ FAMILIES: dict[str, str] = {
     "compute_kernel_api.h": (
         "UT sigmoid 1 0; P0 sigmoid; U0 silu; P0 silu; UT tanh 0 0; P0 tanh; U0 square; UT log 0 0; U1 log_with_base; U0 signbit;"
         "U0 @signbit_tile_int32; U0 abs; U0 @abs_tile_int32:abs; U0 sign; U0 tiled_prod; U0 alt_complex_rotate90;"
-        "U1 power; U1 power_iterative; U0 exp2;"
+        "U0 exp2;"
         "U1 heaviside; UT expm1 0 0; U1 unary_max; U1 unary_min; U1 @unary_max_int32_tile; U1 @unary_min_int32_tile;"
         "U1 @unary_max_uint32_tile; U1 @unary_min_uint32_tile; S sfpu_reduce"
     ),
@@ -140,8 +140,9 @@ FAMILIES: dict[str, str] = {
     "xlogy.h": "B xlogy_binary",
 }
 
-# Only in the oldest release.
-OLD_FAMILIES: dict[str, str] = {"compute_kernel_api.h": "I max_tile_init; OLD_MAX max"}
+# Only in the oldest release, and only since then. Its power_tile takes whole exponents: power_iterative_tile later.
+OLD_FAMILIES: dict[str, str] = {"compute_kernel_api.h": "I max_tile_init; OLD_MAX max; OLD_POWER power"}
+NEW_FAMILIES: dict[str, str] = {"compute_kernel_api.h": "U1 power; U1 power_iterative"}
 
 
 def _names(text: str) -> tuple[str, str, bool]:
@@ -163,8 +164,8 @@ def macro_lines(families: str) -> list[str]:
         if kind in ("I", "I1", "I2"):
             lines.append(f"TW_INIT{kind[1:]}({subject})")
             continue
-        if kind == "OLD_MAX":
-            lines.append("TW_OLD_MAX")
+        if kind in ("OLD_MAX", "OLD_POWER"):
+            lines.append(f"TW_{kind}")
             continue
         function, init, own_init = _names(subject)
         if kind.startswith("P"):

@@ -11,14 +11,13 @@ or, from a program that has its tensors on a device:
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ttnn  # pyright: ignore
-
-ttnn: Any
+ttnn: Any = importlib.import_module("ttnn")  # it has no types
 HERE = Path(__file__).resolve().parent
 PROGRAM: dict[str, Any] = {}
 

@@ -18,11 +18,11 @@ from tilewright.lang.grid import folded_sizes, resolve_grid
 from tilewright.lang.kernel import Kernel
 
 SCALE = 2.0
-OFFSETS = [1.0]
+OFFSETS = {"all": 1.0}
 
 
 def shifted(block):
-    return block + OFFSETS[0]
+    return block + OFFSETS["all"]
 
 
 def array(rows: int = 32, cols: int = 32) -> np.ndarray:
@@ -105,7 +105,7 @@ def test_what_helpers_read_is_part_of_the_kernel(monkeypatch):
 
     first = shift.compile(array(), array())
     assert shift.compile(array(), array()) is first
-    monkeypatch.setitem(OFFSETS, 0, 5.0)
+    monkeypatch.setitem(OFFSETS, "all", 5.0)
     assert shift.compile(array(), array()).cpp["compute"] != first.cpp["compute"]
 
 

@@ -170,6 +170,11 @@ constexpr u32 word_at(u32 index) {
         tw::vector_call(#call, #init, 0, 0xF, false, tw_at, a, b, c, out, p);                      \
     }
 // max_tile of the oldest release: works on a slot and the one after it, result in the first.
+#define TW_OLD_POWER                                                                                          \
+    inline void power_tile_init(TW_AT) { tw::vector_init("power_iterative_tile_init", 0, false, tw_at); }     \
+    inline void power_tile(uint32_t dst, uint32_t p, TW_AT) {                                                 \
+        tw::vector_call("power_iterative_tile", "power_iterative_tile_init", 0, 0xF, false, tw_at, dst, p);   \
+    }
 #define TW_OLD_MAX                                                                                                             \
     inline void max_tile(uint32_t a, uint32_t b, int mode = static_cast<int>(VectorMode::RC), TW_AT) {                         \
         if (b != a + 1) tw::complain("adjacent-slots", "max_tile works on a DST slot and the one after it", tw_at);            \

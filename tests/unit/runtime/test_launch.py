@@ -1,0 +1,112 @@
+"""What ttnn is handed: descriptors, tensors in order, and again for another call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.diagnostics import KernelError
+from tilewright.program import TensorSpec
+from tilewright.runtime import devices, launch
+
+SOURCE = {"out": "ttl.math.exp(a * b)"}
+FACTS = {"shape": (64, 64), "dtype": "bf16"}
+
+
+@pytest.fixture
+def program(kernels):
+    source = kernels.text.elementwise(SOURCE, block=(1, 1), blocks=(2, 2), grid=(2, 1))
+    return kernels.compile(source, *(TensorSpec(name=name, **FACTS) for name in ("a", "b", "out")))
+
+
+def test_descriptor(ttnn, make_tensor, make_device, program):
+    device = make_device()
+    described = launch.describe(program, [make_tensor(device, 1000 * n, words=(n, 2048)) for n in (1, 2, 3)], device=device)
+    roles = [thread.role for thread in program.threads]
+    kernels = dict(zip(roles, described.kernels, strict=True))
+    assert kernels["reader"].compile_time_args == [0, 1, 1, 2048, 2, 2048]
+    assert kernels["writer"].compile_time_args == [2, 3, 2048]
+    assert [core.positional for core, _ in kernels["reader"].runtime_args] == [(0, 0), (1, 0)]
+    assert [words[:2] for _, words in kernels["reader"].runtime_args] == [[1000, 2000]] * 2
+    assert kernels["compute"].kernel_source == program.cpp["compute"]
+    assert kernels["compute"].config.math_fidelity == "HiFi4" and not kernels["compute"].config.fp32_dest_acc_en
+    assert {name: kernels[name].config.kind for name in ("reader", "writer")} == {
+        "reader": "ReaderConfigDescriptor", "writer": "WriterConfigDescriptor"
+    }  # fmt: skip
+    assert [(buffer.total_size, buffer.format_descriptors[0].page_size) for buffer in described.cbs] == [(2 * 2048, 2048)] * 3
+
+
+def test_another_call_changes_addresses_only(ttnn, make_tensor, make_device, program):
+    device = make_device()
+    first = launch.describe(program, [make_tensor(device, 100 * n) for n in range(3)], device=device)
+    kernels = list(first.kernels)
+    second = launch.describe(program, [make_tensor(device, 100 * n + 7) for n in range(3)], device=device)
+    assert second is first and all(one is other for one, other in zip(kernels, second.kernels, strict=True))
+    reader = next(kernel for thread, kernel in zip(program.threads, kernels, strict=True) if thread.role == "reader")
+    assert [words[:2] for _, words in reader.runtime_args] == [[7, 107]] * 2
+    elsewhere = launch.describe(program, [make_tensor(device, 0, words=(0, 2048)) for _ in range(3)], device=device)
+    assert elsewhere is not first, "tensors in other memory have other compile-time arguments"
+
+
+def test_outputs_come_last(ttnn, make_tensor, make_device, kernels):
+    source = kernels.text.elementwise(SOURCE, block=(1, 1)).replace("(a, b, out)", "(out, a, b)")
+    program = kernels.compile(source, *(TensorSpec(name=name, shape=(32, 32), dtype="bf16") for name in ("out", "a", "b")), metal="0.81")
+    tensors = [make_tensor(make_device(), place) for place in range(3)]
+    assert launch.run(program, tensors) == "result"
+    assert [tensor.address for tensor in ttnn.launched[0][0]] == [1, 2, 0]
+
+
+def test_a_mesh_runs_the_program_everywhere(ttnn, make_tensor, make_device, program):
+    device = make_device(count=4)
+    launch.run(program, [make_tensor(device, place) for place in range(3)])
+    described = ttnn.launched[0][1]
+    assert described.kind == "MeshProgramDescriptor"
+    ((place, inner),) = described.positional[0].items()
+    assert place.positional == ("4 devices",) and inner.kind == "ProgramDescriptor"
+
+
+def test_f32_goes_to_dst_unchanged(ttnn, make_tensor, make_device, kernels):
+    source = kernels.text.elementwise({"out": "ttl.math.exp(a)"}, ("a",))
+    program = kernels.compile(source, *(TensorSpec(name=name, shape=(32, 32), dtype="f32") for name in ("a", "out")))
+    described = launch.describe(program, [make_tensor(make_device(), place) for place in range(2)])
+    config = next(kernel.config for kernel in described.kernels if kernel.config.kind == "ComputeConfigDescriptor")
+    assert config.fp32_dest_acc_en and program.config.unpack_to_dest
+    assert [place for place, mode in enumerate(config.unpack_to_dest_mode) if mode == "exact"] == list(program.config.unpack_to_dest)
+    assert len(config.unpack_to_dest_mode) == 32
+
+
+@pytest.mark.parametrize(
+    ("device", "tensor", "code", "words"),
+    [
+        ({"columns": 1}, {}, "TW602", "needs 2x1 cores, the device has 1x8"),
+        ({"chip": "BLACKHOLE"}, {}, "TW602", "was compiled for wormhole_b0, the device is a blackhole"),
+        ({}, {"layout": "row major"}, "TW106", "tensor 'a' is not in tiles"),
+        ({}, {"storage": "host"}, "TW106", "tensor 'a' is in host memory"),
+    ],
+)
+def test_what_cannot_run_is_said(ttnn, make_tensor, make_device, program, device, tensor, code, words):
+    place = make_device(**device)
+    with pytest.raises(KernelError) as caught:
+        launch.run(program, [make_tensor(place, 0, **tensor) for _ in range(3)])
+    assert code in str(caught.value) and words in str(caught.value) and not ttnn.launched
+
+
+def test_without_a_device(ttnn, program):
+    with pytest.raises(KernelError, match=r"TW602.*ttnn cannot open a device: No chips detected in the cluster \(0\)"):
+        launch.run(program, [np.zeros((64, 64), np.float32)] * 3)
+
+
+def test_without_ttnn(monkeypatch, program):
+    monkeypatch.setitem(__import__("sys").modules, "ttnn", None)
+    with pytest.raises(KernelError, match="TW601"):
+        launch.run(program, [])
+
+
+def test_options_follow_the_device(ttnn, make_tensor, make_device, program):
+    fitted = launch.fitted(program.options, [make_tensor(make_device(chip="BLACKHOLE"), 0)])
+    assert (fitted.arch, fitted.metal) == ("blackhole", "0.81")
+
+
+@pytest.mark.parametrize(("message", "reason"), [("a\ninfo:\nwhy\nbacktrace:", "why"), ("plain", "plain"), ("", "no reason given")])
+def test_reason_of(message, reason):
+    assert devices.reason_of(message) == reason

@@ -1,0 +1,56 @@
+"""``runner.py`` launches what the launcher launches, with ttnn alone."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tilewright.cli import program_files
+from tilewright.program import TensorSpec
+from tilewright.runtime import launch, runner
+
+KERNELS = {
+    "one core": ("bf16", {}),
+    "grid": ("bf16", {"blocks": (4, 4), "grid": (2, 2)}),
+    "f32": ("f32", {"blocks": (2, 2)}),
+}
+
+
+@pytest.fixture(params=list(KERNELS), ids=list(KERNELS))
+def program(request, kernels):
+    dtype, layout = KERNELS[request.param]
+    source = kernels.text.elementwise({"x": "ttl.math.exp(a) * b", "y": "a - b"}, **layout)
+    rows, columns = layout.get("blocks", (1, 1))
+    shape = (32 * rows, 32 * columns)
+    return kernels.compile(source, *(TensorSpec(name=name, shape=shape, dtype=dtype) for name in ("a", "b", "x", "y")), metal="0.81")
+
+
+def test_same_descriptor(ttnn, make_tensor, make_device, program, tmp_path):
+    written = program_files.write_all([program], tmp_path, runner=True)
+    path = written["kernel/runner"]
+    scope = {"__file__": str(path), "__name__": "runner"}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
+    device = make_device()
+    tensors = [make_tensor(device, 4096 * place, words=(place, 2048)) for place in range(4)]
+    assert scope["describe"](tensors, {}, device) == launch.describe(program, tensors, device=device)
+    scope["run"](*tensors)
+    launch.run(program, tensors)
+    assert ttnn.launched[0] == ttnn.launched[1]
+
+
+def test_needs_no_tilewright(program):
+    tree = ast.parse(runner.script(program))
+    plain = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
+    parts = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert plain == {"importlib", "sys", "numpy"} and parts == {"__future__", "collections.abc", "pathlib", "typing"}
+    assert "tilewright" not in runner.script(program)
+
+
+def test_run_time_numbers_are_data(ttnn, make_device, program):
+    """Whatever a core is told follows from tables in the script; addresses, numbers and NoC places are looked up."""
+    for kernel, thread in zip(runner.facts(program)["kernels"], program.threads, strict=True):
+        assert len(kernel["runtime"]) == len(thread.runtime_args)
+        for kind, value in kernel["runtime"]:
+            assert kind in ("address", "each", "noc_x", "noc_y", "number")
+            assert kind != "each" or len(value) == len(runner.facts(program)["cores"])
