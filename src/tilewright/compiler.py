@@ -84,10 +84,11 @@ def _thread(function: FuncOp, calls: list[KernelCallOp]) -> ThreadSpec:
 
 def _check_arguments(threads: tuple[ThreadSpec, ...], chip: Chip) -> None:
     for thread in threads:
-        if len(thread.runtime_args) > chip.max_runtime_args:
+        count, limit = len(thread.runtime_args), chip.max_runtime_args
+        if count > limit:
             raise fail(
                 "TW306",
-                f"thread '{thread.name}' needs {len(thread.runtime_args)} run-time arguments; a core takes {chip.max_runtime_args}",
+                f"thread '{thread.name}' needs {count} run-time arguments, {chip.name} has room for {limit}",
                 help="fewer pipes at one core: gather along rows first, then along a column",
             )
 

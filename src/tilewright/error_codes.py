@@ -264,6 +264,12 @@ CODES: dict[str, Code] = {
         "A kernel gets at most 341 words per core: tensor addresses, coordinates, and for a core that is an end of many "
         "pipes the other end of each. Let data travel in two steps.",
     ),
+    "TW307": Code(
+        "held blocks wrap around",
+        "A buffer is a ring of block_count blocks, and the blocks that a thread holds at once are addressed as one piece. "
+        "They must not pass the end of the ring: hold blocks in groups, release a whole group before the next, and make "
+        "block_count a multiple of the group.",
+    ),
     "TW401": Code(
         "does not fit the DST register file",
         "Every value of a compute region lives in DST (4 to 16 tiles). Tilewright reorders, reloads, recomputes and "

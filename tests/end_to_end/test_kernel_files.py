@@ -32,6 +32,7 @@ DATAFLOW = {
     "noc_async_write_multicast": (4, 6, 0), "get_semaphore": (1, 1, 0), "get_noc_addr": (3, 4, 0),
     "get_noc_multicast_addr": (5, 6, 0), "noc_semaphore_wait": (2, 2, 0), "noc_semaphore_wait_min": (2, 2, 0),
     "noc_semaphore_set": (2, 2, 0), "noc_semaphore_inc": (2, 4, 0), "noc_semaphore_set_multicast": (3, 5, 0),
+    "noc_async_atomic_barrier": (0, 1, 0), "__builtin_inff": (0, 0, 0),
     "cb_wait_front": (2, 2, 0), "cb_pop_front": (2, 2, 0), "cb_reserve_back": (2, 2, 0), "cb_push_back": (2, 2, 0),
 }  # fmt: skip
 STATEMENTS = {"for", "if", "while", "kernel_main", "reinterpret_cast", "static_cast", "min", "max", "sizeof"}
@@ -102,9 +103,10 @@ def split_arguments(text):
 def calls(text):
     """Name, number of template arguments and of arguments of every call in a kernel file."""
     code = without_comments(text)
+    own = set(re.findall(r"\bauto (\w+) = \[", code))
     for found in CALL.finditer(code):
         name, template = found[1], found[2]
-        if name not in STATEMENTS:
+        if name not in STATEMENTS | own:
             yield name, template.count(",") + 1 if template else 0, len(split_arguments(code[found.end() :]))
 
 
@@ -144,7 +146,6 @@ CONSTANT = re.compile(r"constexpr uint32_t (\w+) = get_compile_time_arg_val\((\d
 ACCESSOR_ARGS = re.compile(r"constexpr auto (\w+) = TensorAccessorArgs<(.+)>\(\);")
 ACCESSOR = re.compile(r"const auto (\w+) = TensorAccessor\((\w+), (\w+)\);")
 ARGUMENT = re.compile(r"const uint32_t (\w+) = get_arg_val<uint32_t>\((\d+)\);")
-LOOKED_UP = re.compile(r"get_arg_val<uint32_t>\((\d+)? ?\+? ?([^()]*(?:\([^()]*\))*[^()]*)\)")
 
 
 def check_thread(name, program, thread):

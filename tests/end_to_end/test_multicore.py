@@ -52,6 +52,15 @@ def test_whole_chips(name: str, arch: str, engine: str, tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("arch", CHIPS)
+def test_work_that_does_not_divide(arch: str, engine: str, tmp_path: Path):
+    """11 x 13 blocks: cores at the edge have fewer or none."""
+    module = example("03_grid", tmp_path)
+    with execution.session(mode=engine, overrides={"arch": arch, "grid": CHIPS[arch]}):
+        module.main()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("nodes", [2, 11, 64])
 def test_rings_of_any_length(nodes: int, engine: str, tmp_path: Path):
     module = example("07_ring", tmp_path, NODES=str(nodes))

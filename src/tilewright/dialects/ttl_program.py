@@ -45,7 +45,7 @@ class RegionOp(PlainOp):
         if parser.parse_optional_punctuation("("):
             unresolved = parse_operands(parser)
             parser.parse_punctuation(":")
-            operands = parser.resolve_operands(unresolved, parse_types(parser), parser.pos)
+            operands = list(parser.resolve_operands(unresolved, parse_types(parser), parser.pos))
             parser.parse_punctuation(")")
         given = parser.parse_optional_attr_dict_with_keyword()
         region = parser.parse_region()
@@ -126,7 +126,7 @@ class CreateCBOp(FlatOp):
 
 
 class CreatePipeOp(FlatOp):
-    """``%p = ttl.create_pipe {src_core = [0, 0], dst_core = [1, 0]} : !ttl.pipe``, or ``dst_core_range = [[1, 8, 1], [0, 1, 1]]``."""
+    """``%p = ttl.create_pipe {src_core = [0, 0], dst_core = [1, 0]} : !ttl.pipe``; or ``dst_core_range = [[1, 8, 1], …]``."""
 
     name = "ttl.create_pipe"
 

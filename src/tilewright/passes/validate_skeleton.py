@@ -19,6 +19,7 @@ from tilewright.passes.validate_events import Buffer, functions_of, problem
 from tilewright.passes.validate_network import check_network
 from tilewright.passes.validate_talk import cores_talk
 from tilewright.passes.validate_traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
+from tilewright.passes.validate_windows import check_windows
 from tilewright.places import place_of
 
 NAME = "ttl-validate"
@@ -42,6 +43,7 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
         several = len(groups) > 1
         problems = _balance(courses, buffers, core if several else None)
         problems = problems or ([] if talking else _deadlock(courses, traces, buffers, depths, core if several else None))
+        problems = problems or [found for course in courses for found in check_windows(course, buffers)]
         if problems:
             return problems
     return check_network(module, traces, buffers, context.grid) if talking else []
