@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+VENDOR_PYTHON ?= python3.12
+VENDOR_FOLDER ?= build/vendor
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs clean
+.PHONY: help check lint types test examples docs vendor clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -31,6 +33,11 @@ examples: $(VENV)/.installed ## run every example in the simulator
 docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.errors_page docs/errors.md
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
+
+vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environment, see CONTRIBUTING.md
+	mkdir -p $(VENDOR_FOLDER)
+	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER)
+	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER)
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -129,7 +129,6 @@ def process_commands(folder: Path, source: Path) -> dict[str, list[str]]:
 
 
 def time_processes(folder: Path, sources: list[Path], runs: int) -> None:
-    table: dict[str, list[float]] = {}
     for name in process_commands(folder, sources[0]):
         best = [float("inf")] * len(sources)
         for run in range(runs + 1):
@@ -137,7 +136,6 @@ def time_processes(folder: Path, sources: list[Path], runs: int) -> None:
                 taken = child_cpu(process_commands(folder, source)[name], source, folder)
                 if run:  # the first writes bytecode and the cache
                     best[index] = min(best[index], taken)
-        table[name] = best
         show(name, best)
 
 
@@ -203,10 +201,17 @@ def time_warm(folder: Path, runs: int) -> None:
 
 
 def time_bodies(folder: Path, sizes: list[int]) -> None:
+    from tilewright.dst.allocate import checked_plan
+
+    def once(kernel: Any) -> float:
+        kernel._programs.clear()
+        checked_plan.cache_clear()
+        return cpu_ms(lambda: kernel.compile(*specs("ab", 2)))
+
     previous: float | None = None
     for ops in sizes:
         kernel = defined(folder, f"chain_{ops}", kernel_text("ab", 2, chain_body(ops)))
-        taken = cpu_ms(lambda kernel=kernel: kernel.compile(*specs("ab", 2)))
+        taken = min(once(kernel) for _ in range(3))
         growth = f"  x{taken / previous:.1f}" if previous else ""
         print(f"{f'body of {ops:,} ops':<58} {taken:9.1f} ms{growth}")
         previous = taken

@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sim_kernels import CASES, fused, kernel_of
 
 
-
 def measure(name: str, runs: int) -> dict[str, tuple[float, float]]:
     """Best (wall, CPU) seconds by mode."""
     make, operands, side, _, _ = CASES[name]

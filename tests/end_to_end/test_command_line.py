@@ -133,6 +133,15 @@ def test_program_json_has_what_a_launcher_needs(tmp_path: Path):
     assert [next(iter(step)) for step in part["steps"]] == ["load", "load", "op"]
 
 
+def test_emit_runner_writes_a_script_beside_the_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["compile", str(EXAMPLES / "01_add.py"), "-o", str(tmp_path), "--emit-runner"]) == 0
+    (runner,) = tmp_path.rglob("runner.py")
+    compile(runner.read_text(encoding="utf-8"), str(runner), "exec")
+    assert str(runner) in capsys.readouterr().out and (runner.parent / "compute.cpp").exists()
+    assert main(["compile", str(EXAMPLES / "01_add.py"), "--emit-runner"]) == 2
+    assert "-o DIR" in capsys.readouterr().err
+
+
 def test_ir_after_all_has_every_pass_in_order(capsys: pytest.CaptureFixture[str]):
     assert main(["compile", ADD, "--print-ir-after-all"]) == 0
     shown = re.findall(r"// -----// IR after (\S+) \(add_multitile_kernel\)", capsys.readouterr().out)

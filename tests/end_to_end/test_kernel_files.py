@@ -103,7 +103,8 @@ def split_arguments(text):
 def calls(text):
     """Name, number of template arguments and of arguments of every call in a kernel file."""
     code = without_comments(text)
-    own = set(re.findall(r"\bauto (\w+) = \[", code))
+    own = set(re.findall(r"\bauto (\w+) = \[|\binline [^=;(]*?(\w+)\(", code))
+    own = {name for names in own for name in names}
     for found in CALL.finditer(code):
         name, template = found[1], found[2]
         if name not in STATEMENTS | own:

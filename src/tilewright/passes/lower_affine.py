@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.context import Context
-from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.walking import operations
@@ -13,8 +11,9 @@ NAME = "lower-affine"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if not any(isinstance(op, ApplyOp) for op in operations(module)):
+    if not any(op.name == "affine.apply" for op in operations(module)):
         return
+    from xdsl.context import Context
     from xdsl.transforms.lower_affine import LowerAffinePass
 
     LowerAffinePass().apply(Context(), module)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.affine import ApplyOp
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
@@ -242,6 +241,8 @@ class _Lowering:
         self, map_: AffineMapAttr, indices: tuple[SSAValue, ...], symbols: tuple[SSAValue, ...], block: Block
     ) -> SSAValue:
         if not self.op_major:
+            from xdsl.dialects.affine import ApplyOp  # and memref with it: late, because most kernels need neither
+
             apply = ApplyOp.create(operands=[*indices, *symbols], result_types=[INDEX], properties={"map": map_})
             block.add_op(apply)
             return apply.results[0]

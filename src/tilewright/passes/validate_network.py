@@ -72,6 +72,24 @@ class NetworkCheck:
                             help="use a net in one thread only, or make a second net",
                         )
                     ]
+        return self._own_buffers()
+
+    def _own_buffers(self) -> list[Diagnostic]:
+        """A thread that sends to its own core announces the block of its receive, so there must be one buffer for it."""
+        for number, names in self.own_posts().items():
+            receives = [op for name, op in self.copies if name in names and _net(op) == number and not _sends(op)]
+            found = {self.block_of(Event("post", number, 0, op))[0]: op for op in receives}
+            if len(found) > 1:
+                first, second = list(found.values())[:2]
+                return [
+                    problem(
+                        "TW216",
+                        f"a thread that sends to itself through '{self.nets[number].name}' receives into two buffers",
+                        second,
+                        notes=(Note("into another one here", place_of(first)),),
+                        help="receive into one buffer, or in the other data-movement thread",
+                    )
+                ]
         return []
 
     def own_posts(self) -> dict[int, frozenset[str]]:

@@ -164,6 +164,6 @@ UNARY: dict[str, UnaryOp] = {
     "logical_not_tile:integer": _one(lambda values: np.equal(values, 0)),
 }
 TERNARY: dict[str, TernaryOp] = {"where_tile:integer": _where}
-BINARY |= {f"{name}:u16": _sixteen_bits(BINARY[name]) for name in WRAPPING_BINARY}
-UNARY |= {f"{name}:u16": _sixteen_bits(UNARY[name]) for name in WRAPPING_UNARY}
+BINARY.update({f"{name}:u16": _sixteen_bits(BINARY[name]) for name in WRAPPING_BINARY})
+UNARY.update({f"{name}:u16": _sixteen_bits(UNARY[name]) for name in WRAPPING_UNARY})
 INTEGERS = frozenset({*BINARY, *UNARY, *TERNARY})
