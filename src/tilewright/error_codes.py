@@ -126,7 +126,7 @@ CODES: dict[str, Code] = {
     "TW106": Code(
         "not a tensor the compiler takes",
         "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn "
-        "tensors. ttl.bf16(array) uses a float32 array as bfloat16.",
+        "tensors in tile layout. ttl.bf16(array) uses a float32 array as bfloat16.",
     ),
     "TW107": Code(
         "operation not defined for this dtype",
@@ -360,6 +360,12 @@ CODES: dict[str, Code] = {
         "source registers hold other tiles than the operation expects",
         "The unpacker delivered operands for another operation than the one the matrix unit executes: the two "
         "processors disagree on the order of calls.",
+    ),
+    "TW519": Code(
+        "cores race for a tile",
+        "Cores run at the same time and in no order. A tile that two of them write ends with the values of whoever comes "
+        "last; a tile that one reads and another writes may be read before or after. Split the work with ttl.node(), write "
+        "from one core only, or order the cores with pipes or semaphores.",
     ),
     "TW601": Code(
         "a package is not installed",

@@ -168,6 +168,7 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
     block, number = (left, right) if isinstance(left, Block) else (right, left)
     if not is_number(number):
         raise not_a_number(thread, number, node)
+    number = number if isinstance(number, (int, float)) else number.item()
     value = readable(thread, block, node)
     if block is left:
         check_divisor(thread, op, number, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from numbers import Real
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, f32
@@ -23,7 +24,8 @@ DIVIDES = ("div", "floordiv", "remainder", "fmod")  # ops whose right-hand numbe
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Python's numbers, and NumPy's, which register with the same abstract class."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
@@ -75,7 +77,7 @@ def _check_range(
 ) -> None:
     low, high = limits
     if isinstance(value, int) and not -LARGEST_F32 <= value <= LARGEST_F32:
-        value = math.copysign(LARGEST_F32, value) * 2  # too large for a float at all
+        value = LARGEST_F32 * (2 if value > 0 else -2)  # perhaps too large for a float at all
     if not math.isinf(value) and abs(value) > LARGEST_F32:
         raise thread.error("TW004", f"{what} is {value:g}, more than float32 holds", node, help=f"up to ±{LARGEST_F32:.6g}")
     if (low is not None and value < low) or (high is not None and value > high):

@@ -99,6 +99,13 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         )
     padded_from = logical if logical != shape else ()
     spec = TensorSpec(name=name, shape=shape, dtype=dtype, logical_shape=padded_from, **_placement(value))
+    if spec.layout != "tile":
+        raise fail(
+            "TW106",
+            f"tensor '{name}' is stored row by row, not in tiles",
+            span,
+            help="give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout",
+        )
     check_aligned(spec, span)
     return spec
 

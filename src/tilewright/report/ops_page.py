@@ -187,7 +187,8 @@ def typecast_section() -> str:
 
     return (
         f"\n## Typecasts\n\nBy a call: {pairs(tile_ops.TYPECASTS)}.\n\n"
-        f"Free, done by the unpacker or packer: {pairs(tile_ops.FREE_TYPECASTS)}."
+        f"Free, done by the unpacker or packer: {pairs(tile_ops.FREE_TYPECASTS)}. The numbers in DST stay what they are; "
+        "a format rounds where the value is stored."
     )
 
 

@@ -17,6 +17,7 @@ from tilewright.sim.buffers import Buffer
 from tilewright.sim.deferred_products import DeferredProducts
 from tilewright.sim.faults import fault
 from tilewright.sim.numerics.formats import L1_DTYPES
+from tilewright.sim.races import core_ids
 from tilewright.sim.registers import Dst, SourceQueue
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, Tensor
@@ -76,6 +77,7 @@ class Machine:
         self.tensors = tensors
         self.arithmetic = arithmetic
         self.scalars = scalars
+        self.core_ids = core_ids(cores, program.grid)
         self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
         self.buffers = place_buffers(program)
         self._starts = [buffer.address for buffer in self.buffers.values()]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.program import TensorSpec
+
+if TYPE_CHECKING:
+    from tilewright.sim.races import Touches
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,6 +24,7 @@ class Tensor:
     spec: TensorSpec
     pages: Array
     written: bool = False
+    touches: Touches | None = None  # where several cores may race for it
 
     @property
     def count(self) -> int:

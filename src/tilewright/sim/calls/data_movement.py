@@ -54,6 +54,8 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
     buffer.back_slot(site, slot - buffer.write)
     transfers = machine.transfers_of(site)
     pages = machine.page_numbers(site, tensor, page)
+    if tensor.touches is not None:
+        tensor.touches.read(site.span, pages, machine.core_ids)
     transfers.reads.append((buffer, slot, partial(machine.arithmetic.read, tensor, pages)))
     transfers.last = site
     buffer.slots[slot] = LANDING
@@ -72,7 +74,10 @@ def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address:
     buffer, slot = machine.slot_at(site, address)
     check_same_dtype(site, tensor, buffer)
     tile = buffer.front(site, slot - buffer.read)
-    machine.arithmetic.write(tensor, machine.page_numbers(site, tensor, page), tile)
+    pages = machine.page_numbers(site, tensor, page)
+    if tensor.touches is not None:
+        tensor.touches.write(site.span, pages, machine.core_ids)
+    machine.arithmetic.write(tensor, pages, tile)
     tensor.written = True
     transfers = machine.transfers_of(site)
     transfers.writes.append((buffer, slot))
