@@ -63,6 +63,16 @@ CASES = {
         {"a": (1, 2)}, [(1, 2), (1, 2)], REUSED_RIGHT,
         lambda a: [a - a * a * np.cos(a), np.broadcast_to(a.max(0), a.shape)], {},
     ),
+    # The oldest release's power_tile takes whole exponents and keeps no state; its header here knew the later one.
+    "whole power in the oldest release": (
+        {"a": (1, 2)}, [(1, 2), (1, 2)], "o0.store(2 / (a + 3) ** 2)\no1.store(1 - a ** 3 / a)",
+        lambda a: [2 / (a + 3) ** 2, 1 - a**2], {"metal": "0.62"},
+    ),
+    # Numbers of NumPy were no numbers.
+    "scalar of NumPy": (
+        {"a": (1, 2)}, [(1, 2)], "o0.store(a * SCALE + OFFSET)",
+        lambda a: [a * 1.5 + 2], {},
+    ),
 }  # fmt: skip
 
 
@@ -72,7 +82,8 @@ def test_values(kernels, name):
     generator = np.random.default_rng(11)
     arrays = [generator.uniform(0.25, 2.0, (32 * r, 32 * c)).astype(ml_dtypes.bfloat16) for r, c in inputs.values()]
     results = [np.zeros((32 * r, 32 * c), ml_dtypes.bfloat16) for r, c in outputs]
-    program = kernels.compile(BLOCKS.single_block(inputs, outputs, body), *arrays, *results, **options)
+    source = "import numpy\nSCALE, OFFSET = numpy.float32(1.5), numpy.int64(2)\n" + BLOCKS.single_block(inputs, outputs, body)
+    program = kernels.compile(source, *arrays, *results, **options)
     simulate(program, [*arrays, *results])
     native = [np.zeros_like(result) for result in results]
     driver.run(program, [*arrays, *native])

@@ -25,7 +25,7 @@ DIVIDES = ("div", "floordiv", "remainder", "fmod")  # ops whose right-hand numbe
 
 def is_number(value: Any) -> bool:
     """Python's numbers, and NumPy's, which register with the same abstract class."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return not isinstance(value, bool) and isinstance(value, Real)
 
 
 def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
@@ -76,10 +76,9 @@ def _check_range(
     thread: Thread, what: str, value: float, limits: tuple[float | None, float | None], node: ast.AST
 ) -> None:
     low, high = limits
-    if isinstance(value, int) and not -LARGEST_F32 <= value <= LARGEST_F32:
-        value = LARGEST_F32 * (2 if value > 0 else -2)  # perhaps too large for a float at all
-    if not math.isinf(value) and abs(value) > LARGEST_F32:
-        raise thread.error("TW004", f"{what} is {value:g}, more than float32 holds", node, help=f"up to ±{LARGEST_F32:.6g}")
+    if abs(value) > LARGEST_F32 and (isinstance(value, int) or not math.isinf(value)):  # an int may exceed any float
+        text = f"{value:g}" if not isinstance(value, int) else f"{'-' * (value < 0)}10**{len(str(abs(value))) - 1} or more"
+        raise thread.error("TW004", f"{what} is {text}, more than float32 holds", node, help=f"up to ±{LARGEST_F32:.6g}")
     if (low is not None and value < low) or (high is not None and value > high):
         possible = f"from {low} to {high}" if low is not None and high is not None else f"at least {low}"
         raise thread.error("TW004", f"{what} is {value}", node, help=possible if low is not None else f"at most {high}")

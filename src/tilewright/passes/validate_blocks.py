@@ -13,7 +13,7 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ir_types import PipeType
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
-from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
 from tilewright.places import place_of
 
@@ -57,6 +57,8 @@ class BlockChecker:
                 self.store(op, state)
             elif isinstance(op, CopyOp):
                 self.copy(op, state)
+            elif isinstance(op, WaitOp):
+                self.copy_end(op, state)
             elif isinstance(op, TensorMathOp):
                 self.math(op)
             elif isinstance(op, scf.IfOp):
@@ -64,6 +66,22 @@ class BlockChecker:
             elif isinstance(op, scf.ForOp):
                 state = self.loop(op, state)
         return state
+
+    def copy_end(self, op: WaitOp, state: Held) -> None:
+        copy = op.operands[0].owner
+        if not isinstance(copy, CopyOp):
+            return
+        for acquire in filter(None, map(acquire_of, copy.operands)):
+            released = state.released.get(acquire)
+            if released is not None:
+                word = "popped" if key_of(released)[1] == "wait" else "pushed"
+                self.report(
+                    "TW214",
+                    f"block of '{buffer_name(acquire)}' is {word} before its copy has ended",
+                    released,
+                    notes=(Note("the copy is waited for here", place_of(op)),),
+                    help="wait() for the copy first",
+                )
 
     def release(self, op: Operation, state: Held) -> None:
         queue = state.queues.get(key_of(op), [])
