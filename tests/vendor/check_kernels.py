@@ -3,13 +3,15 @@
     python tests/vendor/check_kernels.py FOLDER [WORD…]
 
 All structural and real kernels of the corpus and every example; with words, the kernels of the corpus that have one in their name.
-For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, and ``runner.py`` makes a
-descriptor with the same hash.
+For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, ``runner.py`` makes a
+descriptor with the same hash and arguments, and clang-format, if there is one, has nothing to change.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +32,7 @@ def main(folder: Path, words: list[str]) -> int:
     device = ttnn.open_device(device_id=0)
     count, failed = 0, 0
     for name, program in programs(folder, installed_release(), words):
-        problem = mock_device.problem_of(ttnn, device, program) or hash_problem(ttnn, device, program, folder)
+        problem = mock_device.problem_of(ttnn, device, program) or file_problem(ttnn, device, program, folder)
         count, failed = count + 1, failed + bool(problem)
         if problem:
             print(f"{name}: {problem}", flush=True)
@@ -70,7 +72,15 @@ def example_programs(metal: str) -> Iterator[tuple[str, Any]]:
         yield from ((f"{path.name}: {program.name}", program) for program in distinct.values())
 
 
-def hash_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
+def style_problem(files: list[Path]) -> str:
+    """Lines clang-format would write differently; nothing where it is not installed."""
+    if shutil.which("clang-format") is None:
+        return ""
+    command = ["clang-format", "--dry-run", "-Werror", f"--style=file:{ROOT / '.clang-format'}", *map(str, files)]
+    return subprocess.run(command, capture_output=True, text=True).stderr
+
+
+def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     import mock_device
 
     from tilewright.cli import program_files
@@ -83,7 +93,10 @@ def hash_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     again = launch.describe(program, mock_device.tensors_of(ttnn, device, program), numbers, device=device)
     if ttnn.compute_program_descriptor_hash(again) != described:
         return "its descriptor hashes differently for other addresses"
-    program_files.write_all([program], folder / "runner", runner=True)
+    written = program_files.write_all([program], folder / "runner", runner=True)
+    style = style_problem([path for path in written.values() if path.suffix == ".cpp"])
+    if style:
+        return style
     scope: dict[str, Any] = {"__file__": str(folder / "runner" / program.name / "runner.py"), "__name__": "runner"}
     exec(compile(Path(scope["__file__"]).read_text(encoding="utf-8"), scope["__file__"], "exec"), scope)
     alone = scope["describe"](tensors, numbers, device)
