@@ -92,3 +92,18 @@ class Program:
     trace: Trace
     semaphores: tuple[SemaphoreSpec, ...] = ()
     diagnostics: tuple[Any, ...] = field(default=())
+
+    @property
+    def ir(self) -> dict[str, str]:
+        """IR text after each pass, by its name. Compile with ``keep_ir=True`` to have it."""
+        return {stage.name: stage.ir for stage in self.trace.stages if stage.ir}
+
+    @property
+    def dst(self) -> list[Any]:
+        """The DST plan of every region, in program order."""
+        return [plan for _, plan in self.trace.facts.get("plans", ())]
+
+    @property
+    def cost(self) -> float:
+        """Modelled cycles per tile, added over the regions."""
+        return sum(part.allocation.cycles_per_tile for plan in self.dst for part in plan.parts)

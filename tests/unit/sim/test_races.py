@@ -35,7 +35,11 @@ def kernel(a, out):
 
 RACES = {
     "same tile": ("a[row, column]", "out[0, 0]", "several cores write tile [0, 0] of 'out'"),
-    "same tile on one row": ("a[row, column]", "out[row, 0]", "several cores write tile [0, 0] of 'out': core (0, 0) and core (1, 0)"),
+    "same tile on one row": (
+        "a[row, column]",
+        "out[row, 0]",
+        "several cores write tile [0, 0] of 'out': core (0, 0) and core (1, 0)",
+    ),
     "tile of a neighbour": ("out[1 - row, column]", "out[row, column]", "one core writes, another reads tile"),
     "tile that all read": ("out[0, 0]", "out[row, column]", "one core writes, another reads tile [0, 0] of 'out'"),
 }
