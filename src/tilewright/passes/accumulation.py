@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, constant
 from tilewright.dialects.ttl import StoreOp, TileRegsReleaseOp
@@ -48,18 +48,7 @@ def may_be_held(compute: ComputeOp, per_acquire: int) -> bool:
     if not isinstance(head, TileMatmulOp) and not (isinstance(head, TileReduceOp) and head.kind == "sum"):
         return False
     alone = sum(isinstance(op, ComputeOp) for op in loop.walk()) == 1
-    return alone and _reserve(compute.outputs[0], loop.parent, loop) is not None and not _stored_before(compute, loop)
-
-
-def _reserve(block: SSAValue, parent: Block, before: Operation) -> CBReserveOp | None:
-    """The reserve in ``parent`` in front of ``before`` that the block was taken from."""
-    buffer = buffer_of(block)
-    op = before.prev_op
-    while op is not None:
-        if isinstance(op, CBReserveOp) and op.operands[0] is buffer:
-            return op
-        op = op.prev_op
-    return None
+    return alone and _reserve_of(buffer_of(compute.outputs[0]), loop) is not None and not _stored_before(compute, loop)
 
 
 def _stored_before(compute: ComputeOp, loop: ForOp) -> bool:

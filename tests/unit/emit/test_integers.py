@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
-import pytest
-
 from tilewright import execution
 
 CONDITIONS = (
@@ -78,7 +74,6 @@ def written(array) -> list[list[bool]]:
     return [[bool(array[32 * row, 32 * n]) for n in range(TRIPS)] for row in range(len(CONDITIONS) + 2)]
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs the system compiler")
 def test_simulator_and_text_agree_with_python(kernels, make_array):
     tiles = (len(CONDITIONS) + 2, TRIPS)
     a = make_array(tiles, "bf16", 1, 2)
