@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 from tilewright import execution
+from tilewright.lang import tensors
+from tilewright.native import driver
+from tilewright.sim.run import simulate
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 
@@ -32,6 +35,7 @@ INIT_STATES = _load("init_states")
 ROUNDING = _load("rounding")
 CALL_SEQUENCE = _load("call_sequence")
 OP_KERNELS = _load("op_kernels")
+BLOCK_KERNELS = _load("block_kernels")
 
 
 class Kernels:
@@ -55,6 +59,19 @@ class Kernels:
         execution.run(program, arrays)
         return program
 
+    def run_everywhere(self, source: str, *arrays: Any, **options: Any) -> Any:
+        """Simulates in place, runs the emitted C++ natively too and demands the same bits."""
+        program = self.compile(source, *arrays, **options)
+        simulated = [tensors.to_array(array).copy() for array in arrays]
+        native = [array.copy() for array in simulated]
+        simulate(program, simulated)
+        found = driver.run(program, native)
+        assert not found.errors
+        for array, value, other in zip(arrays, simulated, native, strict=True):
+            assert value.tobytes() == other.tobytes()
+            tensors.from_array(array, value)
+        return program
+
     def elementwise(self, outputs: dict[str, str], inputs: dict[str, Any], **choices: Any) -> tuple[Any, dict[str, Any]]:
         """Runs an elementwise kernel on arrays by name; gives the program and the outputs. Compiler options pass through."""
         layout = {key: choices.pop(key) for key in ("lets", "block", "blocks", "grid", "count", "spelling") if key in choices}
@@ -73,6 +90,11 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
 @pytest.fixture(scope="session")
 def rounding() -> ModuleType:
     return ROUNDING
+
+
+@pytest.fixture(scope="session")
+def block_kernels() -> ModuleType:
+    return BLOCK_KERNELS
 
 
 @pytest.fixture(scope="session")

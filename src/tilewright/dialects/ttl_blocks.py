@@ -69,7 +69,10 @@ class ReduceOp(_BlockOp):
 
 
 class BcastOp(_BlockOp):
-    """``%r = ttl.bcast %x {dims = [1]}``: the first row, column or element of ``%x`` is repeated along ``dims``."""
+    """``%r = ttl.bcast %x {dims = [1]}``: blocks repeat their tiles along dimensions of size 1, as NumPy does with elements.
+
+    Within each tile the first row, column or element is repeated along ``dims``; without dims tiles stay whole.
+    """
 
     name = "ttl.bcast"
 
@@ -81,14 +84,10 @@ class BcastOp(_BlockOp):
         expect_operands(self, 1)
         self.expect_blocks()
         source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
-        _expect_dims(self, self.dims, len(source))
-        expect(self, len(source) == len(result), "keeps the number of dimensions")
-        for axis, (small, large) in enumerate(zip(source, result, strict=True)):
-            expect(
-                self,
-                small == large or (axis in self.dims and small == 1),
-                f"cannot repeat {source} to {result} along {self.dims}",
-            )
+        _expect_dims(self, self.dims, len(result), empty=True)
+        expect(self, len(source) <= len(result) <= 2, "gives two dimensions at most, and no fewer than it gets")
+        for small, large in zip(reversed(source), reversed(result), strict=False):
+            expect(self, small in (1, large), f"cannot repeat {source} to {result}")
 
 
 class TransposeOp(_BlockOp):
@@ -114,12 +113,13 @@ class FillBlockOp(_BlockOp):
         expect(self, isinstance(self.attributes.get("value"), (FloatAttr, IntegerAttr)), "needs the attribute 'value'")
 
 
-def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int) -> None:
+def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int, *, empty: bool = False) -> None:
     given = op.attributes.get("dims")
     expect(
         op, isinstance(given, ArrayAttr) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers"
     )
-    expect(op, bool(dims) and len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
+    distinct = len(set(dims)) == len(dims) and (empty or bool(dims))
+    expect(op, distinct and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
 
 
 BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockOp)

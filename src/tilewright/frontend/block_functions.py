@@ -64,6 +64,12 @@ def _require_float(thread: Thread, what: str, block: Block, node: ast.AST) -> No
         )
 
 
+def _require_rows_and_columns(thread: Thread, what: str, block: Block, node: ast.AST) -> None:
+    if len(block.shape) != 2:
+        remedy = "give the buffer a shape of (rows, columns) in tiles"
+        raise thread.error("TW101", f"{what} takes two dimensions, found {block.shape}", node, help=remedy)
+
+
 def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
     visible = [param for param in op.params if not param.hidden]
     names = [param.name for param in visible]
@@ -134,10 +140,12 @@ def _dims(thread: Thread, value: Any, rank: int, node: ast.AST) -> tuple[int, ..
     if value is None:
         return tuple(range(rank))
     given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if not given or not all(isinstance(dim, int) and -rank <= dim < rank for dim in given):
-        raise thread.error(
-            "TW004", f"dims is {value!r}", node, help=f"dimensions from {-rank} to {rank - 1}, for example dims=[0]"
-        )
+    if not given or not all(isinstance(dim, int) and not isinstance(dim, bool) for dim in given):
+        raise thread.error("TW004", f"dims is {value!r}", node, help="whole numbers, for example dims=[0]")
+    missing = [dim for dim in given if not -rank <= dim < rank]
+    if missing:
+        remedy = f"dimensions from {-rank} to {rank - 1}: 0 runs over rows, 1 over columns"
+        raise thread.error("TW004", f"the block has no dimension {missing[0]}", node, help=remedy)
     return tuple(sorted({dim % rank for dim in given}))
 
 
@@ -153,6 +161,7 @@ def _reduce(kind: str) -> Callable[..., Block]:
         plain = [arg for arg in args if not isinstance(arg, Block)]
         source = readable(thread, blocks[0], node)
         _require_float(thread, f"reduce_{kind}", source, node)
+        _require_rows_and_columns(thread, f"reduce_{kind}", source, node)
         dims = _dims(thread, settings.get("dims", plain[0] if plain else None), len(source.shape), node)
         shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
         _expect_shape(thread, settings.get("shape"), shape, node)
@@ -195,6 +204,7 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     blocks, settings = _take(args, named, thread, node, ("dims", "shape"))
     source = readable(thread, blocks[0], node)
     _require_float(thread, "broadcast", source, node)
+    _require_rows_and_columns(thread, "broadcast", source, node)
     shape = settings.get("shape")
     if shape is None and len(blocks) > 1:
         shape = blocks[1].shape
@@ -203,17 +213,17 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
             "TW004", "broadcast needs the shape of its result", node, help="shape=other.shape, or a block like the result"
         )
     target = tuple(shape)
-    dims = _dims(thread, settings.get("dims"), len(source.shape), node)
-    fits = len(target) == len(source.shape) and all(
-        small == large or (axis in dims and small == 1)
-        for axis, (small, large) in enumerate(zip(source.shape, target, strict=True))
-    )
-    if not fits:
+    sizes = tuple(zip(source.shape, target, strict=False))
+    single = [axis for axis, (small, large) in enumerate(sizes) if small == 1 and (large != 1 or axis in source.reduced)]
+    dims = _dims(thread, settings.get("dims", single or None), len(source.shape), node)
+    if any(source.shape[dim] != 1 for dim in dims) or len(target) != len(source.shape) or any(
+        small != large and axis not in dims for axis, (small, large) in enumerate(sizes)
+    ):
         raise thread.error(
             "TW101",
             f"a block of {source.shape} tiles cannot be repeated along {list(dims)} to {target}",
             node,
-            help="dimensions that grow must have size 1 and be listed in dims=",
+            help="dimensions in dims= have size 1, all others keep their size",
         )
     result = emit(thread, BcastOp, [source], target, source.dtype, {"dims": _dims_attribute(dims)})
     result.reduced = tuple(dim for dim in source.reduced if dim not in dims)
@@ -224,8 +234,7 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     blocks, _ = _take(args, named, thread, node, ())
     source = readable(thread, blocks[0], node)
     _require_float(thread, "transpose", source, node)
-    if len(source.shape) != 2:
-        raise thread.error("TW101", f"transpose takes two dimensions, found {source.shape}", node)
+    _require_rows_and_columns(thread, "transpose", source, node)
     return emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
 
 

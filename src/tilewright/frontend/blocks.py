@@ -14,7 +14,7 @@ from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, in_release, with_number
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -78,18 +78,34 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
 
 
 def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
-    """What a reduction left one row, column or element of repeats to the size of the other operands, as in NumPy."""
-    if len({block.shape for block in blocks}) == 1 or len({len(block.shape) for block in blocks}) != 1:
+    """Operands at their common size, as NumPy has it: a dimension of one tile repeats, and where a reduction left one row,
+    column or element of a tile, that repeats within the tile as well. Sizes that do not fit are left as they are."""
+    if len({block.shape for block in blocks}) == 1:
         return blocks
-    target = tuple(max(sizes) for sizes in zip(*(block.shape for block in blocks), strict=True))
+    rank = max(len(block.shape) for block in blocks)
+    if rank > 2:
+        return blocks  # regions index tiles by row and column
+    padded = [(1,) * (rank - len(block.shape)) + block.shape for block in blocks]
+    target = tuple(max(sizes) for sizes in zip(*padded, strict=True))
+    if any(size not in (1, wanted) for shape in padded for size, wanted in zip(shape, target, strict=True)):
+        return blocks
+    single = [tuple(dim + rank - len(block.shape) for dim in block.reduced) for block in blocks]
     found: list[Block] = []
-    for block in blocks:
-        grown = [dim for dim, (size, wanted) in enumerate(zip(block.shape, target, strict=True)) if size != wanted]
-        if grown and all(dim in block.reduced and block.shape[dim] == 1 for dim in grown):
-            dims = ArrayAttr([IntegerAttr(dim, i64) for dim in block.reduced])
-            block = emit(thread, BcastOp, [block], target, block.dtype, {"dims": dims})
+    for block, own in zip(blocks, single, strict=True):
+        # What every operand has once stays once.
+        dims = tuple(dim for dim in own if target[dim] > 1 or any(dim not in other for other in single))
+        if block.shape != target or dims:
+            block = _grown(thread, block, target, dims)
+            block.reduced = tuple(dim for dim in own if dim not in dims)
         found.append(block)
     return found
+
+
+def _grown(thread: Thread, block: Block, target: tuple[int, ...], dims: tuple[int, ...]) -> Block:
+    owner = block.ssa.owner
+    if isinstance(owner, FillBlockOp):
+        return emit(thread, FillBlockOp, [], target, block.dtype, dict(owner.attributes))
+    return emit(thread, BcastOp, [block], target, block.dtype, {"dims": ArrayAttr([IntegerAttr(dim, i64) for dim in dims])})
 
 
 def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
@@ -132,7 +148,7 @@ def check_same(thread: Thread, left: Block, right: Block, node: ast.AST) -> None
             f"blocks of {_size(left)} and {_size(right)} tiles do not combine",
             node,
             label=f"{_size(left)} and {_size(right)}",
-            help="both sides need the same shape; ttl.block.broadcast repeats a row, column or tile",
+            help="each dimension must have the same size on both sides, or size 1 on one of them",
         )
     if left.dtype != right.dtype:
         raise thread.error(

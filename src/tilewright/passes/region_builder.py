@@ -169,11 +169,17 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
         return [first, affine(0, 0)]
     if isinstance(op, BcastOp):
-        shape = _shape(op.operands[0])
-        return [affine(*(0 if extent == 1 else (ROW, COL)[dim] for dim, extent in enumerate(shape)))]
+        return [_repeated_map(_shape(op.operands[0]), len(_shape(op.results[0])))]
     if isinstance(op, TransposeOp):
         return [affine(COL, ROW)]
     return [_identity(operand) for operand in op.operands]
+
+
+def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
+    """A dimension of size 1 stays at its only tile; missing dimensions are missing in front."""
+    dims = zip(shape, range(rank - len(shape), rank), strict=True)
+    terms = tuple(AffineExpr.constant(0) if extent == 1 else AffineExpr.dimension(dim) for extent, dim in dims)
+    return AffineMapAttr(AffineMap(rank, 0, terms))
 
 
 def _inputs(
@@ -215,7 +221,7 @@ class _BodyWriter:
             self.values[value] if value in self.values else self.arguments[value, map_]
             for value, map_ in zip(operands, operand_maps(op), strict=True)
         ]
-        if is_free_typecast(op):  # the unpacker and the packer convert
+        if is_free(op):
             self.values[op.results[0]] = tiles[0]
             return
         kind, attributes = _tile_op(op)
@@ -245,7 +251,10 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
     return TileTransposeOp, {}
 
 
-def is_free_typecast(op: Operation) -> bool:
+def is_free(op: Operation) -> bool:
+    """Needs no call: the unpacker and the packer convert, and a whole tile is repeated by reading it again."""
+    if isinstance(op, BcastOp):
+        return not op.dims
     pair = (text_value(op, "source"), text_value(op, "dtype"))
     return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
 

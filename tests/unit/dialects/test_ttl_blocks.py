@@ -55,7 +55,7 @@ def test_round_trip(case):
         (f'%r = ttl.reduce %a {{kind = "mean", dims = [1 : i64]}} : {block(2, 3)} -> {block(2, 1)}', (block(2, 3),), "kind"),
         (f'%r = ttl.reduce %a {{kind = "sum", dims = [2 : i64]}} : {block(2, 3)} -> {block(2, 3)}', (block(2, 3),), "dims lie"),
         (f'%r = ttl.reduce %a {{kind = "sum"}} : {block(2, 3)} -> {block(2, 3)}', (block(2, 3),), "needs dims"),
-        (f"%r = ttl.bcast %a {{dims = [1 : i64]}} : {block(1, 1)} -> {block(2, 5)}", (block(1, 1),), "cannot repeat"),
+        (f"%r = ttl.bcast %a {{dims = [1 : i64]}} : {block(2, 3)} -> {block(2, 5)}", (block(2, 3),), "cannot repeat"),
         (f"%r = ttl.transpose %a : {block(2, 3)} -> {block(2, 3)}", (block(2, 3),), "turns"),
         (f"%r = ttl.fill_block : {block(2, 3)}", (), "value"),
     ],

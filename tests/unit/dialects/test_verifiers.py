@@ -108,7 +108,7 @@ WRONG = [
     ),
     ("reduce to a wrong shape", f'%r = ttl.reduce %x {{kind = "sum", dims = [1]}} : {BLOCK} -> {ROW}', "gives"),
     ("bcast of a full dimension", f"%r = ttl.bcast %x {{dims = [1]}} : {BLOCK} -> tensor<2x4x{TILE}>", "cannot repeat"),
-    ("bcast changes the rank", f"%r = ttl.bcast %row {{dims = [0]}} : {ROW} -> {CUBE}", "number of dimensions"),
+    ("bcast changes the rank", f"%r = ttl.bcast %row {{dims = [0]}} : {ROW} -> {CUBE}", "two dimensions at most"),
     ("bcast without dims", f"%r = ttl.bcast %row : {ROW} -> {BLOCK}", "needs dims"),
     ("transpose to a wrong shape", f"%r = ttl.transpose %row : {ROW} -> {ROW}", "turns"),
     ("fill_block without value", f"%r = ttl.fill_block : {BLOCK}", "value"),

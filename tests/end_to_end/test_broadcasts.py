@@ -1,0 +1,102 @@
+"""Broadcasts, implicit as NumPy has them and explicit: values against float64 NumPy, the emitted C++ bit for bit."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
+# Two units in the last of 8 bits (a 16-bit DST rounds a product once per fidelity phase); the vector unit's in f32.
+TOLERANCES = {"bf16": 2**-7, "f32": 3e-7}
+OPERATORS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+LARGE = (2, 3)
+
+
+def by_tile(array, shape=LARGE):
+    """An array with one tile in some dimension, its tiles repeated to ``shape`` tiles."""
+    rows, cols = array.shape[0] // 32, array.shape[1] // 32
+    tiles = array.reshape(rows, 32, cols, 32).transpose(0, 2, 1, 3)
+    return np.broadcast_to(tiles, (*shape, 32, 32)).transpose(0, 2, 1, 3).reshape(shape[0] * 32, shape[1] * 32)
+
+
+def check(kernels, block_kernels, body, inputs, reference, dtype, tolerance=None, **options):
+    generator = np.random.default_rng(11)
+    arrays = [generator.uniform(0.5, 2, (rows * 32, cols * 32)).astype(DTYPES[dtype]) for rows, cols in inputs.values()]
+    out = np.full((LARGE[0] * 32, LARGE[1] * 32), np.nan, DTYPES[dtype])
+    program = kernels.run_everywhere(block_kernels.single_block(inputs, [LARGE], body), *arrays, out, **options)
+    expected = reference(*(array.astype(np.float64) for array in arrays))
+    error = np.max(np.abs(out.astype(np.float64) - expected)) / np.max(np.abs(expected))
+    assert error <= (tolerance or TOLERANCES[dtype])
+    return program
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("small", [(1, 3), (2, 1), (1, 1)], ids=str)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_tiles_repeat(kernels, block_kernels, operator, small, dtype):
+    inputs = {"x": LARGE, "y": small}
+    check(
+        kernels, block_kernels, f"o0.store(x {operator} y)", inputs, lambda x, y: OPERATORS[operator](x, by_tile(y)), dtype
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("o0.store(y - x)", lambda x, y: by_tile(y) - x),
+        ("o0.store(x * ttl.math.exp(y))", lambda x, y: x * np.exp(by_tile(y))),
+        ("o0.store(ttl.math.exp(x) + y)", lambda x, y: np.exp(x) + by_tile(y)),
+        ("o0.store(ttl.math.max(x, y))", lambda x, y: np.maximum(x, by_tile(y))),
+        ("o0.store(ttl.math.where(x > y, x, y * 2.0))", lambda x, y: np.where(x > by_tile(y), x, 2 * by_tile(y))),
+        ("o0.store(x + (y + ttl.block.fill(1.0, shape=(1, 1))))", lambda x, y: x + by_tile(y) + 1),
+    ],
+    ids=["left", "computed", "beside computed", "function", "three operands", "filled"],
+)
+def test_any_operand_repeats(kernels, block_kernels, body, reference, dtype):
+    check(kernels, block_kernels, body, {"x": LARGE, "y": (1, 3)}, reference, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_both_sides_grow(kernels, block_kernels, dtype):
+    """An outer sum: a column of tiles and a row of tiles."""
+    inputs = {"x": (2, 1), "y": (1, 3)}
+    check(kernels, block_kernels, "o0.store(x + y)", inputs, lambda x, y: by_tile(x) + by_tile(y), dtype)
+
+
+@pytest.mark.parametrize("metal", ["0.62", "0.78"])
+def test_a_repeated_tile_costs_no_call(kernels, block_kernels, call_sequence, metal):
+    """In both generations of names the tile is read again by its number."""
+    inputs = {"x": LARGE, "y": (1, 3)}
+    program = check(kernels, block_kernels, "o0.store(x + y)", inputs, lambda x, y: x + by_tile(y), "bf16", metal=metal)
+    text = program.cpp["compute"]
+    assert "bcast" not in text and "copy_tile" not in text and "add_tiles(" in text
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_reduced_blocks_repeat_within_the_tile(kernels, block_kernels, dtype):
+    """A reduced block of one tile row meets a larger one: its column repeats within tiles, its tiles down the rows."""
+    inputs = {"x": LARGE, "y": (1, 3)}
+
+    def reference(x, y):
+        return x - by_tile(np.repeat(y.max(1, keepdims=True), 96, 1))
+
+    check(kernels, block_kernels, "o0.store(x - ttl.math.reduce_max(y, dims=[1]))", inputs, reference, dtype, 4e-3)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    ("small", "call", "pick"),
+    [
+        ((1, 3), "ttl.math.broadcast(y, o0, dims=[0])", lambda y: np.repeat(y[:1], 64, 0)),
+        ((2, 1), "ttl.block.broadcast(y, dims=[-1], shape=x.shape)", lambda y: np.repeat(y[:, :1], 96, 1)),
+        ((1, 1), "ttl.block.broadcast(y, dims=[0, 1], shape=x.shape)", lambda y: np.full((64, 96), y[0, 0])),
+        ((2, 1), "ttl.block.broadcast(y, shape=x.shape)", lambda y: np.repeat(y[:, :1], 96, 1)),
+    ],
+    ids=["first row", "first column", "first element", "dims from the shape"],
+)
+def test_explicit_calls_repeat_a_row_column_or_element(kernels, block_kernels, small, call, pick, dtype):
+    """In both generations' names: what is repeated is the first row, column or element of each tile."""
+    inputs = {"x": LARGE, "y": small}
+    check(kernels, block_kernels, f"o0.store(x * {call})", inputs, lambda x, y: x * pick(y), dtype)
