@@ -14,6 +14,7 @@ from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import ALIAS_OF
 from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import thread_arguments
 from tilewright.emit.cpp import emit
@@ -107,6 +108,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
             dtype=kind.tile.dtype,
             block_count=kind.factor.data,
             origin=text_value(op, "origin", "user"),
+            alias_of=int_value(op, ALIAS_OF) if ALIAS_OF in op.attributes else None,
         )
     return tuple(found[index] for index in sorted(found))
 

@@ -38,6 +38,7 @@ class BufferSpec:
     dtype: str
     block_count: int
     origin: str = "user"  # user or compiler
+    alias_of: int | None = None  # index of the buffer whose L1 this one is another view of
 
     @property
     def tiles(self) -> int:
@@ -92,6 +93,10 @@ class Program:
     trace: Trace
     semaphores: tuple[SemaphoreSpec, ...] = ()
     diagnostics: tuple[Any, ...] = field(default=())
+
+    def indices_of(self, buffer: BufferSpec) -> list[int]:
+        """All indices that name this buffer's L1."""
+        return [buffer.index, *(other.index for other in self.buffers if other.alias_of == buffer.index)]
 
     @property
     def ir(self) -> dict[str, str]:

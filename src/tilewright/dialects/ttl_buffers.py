@@ -12,9 +12,14 @@ from tilewright.dialects.assembly import FlatOp, PlainOp, parse_type, print_attr
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.verify import expect, expect_operands
 
+ALIAS_OF = "alias_of"
+
 
 class BindCBOp(PlainOp):
-    """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``"""
+    """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``
+
+    ``alias_of`` names another index over the same memory; both are filled and released together.
+    """
 
     name = "ttl.bind_cb"
 

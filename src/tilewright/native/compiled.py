@@ -125,7 +125,10 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
     config = program.config
     return NativeProgram(
         kernels=kernels,
-        buffers=[BufferSpec(index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles) for buffer in program.buffers],
+        buffers=[
+            BufferSpec(index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles, alias_of=buffer.alias_of)
+            for buffer in program.buffers
+        ],
         tensors=tensors,
         semaphores={semaphore.index: semaphore.initial for semaphore in program.semaphores},
         grid=grid,

@@ -12,7 +12,7 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_valu
 from tilewright.dialects.ir_types import CBType, KernelCBType
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.dialects.ttl import CoreOp, InitSfpuOp
-from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
@@ -49,6 +49,8 @@ def convert_buffer_op(
             "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
             "origin": text_attr(text_value(op, "origin", "user")),
         }
+        if ALIAS_OF in op.attributes:
+            attributes[ALIAS_OF] = op.attributes[ALIAS_OF]
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
         handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))

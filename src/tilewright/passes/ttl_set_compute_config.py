@@ -21,6 +21,7 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
 from tilewright.passes.config_choice import cheapest
 from tilewright.passes.context import PassContext
+from tilewright.passes.exact_aliases import MATRIX_OPS, alias_exact_readers
 from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -42,6 +43,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums
+        if fp32:
+            alias_exact_readers(function, module, context)
+            wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         matrix = _read_by_matrix_unit(function)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
         unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read and op.results[0] not in matrix)
@@ -112,7 +116,7 @@ def _read_by_matrix_unit(function: FuncOp) -> set[SSAValue]:
     found: set[SSAValue] = set()
     for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
         for op in compute.block.ops:
-            if isinstance(op, (TileMatmulOp, TileReduceOp)):
+            if isinstance(op, MATRIX_OPS):
                 for operand in op.operands:
                     assert isinstance(operand, BlockArgument)
                     found.add(buffer_of(compute.operands[operand.index]))

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
@@ -41,6 +41,8 @@ from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
 from tilewright.passes.spill_tiles import cut_at_spills
 from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.passes.validate_buffers import check_limits
+from tilewright.passes.validate_events import buffers_of
 
 NAME = "ttl-tile-and-assign-dst"
 
@@ -51,6 +53,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
             cut_at_spills(function)
             for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
                 _assign(compute, function, context)
+    # The passes up to here added buffers of their own.
+    problems = check_limits(buffers_of(module), context)
+    if problems:
+        raise KernelError(*problems)
 
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:

@@ -6,6 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
+from tilewright.dialects.ttl_buffers import ALIAS_OF
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import HANDOVERS, Buffer, key_of, problem
 from tilewright.places import place_of
@@ -79,6 +80,7 @@ def check_limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagn
                 help="reuse buffers of the same shape, or store fewer intermediate values",
             )
         )
+    buffers = {index: buffer for index, buffer in buffers.items() if ALIAS_OF not in buffer.binds[0].attributes}
     table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values()}
     context.trace.facts["l1"] = {"buffers": table, "bytes": sum(table.values()), "limit": chip.l1_usable_bytes}
     if sum(table.values()) > chip.l1_usable_bytes:

@@ -50,7 +50,7 @@ class Setup:
             ttnn.SemaphoreDescriptor(id=semaphore.index, core_ranges=ranges, initial_value=semaphore.initial)
             for semaphore in program.semaphores
         ]
-        buffers = [self.buffer(buffer, ranges) for buffer in program.buffers]
+        buffers = [self.buffer(buffer, ranges) for buffer in program.buffers if buffer.alias_of is None]
         return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
 
     def update(self, described: Any, addresses: Sequence[int], numbers: Mapping[str, int]) -> None:
@@ -86,10 +86,14 @@ class Setup:
         return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
 
     def buffer(self, buffer: BufferSpec, ranges: Any) -> Any:
+        """An allocation in L1, with one format per index that names it."""
         ttnn, page = self.ttnn, tile_bytes(buffer.dtype)
         kind = getattr(ttnn, DATA_TYPES[buffer.dtype])
-        form = ttnn.CBFormatDescriptor(buffer_index=buffer.index, data_format=kind, page_size=page)
-        return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=[form])
+        forms = [
+            ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page)
+            for index in self.program.indices_of(buffer)
+        ]
+        return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=forms)
 
     def configuration(self, thread: ThreadSpec) -> Any:
         ttnn, config = self.ttnn, self.program.config

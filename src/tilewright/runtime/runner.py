@@ -42,8 +42,11 @@ def facts(program: Program) -> dict[str, Any]:
         "written": written_tensors(program),
         "numbers": sorted({what for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}),
         "buffers": [
-            {"index": buffer.index, "dtype": DATA_TYPES[buffer.dtype], "page": tile_bytes(buffer.dtype), "pages": buffer.tiles}
-            for buffer in program.buffers
+            {
+                "indices": program.indices_of(buffer), "dtype": DATA_TYPES[buffer.dtype],
+                "page": tile_bytes(buffer.dtype), "pages": buffer.tiles,
+            }
+            for buffer in program.buffers if buffer.alias_of is None
         ],
         "semaphores": [(semaphore.index, semaphore.initial) for semaphore in program.semaphores],
         "compute": {

@@ -87,9 +87,10 @@ def core_ranges(places: Sequence[Sequence[int]]) -> Any:
 
 
 def buffer(made: Mapping[str, Any], ranges: Any) -> Any:
-    kind = getattr(ttnn, made["dtype"])
-    form = ttnn.CBFormatDescriptor(buffer_index=made["index"], data_format=kind, page_size=made["page"])
-    return ttnn.CBDescriptor(total_size=made["pages"] * made["page"], core_ranges=ranges, format_descriptors=[form])
+    """Several indices may name the same L1."""
+    kind, page = getattr(ttnn, made["dtype"]), made["page"]
+    forms = [ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page) for index in made["indices"]]
+    return ttnn.CBDescriptor(total_size=made["pages"] * page, core_ranges=ranges, format_descriptors=forms)
 
 
 def configuration(role: str) -> Any:

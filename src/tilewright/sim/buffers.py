@@ -24,7 +24,9 @@ LANDING: Final = _Landing()
 class Buffer:
     """One circular buffer of all cores of a machine (they move in step)."""
 
-    def __init__(self, spec: BufferSpec, *, address: int, tile_bytes: int, unpack_to_dest: bool) -> None:
+    def __init__(
+        self, spec: BufferSpec, *, address: int, tile_bytes: int, unpack_to_dest: bool, shared: Buffer | None = None
+    ) -> None:
         self.spec = spec
         self.name = spec.name
         self.dtype = spec.dtype
@@ -33,8 +35,10 @@ class Buffer:
         self.capacity = spec.tiles
         self.address = address
         self.tile_bytes = tile_bytes
-        self.slots: list[Any] = [None] * self.capacity
-        self.stale: list[Any] = [None] * self.capacity  # what L1 held before the reservation; accumulating packs add to it
+        self.is_alias = shared is not None  # the same L1 under another index, with pointers of its own
+        self.slots: list[Any] = shared.slots if shared else [None] * self.capacity
+        # What L1 held before the reservation; accumulating packs add to it.
+        self.stale: list[Any] = shared.stale if shared else [None] * self.capacity
         self.available = 0  # pushed and not popped
         self.read = self.write = 0  # slots of the two pointers
         self.waited = self.reserved = 0  # what consumer and producer may touch
@@ -66,7 +70,7 @@ class Buffer:
         if self.producer is not site:
             self._check_producer(site)
         if count > self.reserved:
-            for offset in range(self.reserved, count):
+            for offset in range(self.reserved, count) if not self.is_alias else ():
                 slot = (self.write + offset) % self.capacity
                 self.stale[slot] = self.slots[slot]
                 self.slots[slot] = None

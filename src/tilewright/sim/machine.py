@@ -80,8 +80,8 @@ class Machine:
         self.core_ids = core_ids(cores, program.grid)
         self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
         self.buffers = place_buffers(program)
-        self._starts = [buffer.address for buffer in self.buffers.values()]
-        self._by_address = list(self.buffers.values())
+        self._by_address = [buffer for buffer in self.buffers.values() if not buffer.is_alias]
+        self._starts = [buffer.address for buffer in self._by_address]
         config = program.config
         capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
         products = DeferredProducts(arithmetic, self.core_count)
@@ -133,6 +133,12 @@ def place_buffers(program: Program) -> dict[int, Buffer]:
             raise fail("TW514", f"buffer '{spec.name}' holds {spec.dtype}; the simulator knows {', '.join(L1_DTYPES)}")
         tile_bytes = hardware.tile_bytes(spec.dtype)
         direct = spec.index in program.config.unpack_to_dest
+        if spec.alias_of is not None:  # a higher index than the buffer it shares L1 with
+            shared = buffers[spec.alias_of]
+            buffers[spec.index] = Buffer(
+                spec, address=shared.address, tile_bytes=tile_bytes, unpack_to_dest=direct, shared=shared
+            )
+            continue
         buffers[spec.index] = Buffer(spec, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)
         size = tile_bytes * spec.tiles
         address += -(-size // L1_ALIGNMENT) * L1_ALIGNMENT

@@ -110,3 +110,13 @@ def test_options_follow_the_device(ttnn, make_tensor, make_device, program):
 @pytest.mark.parametrize(("message", "reason"), [("a\ninfo:\nwhy\nbacktrace:", "why"), ("plain", "plain"), ("", "no reason given")])
 def test_reason_of(message, reason):
     assert devices.reason_of(message) == reason
+
+
+def test_two_indices_over_one_allocation(ttnn, make_tensor, make_device, kernels, block_kernels):
+    """A buffer that both the matrix unit and exact readers use is one allocation with two formats."""
+    source = block_kernels.single_block({"x": (1, 1), "y": (1, 1)}, [(1, 1)], "o0.store(x + x @ y)")
+    program = kernels.compile(source, *(TensorSpec(name=name, shape=(32, 32), dtype="f32") for name in ("x", "y", "out")))
+    described = launch.describe(program, [make_tensor(make_device(), place) for place in range(3)])
+    assert [[form.buffer_index for form in buffer.format_descriptors] for buffer in described.cbs] == [[0, 3], [1], [2]]
+    assert [buffer.total_size for buffer in described.cbs] == [4096] * 3
+    assert 3 in program.config.unpack_to_dest and 0 not in program.config.unpack_to_dest

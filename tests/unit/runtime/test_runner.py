@@ -10,17 +10,19 @@ from tilewright.cli import program_files
 from tilewright.program import TensorSpec
 from tilewright.runtime import launch, runner
 
+PLAIN = "ttl.math.exp(a) * b"
 KERNELS = {
-    "one core": ("bf16", {}),
-    "grid": ("bf16", {"blocks": (4, 4), "grid": (2, 2)}),
-    "f32": ("f32", {"blocks": (2, 2)}),
+    "one core": ("bf16", {}, PLAIN),
+    "grid": ("bf16", {"blocks": (4, 4), "grid": (2, 2)}, PLAIN),
+    "f32": ("f32", {"blocks": (2, 2)}, PLAIN),
+    "two indices over one allocation": ("f32", {}, "a @ b"),
 }
 
 
 @pytest.fixture(params=list(KERNELS), ids=list(KERNELS))
 def program(request, kernels):
-    dtype, layout = KERNELS[request.param]
-    source = kernels.text.elementwise({"x": "ttl.math.exp(a) * b", "y": "a - b"}, **layout)
+    dtype, layout, expression = KERNELS[request.param]
+    source = kernels.text.elementwise({"x": expression, "y": "a - b"}, **layout)
     rows, columns = layout.get("blocks", (1, 1))
     shape = (32 * rows, 32 * columns)
     return kernels.compile(source, *(TensorSpec(name=name, shape=shape, dtype=dtype) for name in ("a", "b", "x", "y")), metal="0.81")

@@ -34,6 +34,7 @@ struct Buffer {
     u32 waits = 0, pops = 0;  // calls that succeeded
     Loc waited_at{0, ""};
     bool fed = false;  // by the stand-in for the reader
+    Buffer* alias = nullptr;  // the next index over the same L1
 
     u32 available() const { return received - acked; }
     u32 space() const { return pages - available(); }

@@ -73,7 +73,10 @@ void pack(u32 dst, u32 cb, u32 page, bool any_order, Loc at) {
                buffer.write);
         target %= buffer.pages;
     }
-    if (offset < 64) buffer.filled |= u64{1} << offset;
+    for (Buffer* view = &buffer; view; view = view->alias) {
+        const u32 place = target - view->write;
+        if (place < 64) view->filled |= u64{1} << place;
+    }
     if (!exists) return;
     ++stats.packed;
     PackSetup setup = core.pack;

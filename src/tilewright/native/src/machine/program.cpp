@@ -165,6 +165,10 @@ Core* build_core(const Program& program, const CorePlan& plan, u32 slot) {
         buffer.pages = wanted.pages;
         buffer.format = wanted.format;
         buffer.to_dst = wanted.to_dst;
+        for (const BufferPlan& other : program.buffers) {
+            if (&other == &wanted) break;
+            if (other.offset == wanted.offset) core->buffers[other.id].alias = &buffer;
+        }
     }
     for (int role = 0; role < kRoles; ++role) {
         core->arguments[role] = plan.arguments[role];
