@@ -1,4 +1,4 @@
-"""A block value cannot change from iteration to iteration."""
+"""A block that a loop changes keeps its shape."""
 
 from tilewright import ttl
 
@@ -6,15 +6,15 @@ from tilewright import ttl
 @ttl.operation(grid=(1, 1))
 def kernel(lhs, rhs, out):
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
-    b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
+    b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 1), block_count=2)
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
 
     @ttl.compute()
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
             total = a
-            for _ in range(4):  # error TW012 at `for _ in range(4):`: changes from one iteration to the next
-                total = total + b
+            for _ in range(4):  # error TW012 at `for _ in range(4):`: 2x2 tiles of bf16 before the loop and a block of 2x1 tiles
+                total = total @ b
             o.store(total)
 
     @ttl.datamovement()
@@ -22,7 +22,7 @@ def kernel(lhs, rhs, out):
         with a_cb.reserve() as blk:
             ttl.copy(lhs[0:2, 0:2], blk).wait()
         with b_cb.reserve() as blk:
-            ttl.copy(rhs[0:2, 0:2], blk).wait()
+            ttl.copy(rhs[0:2, 0:1], blk).wait()
 
     @ttl.datamovement()
     def write():
@@ -30,4 +30,4 @@ def kernel(lhs, rhs, out):
             ttl.copy(blk, out[0:2, 0:2]).wait()
 
 
-TENSORS = [("lhs", 64, 64), ("rhs", 64, 64), ("out", 64, 64)]
+TENSORS = [("lhs", 64, 64), ("rhs", 64, 32), ("out", 64, 64)]

@@ -14,16 +14,18 @@ from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.frontend import carried
 from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
 from tilewright.frontend.describe import described
 from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
-from tilewright.frontend.numbers import filled, is_number
+from tilewright.frontend.numbers import BareFill, filled, is_number
 from tilewright.frontend.thread import I64, Thread
 from tilewright.frontend.values import Block
 
 
-def call_function(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+def call_function(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
     require_compute(thread, node, f"ttl.{name}")
+    args = carried.typed(thread, args, node)
     if name in BLOCK_FUNCTIONS:
         return HANDLERS[BLOCK_FUNCTIONS[name]](thread, args, named, node)
     op = BY_PYTHON.get(name) or COMPOSITE_BY_PYTHON[name]
@@ -238,20 +240,28 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     return emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
 
 
-def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
     like = next((arg for arg in args if isinstance(arg, Block)), None)
     numbers = [arg for arg in (*args, named.get("value")) if is_number(arg)]
     shape = named.get("shape", like.shape if like else None)
+    if shape is None and len(args) == len(numbers) == 1 and is_number(args[0]):
+        return BareFill(args[0])
     dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else _expected_dtype(thread))
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.error("TW004", "fill needs a number and a shape", node, help="ttl.block.fill(0.0, shape=out.shape)")
-    return filled(thread, numbers[0], tuple(shape), dtype, node)
+    result = filled(thread, numbers[0], tuple(shape), dtype, node)
+    if like is None and "dtype" not in named:
+        result.weak = numbers[0]
+    return result
 
 
 def _expected_dtype(thread: Thread) -> str:
-    """What a fill without dtype is for: the block that was reserved last."""
+    """What a fill without dtype is for: the block that was reserved last, or the only dtype this kernel has."""
     reserved = [held.buffer.dtype for held in thread.held if held.kind == "reserve"]
-    return reserved[-1] if reserved else "bf16"
+    present = {buffer.dtype for buffer in thread.build.buffers}
+    if reserved:
+        return reserved[-1]
+    return present.pop() if len(present) == 1 else "bf16"
 
 
 def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -278,7 +288,7 @@ def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
     return emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
 
 
-HANDLERS: dict[str, Callable[..., Block]] = {
+HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
     "reduce_sum": _reduce("sum"),
     "reduce_max": _reduce("max"),
     "reduce_min": _reduce_min,

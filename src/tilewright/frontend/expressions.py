@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, calls, pipes, places, slices
+from tilewright.frontend import block_functions, blocks, calls, carried, pipes, places, slices
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
@@ -53,7 +53,7 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
-RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod, RemoteSemaphore)
+RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)
 
 
 def evaluate(thread: Thread, node: ast.expr) -> Any:
@@ -97,7 +97,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         value = frame.names[node.id]
         if isinstance(value, Unusable):
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
-        return value
+        return carried.read(thread, value, None, node) if isinstance(value, carried.Scope) else value
     if node.id in frame.outer:
         value = frame.outer[node.id]
         return places.runtime_integer(thread, value) if isinstance(value, RuntimeInteger) else value
@@ -141,6 +141,7 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+    left, right = carried.typed(thread, [left, right], node)
     if isinstance(left, Block) or isinstance(right, Block):
         thread.at(node)
         if symbol == "@":
@@ -191,7 +192,7 @@ def _bin_op(thread: Thread, node: ast.BinOp) -> Any:
 
 
 def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
-    operand = evaluate(thread, node.operand)
+    operand = carried.typed(thread, [evaluate(thread, node.operand)], node)[0]
     if isinstance(node.op, ast.Not):
         return make("not", truth(thread, operand, node.operand))
     if isinstance(operand, Block):
@@ -258,6 +259,7 @@ def _compare(thread: Thread, node: ast.Compare) -> Any:
     result: Any = True
     for index, (op, part) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = evaluate(thread, part)
+        left, right = carried.typed(thread, [left, right], node)
         answer = compare(thread, op, left, right, node)
         result = answer if index == 0 else make("and", truth(thread, result, node), truth(thread, answer, node))
         left = right

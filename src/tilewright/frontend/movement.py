@@ -13,6 +13,7 @@ from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBRes
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes
 from tilewright.frontend.blocks import check_same, readable
+from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
 from tilewright.frontend.numbers import is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
@@ -96,6 +97,7 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
             notes=(Note("waited for here", held.span),),
             help="wait() gives a block to read; reserve() one to write",
         )
+    value = for_store(thread, value, block, node)
     if not isinstance(value, Block):
         word = "a number" if is_number(value) else described(value)
         raise thread.error(

@@ -23,6 +23,14 @@ LARGEST_F32 = (2.0 - 2.0**-23) * 2.0**127
 DIVIDES = ("div", "floordiv", "remainder", "fmod")  # ops whose right-hand number must not be zero
 
 
+class BareFill(float):
+    """``ttl.math.fill(0)``: a block of one number whose shape is that of whatever it meets. Beside a block it is the number."""
+
+    @property
+    def number(self) -> float:
+        return float(self)
+
+
 def is_number(value: Any) -> bool:
     """Python's numbers, and NumPy's, which register with the same abstract class."""
     return not isinstance(value, bool) and isinstance(value, Real)

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import expressions, movement
-from tilewright.frontend.assigned import loop_names
+from tilewright.frontend import carried, expressions, movement
+from tilewright.frontend.assigned import assigned_names, loop_names
 from tilewright.frontend.calls import DynamicRange, LocalFunction, bind_target
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate, truth
@@ -105,16 +105,24 @@ def _if(thread: Thread, node: ast.If) -> None:
         return
     thread.at(node)
     frame = thread.frame
+    changed = assigned_names([*node.body, *node.orelse])
+    scopes = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, carried.Scope)}
+    for scope in scopes.values():
+        carried.enter_branch(thread, scope, node)
     before, held = dict(frame.names), list(thread.held)
     then, otherwise = thread.emitter.branch(condition)
     results: list[dict[str, Any]] = []
     for block, body in ((then, node.body), (otherwise, node.orelse)):
         frame.names, thread.held = dict(before), list(held)
         thread.emitter.enter(block)
+        inner = {name: carried.Scope(scope.carried, block) for name, scope in scopes.items()}
+        frame.names.update(inner)
         thread.depth += 1
         execute(thread, body)
         thread.depth -= 1
         thread.at(node)
+        carried.leave(thread, list(inner.values()), [frame.names[name] for name in inner], node)
+        frame.names.update(scopes)
         thread.emitter.close_branch()
         results.append(frame.names)
     thread.held = held
@@ -166,9 +174,11 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     frame = thread.frame
     assigned, exposed = loop_names(node)
     assigned = assigned - _accumulated(thread, node, assigned)
-    carried = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
-    _check_carried(thread, carried, node)
-    before = {n: frame.names[n] for n in carried}
+    changed = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
+    blocks = [n for n in changed if carried.may_carry(thread, frame.names[n])]
+    integers = _carried_integers(thread, [n for n in changed if n not in blocks], node)
+    outside = dict(frame.names)
+    before = {n: frame.names[n] for n in integers}
     thread.at(node)
     start, stop, step = sequence.start, sequence.stop, sequence.step
     backwards = step < 0
@@ -179,28 +189,33 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         loop = thread.emitter.for_loop(start, stop, step, list(before.values()), name)
     body = loop.body.block
     frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
-    for index, carried_name in enumerate(carried):
+    for index, carried_name in enumerate(integers):
         body.args[1 + index].name_hint = carried_name
         frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
+    scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
+    frame.names.update(scopes)
     held = list(thread.held)
     thread.depth += 1
     execute(thread, node.body)
     thread.depth -= 1
     thread.held = held
-    results = [frame.names[carried_name] for carried_name in carried]
-    for carried_name, value in zip(carried, results, strict=True):
+    results = [frame.names[carried_name] for carried_name in integers]
+    for carried_name, value in zip(integers, results, strict=True):
         if not is_int_like(value):
             raise thread.error("TW012", f"'{carried_name}' is an integer before the loop and {described(value)} in it", node)
     thread.at(node)
+    carried.leave(thread, list(scopes.values()), [frame.names[n] for n in blocks], node)
     thread.emitter.close_loop(results)
-    for changed in assigned | {name}:
-        frame.names[changed] = Unusable(
+    for ended in assigned | {name}:
+        frame.names[ended] = Unusable(
             "was assigned in a loop that has ended",
             "use it inside the loop, or give it a value before the loop and update it there",
         )
-    for index, carried_name in enumerate(carried):
+    for index, carried_name in enumerate(integers):
         loop.results[index].name_hint = carried_name
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
+    for carried_name, scope in scopes.items():
+        frame.names[carried_name] = carried.after(thread, scope, outside[carried_name], node)
 
 
 def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
@@ -223,18 +238,15 @@ def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value
     return make("-", start, make("*", thread.emitter.leaf(argument, name, 0, most), -step))
 
 
-def _check_carried(thread: Thread, carried: list[str], node: ast.For) -> None:
-    for name in carried:
+def _carried_integers(thread: Thread, names: list[str], node: ast.For) -> list[str]:
+    """The names of integers; anything else that is left cannot change in a loop."""
+    for name in names:
         value = thread.frame.names[name]
         if isinstance(value, Unusable) or is_int_like(value):
             continue
-        help_text = (
-            "accumulate into a reserved block: block += x"
-            if isinstance(value, Block)
-            else "only integers can change from one iteration to the next"
-        )
+        help_text = "only blocks (in the compute thread) and integers can change from one iteration to the next"
         raise thread.error("TW012", f"'{name}' ({described(value)}) changes from one iteration to the next", node, help=help_text)
-    carried[:] = [name for name in carried if not isinstance(thread.frame.names[name], Unusable)]
+    return [name for name in names if not isinstance(thread.frame.names[name], Unusable)]
 
 
 def _return(thread: Thread, node: ast.Return) -> None:

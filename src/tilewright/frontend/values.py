@@ -34,6 +34,7 @@ class Block:
     dtype: str
     held: Acquisition | None = None
     reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
+    weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
 
     def describe(self) -> str:
         size = "x".join(str(dim) for dim in self.shape)

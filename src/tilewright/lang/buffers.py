@@ -21,6 +21,7 @@ class CircularBuffer:
         self.index = index
         self.span = span
         self.name = ""
+        self.origin = "user"  # or "compiler"
 
     @property
     def buffer_factor(self) -> int:

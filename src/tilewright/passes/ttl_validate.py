@@ -17,6 +17,7 @@ from tilewright.passes.validate_blocks import check_blocks
 from tilewright.passes.validate_buffers import check_ends, check_limits
 from tilewright.passes.validate_events import buffers_of, functions_of
 from tilewright.passes.validate_releases import complete
+from tilewright.passes.validate_running import keep_for_running_values
 from tilewright.passes.validate_skeleton import check_communication
 from tilewright.passes.validate_slices import check_slices
 
@@ -28,6 +29,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     problems: list[Diagnostic] = []
     for function in functions_of(module):
         attach_blocks(function)
+        keep_for_running_values(function, context)
         incomplete = complete(function, context)
         problems += incomplete or check_blocks(function)
         problems += check_slices(function, context)

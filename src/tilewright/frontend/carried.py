@@ -1,0 +1,301 @@
+"""Block values that change from one iteration of a loop to the next: ``total += a @ b``.
+
+Between iterations such a value lies in a buffer the compiler makes, exactly as if the source had one: stored and pushed before
+the loop, waited for, stored anew, pushed and popped in every iteration, waited for behind it. Whether the buffer is needed in the
+end is decided later (`passes/dst_sections.py`): a sum that fits stays in DST.
+
+A name that starts as a bare number (``ttl.math.fill(0)``) has no shape or dtype until it meets a block, so the buffer is
+made when the name is first read beside one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.diagnostics import Span
+from tilewright.dialects.ir_types import block_type
+from tilewright.dialects.ttl import StoreOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.frontend.blocks import readable
+from tilewright.frontend.describe import described
+from tilewright.frontend.numbers import BareFill, filled
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block
+from tilewright.lang.buffers import CircularBuffer
+
+
+@dataclass(eq=False)
+class Carried:
+    """A name that loops change, over all loops nested around the change."""
+
+    name: str
+    loop: ForOp  # the outermost
+    span: Span
+    start: Block | float
+    buffer: CircularBuffer | None = None
+    reduced: tuple[int, ...] = ()  # dimensions in which it is taken to have one element; checked when a body ends
+
+
+@dataclass(eq=False)
+class Scope:
+    """A carried name as the body of one loop (or branch) sees it. The value is in the buffer unless ``waited`` says otherwise."""
+
+    carried: Carried
+    body: IRBlock
+    waited: Block | None = None
+
+    def describe(self) -> str:
+        return f"'{self.carried.name}', which the loop changes"
+
+
+def may_carry(thread: Thread, value: Any) -> bool:
+    """Whether a loop can change this value. Whole numbers are carried as integers."""
+    return thread.kind == "compute" and isinstance(value, (Block, Scope, float))
+
+
+def enter(thread: Thread, name: str, value: Any, loop: ForOp, node: ast.For) -> Scope:
+    """What the name stands for in the body of ``loop``, which has just been opened."""
+    if isinstance(value, Scope) and value.waited is None:
+        return Scope(value.carried, loop.body.block)
+    if isinstance(value, Scope):
+        value = value.waited
+    carried = Carried(name, loop, thread.span(node), value)
+    if isinstance(value, Block) and value.weak is None:
+        _make_buffer(thread, carried, value.shape, value.dtype, node)
+    return Scope(carried, loop.body.block)
+
+
+def enter_branch(thread: Thread, scope: Scope, node: ast.AST) -> None:
+    """Before an ``if`` that changes the name: its value goes back to the buffer, where both branches find it."""
+    if scope.waited is not None:
+        leave(thread, [scope], [scope], node)
+        scope.waited = None
+
+
+def read(thread: Thread, scope: Scope, like: Block | None, node: ast.AST) -> Block | Scope:
+    """The value of a carried name; the scope itself while its type is open and ``like`` does not give it."""
+    carried = scope.carried
+    if carried.buffer is None:
+        if like is None:
+            return scope
+        start = carried.start
+        shape = start.shape if isinstance(start, Block) else like.shape
+        _make_buffer(thread, carried, shape, like.dtype, node)
+    if scope.waited is None:
+        _wait(thread, scope, node)
+    assert scope.waited is not None
+    return scope.waited
+
+
+def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
+    """Operands that meet: names and fills whose type was open take that of the block beside them."""
+    like = next((value for value in values if isinstance(value, Block) and value.weak is None), None)
+    like = like or next((value for value in values if isinstance(value, Block)), None)
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, Scope):
+            start = value.carried.start
+            value = read(thread, value, like or (start if isinstance(start, Block) else None), node)
+        if isinstance(value, Block) and value.weak is not None and like is not None and value.dtype != like.dtype:
+            value = filled(thread, value.weak, value.shape, like.dtype, node)
+        found.append(value)
+    return found
+
+
+def for_store(thread: Thread, value: Any, target: Block, node: ast.AST) -> Any:
+    """What is stored: a bare fill or an open name becomes a block like the target."""
+    if isinstance(value, BareFill):
+        return filled(thread, value.number, target.shape, target.dtype, node)
+    return typed(thread, [value, Block(target.ssa, target.shape, target.dtype)], node)[0]
+
+
+def leave(thread: Thread, scopes: Sequence[Scope], values: Sequence[Any], node: ast.AST) -> None:
+    """The end of a body: what each name stands for now goes to its buffer."""
+    ends: list[type[Operation]] = []
+    released: list[SSAValue] = []
+    for scope, value in zip(scopes, values, strict=True):
+        value = scope.waited if value is scope else value
+        if value is None or (isinstance(value, Scope) and value.waited is None):
+            continue  # it is in the buffer
+        value = value.waited if isinstance(value, Scope) else value
+        _store(thread, scope, value, node)
+        queue = thread.buffer(_buffer(scope.carried))
+        ends += [CBPushOp, CBPopOp]
+        released += [queue, queue]
+    for kind in (CBPushOp, CBPopOp):
+        for end, queue in zip(ends, released, strict=True):
+            if end is kind:
+                thread.emitter.add(kind, [queue])
+
+
+def after(thread: Thread, scope: Scope, outer: Any, node: ast.AST) -> Any:
+    """What the name stands for behind the loop: still in the buffer for a loop around it, else a block."""
+    carried = scope.carried
+    if isinstance(outer, Scope) and outer.carried is carried:
+        return outer
+    if carried.buffer is None:  # nobody used it
+        return carried.start
+    thread.at(node)
+    last = Scope(carried, thread.emitter.block)
+    _wait(thread, last, node)
+    return last.waited
+
+
+def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
+    carried = scope.carried
+    if not isinstance(value, Block):
+        before = "a number" if isinstance(carried.start, float) else described(carried.start)
+        message = f"'{carried.name}' is {before} before the loop and {described(value)} in it"
+        raise thread.error("TW012", message, node)
+    value = readable(thread, value, node)
+    if carried.buffer is None:
+        read(thread, scope, value, node)
+    if scope.waited is None:
+        _wait(thread, scope, node)
+    buffer = _buffer(carried)
+    if value.weak is not None and value.dtype != buffer.dtype:
+        value = filled(thread, value.weak, value.shape, buffer.dtype, node)
+    if (value.shape, value.dtype) != (buffer.shape, buffer.dtype):
+        start = Block(value.ssa, buffer.shape, buffer.dtype)
+        raise thread.error(
+            "TW012",
+            f"'{carried.name}' is {described(start)} before the loop and {described(value)} in it",
+            node,
+            help="a value that a loop changes keeps its shape and dtype",
+        )
+    _check_repeated(thread, scope, value, node)
+    ops = _stored(thread, carried, value)
+    release = _first_release(value.ssa, scope.body)
+    if release is None:
+        scope.body.add_ops(ops)
+    else:
+        scope.body.insert_ops_before(ops, release)
+
+
+def _check_repeated(thread: Thread, scope: Scope, value: Block, node: ast.AST) -> None:
+    """A name taken for one row or column and repeated without a word must stay one."""
+    assert scope.waited is not None
+    whole = [dim for dim in scope.carried.reduced if dim not in value.reduced]
+    if not whole:
+        return
+    pending, seen = [scope.waited.ssa], set[Operation]()
+    while pending:
+        for use in pending.pop().uses:
+            if use.operation in thread.repeated:
+                raise thread.error(
+                    "TW012",
+                    f"'{scope.carried.name}' is repeated along dimension {whole[0]}, but the loop gives it whole tiles",
+                    node,
+                    help="say what repeats: ttl.block.broadcast(…)",
+                )
+            if use.operation not in seen:
+                seen.add(use.operation)
+                pending += use.operation.results
+    scope.carried.reduced = tuple(dim for dim in scope.carried.reduced if dim not in whole)
+
+
+def _first_release(value: SSAValue, body: IRBlock) -> Operation | None:
+    """The first pop, behind the value, of a buffer the value reads: it must have been computed by then."""
+    queues: set[SSAValue] = set()
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if current in seen or not isinstance(current.owner, Operation):
+            continue
+        seen.add(current)
+        if isinstance(current.owner, CBWaitOp):
+            queues.add(current.owner.operands[0])
+        elif not isinstance(current.owner, CBReserveOp):
+            pending += current.owner.operands
+    owner = value.owner
+    op = owner.next_op if isinstance(owner, Operation) and owner.parent is body else body.first_op
+    while op is not None:
+        if any(isinstance(inner, CBPopOp) and inner.operands[0] in queues for inner in op.walk()):
+            return op
+        op = op.next_op
+    return None
+
+
+def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str, node: ast.AST) -> None:
+    build = thread.build
+    buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(build.buffers), span=carried.span)
+    taken = {other.name for other in build.buffers}
+    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{carried.name}_carried{i or ''}") not in taken)
+    buffer.origin = "compiler"
+    build.buffers.append(buffer)
+    carried.buffer = buffer
+    start = carried.start
+    scratch, block = IRBlock(), thread.emitter.block
+    thread.emitter.block = scratch
+    value = readable(thread, start, node) if isinstance(start, Block) else None
+    if value is None or (value.weak is not None and value.dtype != dtype):
+        number = value.weak if value is not None else start
+        value = filled(thread, number, shape, dtype, node)
+    uniform = tuple(dim for dim, size in enumerate(shape) if size == 1)
+    carried.reduced = uniform if value.weak is not None or value is not start else value.reduced
+    scratch.add_ops(_stored(thread, carried, value))
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    thread.emitter.block = block
+    before = carried.loop.parent
+    assert before is not None
+    for op in list(scratch.ops):
+        op.detach()
+        before.insert_op_before(op, carried.loop)
+
+
+def _stored(thread: Thread, carried: Carried, value: Block) -> list[Operation]:
+    """A new block of the buffer with the value in it; the push comes later."""
+    scratch, block = IRBlock(), thread.emitter.block
+    thread.emitter.block = scratch
+    _acquire(thread, carried, CBReserveOp)
+    last = scratch.last_op
+    assert last is not None
+    thread.emitter.add(StoreOp, [value.ssa, last.results[0]])
+    thread.emitter.block = block
+    ops = list(scratch.ops)
+    for op in ops:
+        op.detach()
+    return ops
+
+
+def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
+    """The value out of the buffer, in the scope's own block: a branch inside it may or may not run."""
+    carried = scope.carried
+    buffer = _buffer(carried)
+    scratch, block = IRBlock(), thread.emitter.block
+    thread.emitter.block = scratch
+    thread.at(node)
+    ssa = _acquire(thread, carried, CBWaitOp)
+    thread.emitter.block = block
+    ssa.name_hint = carried.name
+    around: Operation | None = None
+    current: IRBlock | None = block
+    while current is not None and current is not scope.body:
+        around = current.parent_op()
+        current = around.parent if around is not None else None
+    for op in list(scratch.ops):
+        op.detach()
+        if around is None:
+            scope.body.add_op(op)
+        else:
+            scope.body.insert_op_before(op, around)
+    scope.waited = Block(ssa, buffer.shape, buffer.dtype, reduced=carried.reduced)
+
+
+def _acquire(thread: Thread, carried: Carried, kind: type[Operation]) -> SSAValue:
+    buffer = _buffer(carried)
+    queue, shape = thread.buffer(buffer), block_type(buffer.shape, buffer.dtype)
+    raw = thread.emitter.add(kind, [queue], [shape]).results[0]
+    return thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
+
+
+def _buffer(carried: Carried) -> CircularBuffer:
+    assert carried.buffer is not None
+    return carried.buffer
