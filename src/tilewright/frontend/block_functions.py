@@ -165,6 +165,9 @@ def _reduce(kind: str) -> Callable[..., Block]:
         _require_float(thread, f"reduce_{kind}", source, node)
         _require_rows_and_columns(thread, f"reduce_{kind}", source, node)
         dims = _dims(thread, settings.get("dims", plain[0] if plain else None), len(source.shape), node)
+        dims = tuple(dim for dim in dims if dim not in source.reduced)
+        if not dims:
+            return source  # one element is its own sum, mean and maximum
         shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
         _expect_shape(thread, settings.get("shape"), shape, node)
         # A scaler tile is an operand; a reserved block given after it only names the place of the result.
@@ -189,11 +192,13 @@ def _reduce_min(thread: Thread, args: list[Any], named: dict[str, Any], node: as
 
 
 def _reduce_mean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    source = readable(thread, next(arg for arg in args if isinstance(arg, Block)), node)
     total = _reduce("sum")(thread, args, named, node)
-    source = next(arg for arg in args if isinstance(arg, Block))
     count = 1
-    for dim in total.reduced:
+    for dim in set(total.reduced).difference(source.reduced):
         count *= source.shape[dim] * hardware.TILE_ROWS
+    if count == 1:
+        return total
     return apply_op(thread, BY_NAME["mul_scalar"], [total], {"scalar": 1.0 / count}, node)
 
 
@@ -237,7 +242,9 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     source = readable(thread, blocks[0], node)
     _require_float(thread, "transpose", source, node)
     _require_rows_and_columns(thread, "transpose", source, node)
-    return emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
+    result = emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
+    result.reduced = tuple(sorted(1 - dim for dim in source.reduced))
+    return result
 
 
 def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
@@ -285,7 +292,9 @@ def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
         message = f"no conversion from {source.dtype} to {dtype}"
         raise thread.error("TW107", message, node, help=f"from {source.dtype}: {possible}")
     attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
-    return emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
+    result = emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
+    result.reduced = source.reduced
+    return result
 
 
 HANDLERS: dict[str, Callable[..., Block | BareFill]] = {

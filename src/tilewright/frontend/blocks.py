@@ -80,7 +80,7 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
 def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
     """Operands at their common size, as NumPy has it: a dimension of one tile repeats, and where a reduction left one row,
     column or element of a tile, that repeats within the tile as well. Sizes that do not fit are left as they are."""
-    if len({block.shape for block in blocks}) == 1:
+    if len({(block.shape, block.reduced) for block in blocks}) == 1:
         return blocks
     rank = max(len(block.shape) for block in blocks)
     if rank > 2:
@@ -106,6 +106,8 @@ def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
 def _grown(thread: Thread, block: Block, target: tuple[int, ...], dims: tuple[int, ...]) -> Block:
     owner = block.ssa.owner
     if isinstance(owner, FillBlockOp):
+        if block.shape == target:
+            return Block(block.ssa, target, block.dtype)
         return emit(thread, FillBlockOp, [], target, block.dtype, dict(owner.attributes))
     return emit(thread, BcastOp, [block], target, block.dtype, {"dims": ArrayAttr([IntegerAttr(dim, i64) for dim in dims])})
 

@@ -104,4 +104,5 @@ def filled(thread: Thread, value: Any, shape: tuple[int, ...], dtype: str, node:
         _check_range(thread, f"a number in a block of {dtype}", int(value), INTEGER_RANGES[dtype], node)
         attribute = number_attr(int(value))
     op = thread.emitter.add(FillBlockOp, [], [block_type(shape, dtype)], {"value": attribute})
-    return Block(op.results[0], shape, dtype)
+    # One number everywhere: wherever the other operands have one element, so has this.
+    return Block(op.results[0], shape, dtype, reduced=tuple(dim for dim, size in enumerate(shape) if size == 1))

@@ -18,7 +18,7 @@ from tilewright.lang.tensors import KernelTensor
 
 
 def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> TensorSlice:
-    indices = _indices(thread, node.slice)
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     sizes = tensor.tile_shape
     if len(indices) != len(sizes):
         raise thread.error(
@@ -29,34 +29,21 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         )
     starts: list[Value] = []
     extents: list[int] = []
-    for axis, ((index, place), size) in enumerate(zip(indices, sizes, strict=True)):
-        start, extent = _range(thread, index, place, size, tensor)
+    for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
+        start, extent = _range(thread, index, size, tensor)
         if axis < len(sizes) - 2 and extent != 1:
             raise thread.error(
                 "TW109",
                 f"dimension {axis} of '{tensor.name}' is sliced with {extent} entries",
-                place,
+                index,
                 help="only the last two dimensions are tiled; take one entry of the others and loop over them",
             )
-        _check_constant(thread, start, extent, size, axis, tensor, place)
+        _check_constant(thread, start, extent, size, axis, tensor, index)
         starts.append(start)
         extents.append(extent)
     thread.at(node)
-    origin = not any(isinstance(index, slice) for index, _ in indices) and all(start == 0 for start in starts)
+    origin = not any(isinstance(index, ast.Slice) for index in indices) and all(start == 0 for start in starts)
     return emit_slice(thread, tensor, starts, tuple(extents[-2:]), origin)
-
-
-def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
-    """One index per dimension and where it stands: ``a:b``, an integer, a ``slice`` made before, or a tuple of these."""
-    if isinstance(written, ast.Tuple):
-        return [index for part in written.elts for index in _indices(thread, part)]
-    if isinstance(written, ast.Starred):
-        written = written.value
-    if not isinstance(written, ast.Slice):
-        value = thread.evaluate(written)
-        return [(item, written) for item in value] if isinstance(value, (tuple, list)) else [(value, written)]  # pyright: ignore
-    parts = [None if part is None else thread.evaluate(part) for part in (written.lower, written.upper, written.step)]
-    return [(slice(*parts), written)]
 
 
 def emit_slice(
@@ -76,25 +63,26 @@ def erase_slice(part: TensorSlice) -> None:
     op.erase()
 
 
-def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: KernelTensor) -> tuple[Value, int]:
-    if not isinstance(index, slice):
-        return _integer(thread, index, place), 1
-    if index.step not in (None, 1):
-        raise thread.error("TW008", "slices with a step are not supported yet", place, help="loop over the tiles instead")
-    lower, upper = (place.lower or place, place.upper or place) if isinstance(place, ast.Slice) else (place, place)
-    start = 0 if index.start is None else _integer(thread, index.start, lower)
-    stop = size if index.stop is None else _integer(thread, index.stop, upper)
+def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> tuple[Value, int]:
+    if not isinstance(index, ast.Slice):
+        return _integer(thread, thread.evaluate(index), index), 1
+    if index.step is not None:
+        step = thread.evaluate(index.step)
+        if step != 1:
+            raise thread.error("TW008", "slices with a step are not supported yet", index, help="loop over the tiles instead")
+    start = 0 if index.lower is None else _integer(thread, thread.evaluate(index.lower), index.lower)
+    stop = size if index.upper is None else _integer(thread, thread.evaluate(index.upper), index.upper)
     extent = constant_difference(stop, start)
     if extent is None:
         raise thread.error(
             "TW104",
             f"the size of this slice of '{tensor.name}' is not a constant",
-            place,
+            index,
             label="stop - start varies",
             help="write the stop as start + size, with the same size on every core and iteration",
         )
     if extent < 1:
-        raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", place, help="stop must be above start")
+        raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", index, help="stop must be above start")
     return start, extent
 
 

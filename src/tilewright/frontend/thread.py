@@ -19,6 +19,7 @@ from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.integers import Leaf
+from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
@@ -30,9 +31,10 @@ I64 = IntegerType(64)
 
 
 class Thread:
-    def __init__(self, function: ThreadFunction, build: Build) -> None:
+    def __init__(self, function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers) -> None:
         self.function = function
         self.build = build
+        self.reduced_buffers = reduced_buffers
         self.emitter = Emitter()
         self.frames: list[Frame] = []
         self.held: list[Acquisition] = []  # in order, not yet released on this path
@@ -42,7 +44,6 @@ class Thread:
         self.lists: dict[int, tuple[list[Any], int]] = {}  # lists made by the thread, and the depth they were made at
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
-        self.combine: Callable[..., Any] = _not_wired  # operator, left, right, node -> value
         self._buffers: dict[int, BindCBOp] = {}
         self._tensors: dict[int, TensorAccessorOp] = {}
         self._semaphores: dict[int, CreateSemaphoreOp] = {}
@@ -169,5 +170,5 @@ class Thread:
             self.emitter.entry.insert_ops_before(head, first)
 
 
-def _not_wired(*_: Any) -> Any:
+def _not_wired(_: Any) -> Any:
     raise AssertionError("translate.py connects the parts before it starts")

@@ -20,7 +20,7 @@ NOBODY, SEVERAL = 0, -1
 
 def core_ids(cores: Sequence[tuple[int, ...]], grid: Sequence[int]) -> Array:
     """One positive number per core, the same in every group of cores."""
-    return np.ravel_multi_index(tuple(np.array(cores).T), tuple(grid)).astype(np.int32) + 1
+    return np.asarray(np.ravel_multi_index(tuple(np.array(cores).T), tuple(grid)), np.int32) + 1
 
 
 @dataclass(eq=False)

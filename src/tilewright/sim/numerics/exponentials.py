@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.sim.numerics.formats import MAGNITUDE, U32, is_nan
 from tilewright.sim.numerics.lanes import (
@@ -39,7 +42,7 @@ def exp_accurate(x: U32) -> U32:
     return _scale_by_power(series, mad(series, rest, ONE), whole, ~is_nan(x))
 
 
-def _scale_by_power(overflow_source: U32, result: U32, whole: np.ndarray, ordinary: np.ndarray) -> U32:
+def _scale_by_power(overflow_source: U32, result: U32, whole: NDArray[Any], ordinary: NDArray[np.bool_]) -> U32:
     """2^whole * result; above the range infinity or NaN, below it 0."""
     power = biased_exponent(result) + whole
     overflowed = mul(overflow_source, const(_INFINITY))

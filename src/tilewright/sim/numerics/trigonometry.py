@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.sim.numerics.formats import MAGNITUDE, U32
 from tilewright.sim.numerics.lanes import ONE, ZERO, const, exponent, float_of, with_exponent, with_sign
@@ -62,7 +65,7 @@ def tangent(x: U32, params: Params, dst32: bool) -> U32:
     return np.where((shifted & np.uint32(1)) != 0, turned, result)
 
 
-def _split_by_ln2(x: U32) -> tuple[U32, np.ndarray, U32]:
+def _split_by_ln2(x: U32) -> tuple[U32, NDArray[Any], U32]:
     """|x|, the rounded multiple of ln 2 in it (at most 255), and what is left."""
     size = x & MAGNITUDE
     whole = to_magnitude(mul(x, const(1.442695)), 255)

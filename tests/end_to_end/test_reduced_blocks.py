@@ -1,0 +1,105 @@
+"""Reduced values behave as NumPy's with keepdims: one element beside full tiles repeats, whatever the size of the block."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+BODIES = {
+    "softmax of one tile": (
+        (1, 1),
+        "e = ttl.math.exp(x - ttl.math.reduce_max(x, dims=[1]))\no0.store(e / ttl.math.reduce_sum(e, dims=[1]))",
+        lambda x: np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True),
+    ),
+    "a column of tiles": ((3, 1), "o0.store(x + ttl.math.reduce_max(x, dims=[1]))", lambda x: x + x.max(1, keepdims=True)),
+    "a row of tiles": ((1, 3), "o0.store(x + ttl.math.reduce_max(x, dims=[0]))", lambda x: x + x.max(0, keepdims=True)),
+    "all of one tile": ((1, 1), "o0.store(x - ttl.math.reduce_mean(x))", lambda x: x - x.mean()),
+    "mean of means": (
+        (2, 2),
+        "o0.store(x - ttl.math.reduce_mean(ttl.math.reduce_mean(x, dims=[1]), dims=[0]))",
+        lambda x: x - x.mean(),
+    ),
+    "reduced twice": (
+        (2, 2),
+        "m = ttl.math.reduce_max(x, dims=[1])\no0.store(x - ttl.math.reduce_sum(ttl.math.exp(m), dims=[1]))",
+        lambda x: x - np.exp(x.max(1, keepdims=True)),
+    ),
+    "a turned column is a row": (
+        (2, 2),
+        "o0.store(x - ttl.block.transpose(ttl.math.reduce_max(x, dims=[1])))",
+        lambda x: x - x.max(1, keepdims=True).T,
+    ),
+    "with a number as a block": (
+        (2, 1),
+        "o0.store(x * (ttl.math.reduce_max(x, dims=[1]) + ttl.block.fill(1.0, shape=(2, 1))))",
+        lambda x: x * (x.max(1, keepdims=True) + 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_one_element_repeats(kernels, block_kernels, name):
+    shape, body, reference = BODIES[name]
+    x = np.random.default_rng(3).uniform(-2, 2, (shape[0] * 32, shape[1] * 32)).astype(ml_dtypes.bfloat16)
+    out = np.zeros_like(x)
+    kernels.run_everywhere(block_kernels.single_block({"x": shape}, [shape], body), x, out)
+    wanted = reference(x.astype(np.float64))
+    # Three roundings to 8 bits of values as large as the largest.
+    assert np.abs(out.astype(np.float64) - wanted).max() <= 3 * 2**-8 * max(1, np.abs(wanted).max())
+
+
+ONLINE = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(x, out):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, {width}), block_count=2)
+    max_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, {width}), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        with max_buffer.reserve() as m:
+            m.store({start})
+        for _ in range(3):
+            with x_buffer.wait() as block, max_buffer.wait() as m, max_buffer.reserve() as m_next:
+                m_next.store(ttl.math.max(m, ttl.math.reduce_max(block, dims=[1])))
+        with x_buffer.wait() as block, max_buffer.wait() as m, out_buffer.reserve() as o:
+            o.store(block - m)
+
+    @ttl.datamovement()
+    def read():
+        for step in range(4):
+            with x_buffer.reserve() as block:
+                ttl.copy(x[step : step + 1, 0:{width}], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_buffer.wait() as block:
+            ttl.copy(block, out[0:1, 0:{width}]).wait()
+"""
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_buffer_of_reduced_blocks_holds_reduced_blocks(kernels, width):
+    """The running maximum is a column, known only from what is stored into its buffer later."""
+    x = np.random.default_rng(4).uniform(-2, 2, (128, width * 32)).astype(ml_dtypes.bfloat16)
+    out = np.zeros((32, width * 32), ml_dtypes.bfloat16)
+    start = "ttl.block.fill(-100.0, shape=m.shape)"
+    program = kernels.run_everywhere(ONLINE.format(width=width, start=start), x, out)
+    steps = x.astype(np.float64).reshape(4, 32, -1)
+    assert np.abs(out.astype(np.float64) - (steps[3] - steps[:3].max((0, 2))[:, None])).max() <= 2**-6
+    assert "sub_tiles_bcast_cols" in program.cpp["compute"]
+
+
+def test_a_buffer_that_also_takes_full_tiles_holds_full_tiles(kernels):
+    """One store of full tiles is enough: every element of the block then stands for itself."""
+    x = np.random.default_rng(4).uniform(-2, 2, (128, 32)).astype(ml_dtypes.bfloat16)
+    out = np.zeros((32, 32), ml_dtypes.bfloat16)
+    text = ONLINE.format(width=1, start="ttl.block.fill(-100.0, shape=m.shape)")
+    full = text.replace("ttl.math.reduce_max(block, dims=[1])", "block")
+    program = kernels.run_everywhere(full, x, out)
+    steps = x.astype(np.float64).reshape(4, 32, -1)
+    assert np.abs(out.astype(np.float64) - (steps[3] - steps[:3].max(0))).max() <= 2**-6
+    assert "bcast" not in program.cpp["compute"]
