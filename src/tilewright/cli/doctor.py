@@ -92,8 +92,8 @@ def host_compiler() -> Finding:
     for name in ("g++", "clang++", "c++"):
         found = shutil.which(name)
         if found:
-            return Finding("C++ compiler", GOOD, f"{found} (for run --native and check)")
-    return Finding("C++ compiler", MISSING, "for run --native and check: install g++ or clang++")
+            return Finding("C++ compiler", GOOD, f"{found} (for run --native, check and faster simulation)")
+    return Finding("C++ compiler", MISSING, "for run --native, check and faster simulation: install g++ or clang++")
 
 
 def device() -> Finding:

@@ -35,7 +35,7 @@ class ExactArithmetic(DirectMemory):
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         if spec.dtype in STORAGE:
             kind = STORAGE[spec.dtype]
-            fits = array.dtype.itemsize == np.dtype(kind).itemsize and not (spec.dtype == "bf16" and array.dtype == np.float16)
+            fits = formats.holds_bf16(array) if spec.dtype == "bf16" else array.dtype.itemsize == np.dtype(kind).itemsize
             if fits:
                 return split_tiles(np.ascontiguousarray(array).view(kind))
         return formats.to_l1(split_tiles(np.ascontiguousarray(array)), spec.dtype)

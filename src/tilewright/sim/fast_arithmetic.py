@@ -25,11 +25,15 @@ INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16}
 def round_bf16(values: Array) -> Array:
     """float32 rounded to the nearest bf16, ties to even."""
     bits = values.view(np.uint32)
-    rounded = bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
+    rounded = bits >> np.uint32(16)
+    rounded &= np.uint32(1)
+    rounded += np.uint32(0x7FFF)
+    rounded += bits
     rounded &= np.uint32(0xFFFF0000)
     result = rounded.view(np.float32)
-    if np.isnan(values).any():
-        return np.where(np.isnan(values), np.float32(np.nan), result)
+    odd = np.isnan(values)
+    if odd.any():
+        result[odd] = np.nan
     return result
 
 
@@ -42,17 +46,16 @@ class FastArithmetic(DirectMemory):
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         if spec.dtype in INTEGERS:
             return split_tiles(array.astype(INTEGERS[spec.dtype]))
-        if spec.dtype == "bf16" and array.dtype == np.uint16:
-            return formats.widen_bf16(split_tiles(array)).view(np.float32)
+        if spec.dtype == "bf16" and formats.holds_bf16(array):
+            return formats.widen_bf16(split_tiles(np.ascontiguousarray(array).view(np.uint16))).view(np.float32)
         pages = np.ascontiguousarray(split_tiles(array), dtype=np.float32)
         return pages if spec.dtype == "f32" else self.pack(pages, spec.dtype, relu=None, old=None)
 
     def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
-        values = join_tiles(pages, spec.shape)
-        if spec.dtype == "bf16" and array.dtype == np.uint16:
-            array[...] = np.ascontiguousarray(values).view(np.uint32) >> np.uint32(16)
+        if spec.dtype == "bf16" and formats.holds_bf16(array):
+            array[...] = join_tiles(formats.narrow_bf16(pages.view(np.uint32)), spec.shape).view(array.dtype)
             return
-        array[...] = values.astype(array.dtype)
+        array[...] = join_tiles(pages, spec.shape).astype(array.dtype)
 
     def to_source(self, tile: Array, dtype: str) -> Array:
         return tile

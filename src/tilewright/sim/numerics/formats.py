@@ -61,6 +61,11 @@ def widen_bf16(l1: U16) -> U32:
     return l1.astype(np.uint32) << np.uint32(16)
 
 
+def holds_bf16(array: Array) -> bool:
+    """Whether the elements are bf16 patterns: ``uint16`` or ``ml_dtypes.bfloat16``."""
+    return array.dtype.itemsize == 2 and array.dtype != np.float16
+
+
 def narrow_bf16(bits: U32) -> U16:
     """Upper halves; the caller has rounded."""
     return (bits >> np.uint32(16)).astype(np.uint16)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from tilewright.sim.numerics import accelerator
 from tilewright.sim.numerics.accumulate import accumulate, decode, encode, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
 from tilewright.sim.numerics.formats import F64, HIGH_HALF, I64, SIGN, U32
@@ -28,12 +29,22 @@ class UnreliableOperation(ValueError):
 
 def elwadd(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool) -> U32:
     """add_tiles: overwrites DST, or adds to it with ``accumulate`` (acc_to_dest). Fidelity is ignored."""
+    if library := accelerator.for_elements(np.size(src_a), 1):
+        return library.elementwise("add", *_alike(src_a, src_b), dst_old, dst32=dst32, phases=1, onto=accumulate)
     return _add(src_a, src_b, dst_old, dst32=dst32, onto=accumulate)
 
 
 def elwsub(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool) -> U32:
     """sub_tiles: as ``elwadd`` with the sign of SrcB flipped."""
+    if library := accelerator.for_elements(np.size(src_a), 1):
+        return library.elementwise("sub", *_alike(src_a, src_b), dst_old, dst32=dst32, phases=1, onto=accumulate)
     return _add(src_a, src_b ^ SIGN, dst_old, dst32=dst32, onto=accumulate)
+
+
+def _alike(src_a: U32, src_b: U32) -> tuple[U32, U32]:
+    """Both operands in one shape, each one piece of memory."""
+    a, b = np.broadcast_arrays(src_a, src_b)
+    return np.ascontiguousarray(a, dtype=np.uint32), np.ascontiguousarray(b, dtype=np.uint32)
 
 
 def _add(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, onto: bool) -> U32:
@@ -56,11 +67,13 @@ def elwmul(
 ) -> U32:
     """mul_tiles: DST += A*B, one accumulation per fidelity phase. Without ``accumulate`` DST starts at zero."""
     dst = dst_old if accumulate else np.zeros_like(dst_old)
-    src_a, src_b = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(src_a, src_b))
+    src_a, src_b = _alike(src_a, src_b)
+    phases = FIDELITY_PHASES[fidelity]
+    if library := accelerator.for_elements(src_a.size, phases):
+        return library.elementwise("mul", src_a, src_b, dst, dst32=dst32, phases=phases, onto=True)
     exponent_a, exponent_b = exponent_of(src_a), exponent_of(src_b)
     exponent = exponent_a + exponent_b - 127
     exponent[(exponent_a == 0) | (exponent_b == 0)] = 0
-    phases = FIDELITY_PHASES[fidelity]
     part_a = [slice_src_a(src_a, phase) for phase in range(min(phases, 2))]
     part_b = [slice_src_b(src_b, phase) for phase in range(0, phases, 2)]
     for phase in range(phases):

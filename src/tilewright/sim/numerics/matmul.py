@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.sim.numerics import accelerator
 from tilewright.sim.numerics.accumulate import accumulate, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
 from tilewright.sim.numerics.formats import F32, F64, HIGH_HALF, I64, INFINITY, U32, from_bits, is_tiny
@@ -62,12 +63,14 @@ def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelit
     left = np.broadcast_to(in0, (*lead, rows, inner)).reshape(-1, rows, inner)
     right = np.broadcast_to(in1, (*lead, inner, columns)).reshape(-1, inner, columns)
     old = np.ascontiguousarray(dst, dtype=np.uint32).reshape(-1, rows, columns)
-    operands = _slice_operands(left, right)
     phases = FIDELITY_PHASES[fidelity]
-    if _float32_is_exact(left, right, old):
-        result = _by_panels(operands, old, dst32=dst32, phases=phases)
+    if not _float32_is_exact(left, right, old):
+        result = _exact(_slice_operands(left, right), old, dst32=dst32, phases=phases)
+    elif library := accelerator.for_products(old.size * inner, phases):
+        operands = (np.ascontiguousarray(left), np.ascontiguousarray(right))
+        result = library.products(*operands, old, dst32=dst32, phases=phases)
     else:
-        result = _exact(operands, old, dst32=dst32, phases=phases)
+        result = _by_panels(_slice_operands(left, right), old, dst32=dst32, phases=phases)
     return result.reshape(dst.shape)
 
 
@@ -110,15 +113,15 @@ def _float32_is_exact(left: U32, right: U32, dst: U32) -> bool:
     lowest, highest = 0, 0
     for bits in (left, right):
         exponents = bits & INFINITY
-        live = exponents[exponents != 0]
-        if live.size == 0:
+        largest = int(exponents.max(initial=0))
+        if largest == 0:
             return True
-        lowest += int(live.min() >> np.uint32(23))
-        highest += int(live.max() >> np.uint32(23))
-        if int(live.max()) == int(INFINITY):
+        if largest == int(INFINITY):
             return False
-    dst_exponents = exponent_of(dst)
-    dst_fits = int(dst_exponents.max(initial=0)) < _FAST_HIGHEST
+        highest += largest >> 23
+        exponents -= np.uint32(1)  # zeros wrap to the top
+        lowest += (int(exponents.min()) + 1) >> 23
+    dst_fits = int((dst & INFINITY).max(initial=0)) >> 23 < _FAST_HIGHEST
     return lowest - 127 >= _FAST_LOWEST and highest - 127 <= _FAST_HIGHEST and dst_fits
 
 

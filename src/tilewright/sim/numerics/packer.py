@@ -125,17 +125,26 @@ def flush(bits: U32) -> U32:
 
 
 def _add_bf16(old: Array, new: Array) -> U32:
-    # fp32 add then bf16 rounding would round twice: make the first rounding odd (sticky), which keeps the second exact.
+    # fp32 add then bf16 rounding rounds twice, which is wrong only where the first rounding ends on a tie.
     with np.errstate(all="ignore"):
-        first = old + new
-        second = first - old
-        error = (old - (first - second)) + (new - second)
-    bits = to_bits(first).copy()
-    inexact = np.isfinite(error) & (error != 0)
-    toward_zero = inexact & ((error < 0) != (first < 0))
-    bits = np.where(toward_zero, bits - np.uint32(1), bits)
-    bits = np.where(inexact, bits | np.uint32(1), bits)
+        bits = to_bits(old + new)
+    tie = (bits & np.uint32(0xFFFF)) == np.uint32(0x8000)
+    if tie.any():
+        bits[tie] = _add_sticky(old[tie], new[tie])
     rounded = round_to_bf16_even(bits)
     tiny = (rounded & MAGNITUDE) < SMALLEST_NORMAL
     rounded = np.where(tiny, rounded & SIGN, rounded)
     return np.where(is_nan(bits), QUIET_NAN, rounded)
+
+
+def _add_sticky(old: Array, new: Array) -> U32:
+    """The fp32 sum, cut instead of rounded, with its last bit set if it is not exact."""
+    with np.errstate(all="ignore"):
+        first = old + new
+        second = first - old
+        error = (old - (first - second)) + (new - second)
+    bits = to_bits(first)
+    inexact = np.isfinite(error) & (error != 0)
+    toward_zero = inexact & ((error < 0) != (first < 0))
+    bits = np.where(toward_zero, bits - np.uint32(1), bits)
+    return np.where(inexact, bits | np.uint32(1), bits)

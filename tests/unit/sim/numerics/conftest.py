@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from tilewright.sim.numerics import accelerator
+
 NAME = "numeric_recordings"
 
 
@@ -44,3 +46,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "recorded(pattern): run once per matching recording")
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which of the two implementations of the innermost loops a test runs."""
+    builder = accelerator.Builder()
+    builder.settled = True
+    if request.param == "compiled":
+        path = accelerator.library_path()
+        assert path.exists() or accelerator.build(path)
+        builder.library = accelerator.Library(path)
+    monkeypatch.setattr(accelerator, "_builder", builder)
+    return request.param

@@ -10,6 +10,8 @@ import pytest
 from tilewright.sim.numerics import fpu
 from tilewright.sim.numerics.formats import scalar_bits, to_bits
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 OPERATIONS = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 BROADCASTS = {"rows": "row", "cols": "col", "scalar": "scalar"}
 

@@ -10,6 +10,8 @@ import pytest
 from tilewright.sim.numerics import fpu, matmul
 from tilewright.sim.numerics.formats import from_bits, to_bits
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 
 def zeros(count: int, rows: int = 32, columns: int = 32) -> np.ndarray:
     return np.zeros((count, rows, columns), dtype=np.uint32)

@@ -1,0 +1,133 @@
+// The exact matrix product of matmul.py, panel.py and accumulate.py, which say why every step equals the integer datapath.
+// Exponents must be those that matmul.py has checked: nothing here over- or underflows.
+#include <vector>
+
+#include "lanes.h"
+
+namespace {
+
+using namespace tw;
+
+constexpr int TILE = 32;
+constexpr int GROUP = 8;
+constexpr int GROUPS = TILE / GROUP;
+constexpr float GROUP_MAGIC = 1.5f * 8192.0f;  // 1.5 * 2^23 units of the 12-bit product grid
+constexpr float PUSH_AWAY_PRODUCT = 1.0f + 1.0f / 8192.0f;
+
+inline float as_float(uint32_t bits) { return load<float>(&bits); }
+
+// What an operand contributes to the phases, and the power of two of its exponent; denormals are zero.
+struct Parts {
+  std::vector<float> high, low, power;
+
+  Parts(const uint32_t* bits, int64_t count, uint32_t high_mask, uint32_t used_mask, float push) : high(count), low(count), power(count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t word = (bits[i] & EXPONENT) ? bits[i] : 0u;
+      const float top = as_float(word & high_mask);
+      high[i] = top * push;
+      low[i] = (as_float(word & used_mask) - top) * push;
+      power[i] = as_float(word & EXPONENT);
+    }
+  }
+};
+
+// Sums of the four groups of one K tile in every phase, and each group's grid.
+template <int COUNT>
+struct TileSums {
+  Floats sums[GROUPS][COUNT];
+  Floats grids[GROUPS];
+
+  void compute(const Parts& left, int64_t left_at, const Parts& right, int64_t right_at, int64_t columns) {
+    for (int group = 0; group < GROUPS; ++group) {
+      const int64_t row = left_at + group * GROUP;
+      const int64_t first = right_at + group * GROUP * columns;
+      Floats power = left.power[row] * load<Floats>(&right.power[first]);
+      for (int k = 1; k < GROUP; ++k) power = larger(power, left.power[row + k] * load<Floats>(&right.power[first + k * columns]));
+      const Floats grid = power * GROUP_MAGIC;
+      Floats totals[COUNT];
+      for (int phase = 0; phase < COUNT; ++phase) totals[phase] = grid * SCALES[phase];
+      for (int k = 0; k < GROUP; ++k) {
+        const Floats a_high = load<Floats>(&right.high[first + k * columns]);
+        const float b_high = left.high[row + k];
+        totals[0] += b_high * a_high;
+        if constexpr (COUNT > 1) totals[1] += b_high * load<Floats>(&right.low[first + k * columns]);
+        if constexpr (COUNT > 2) totals[2] += left.low[row + k] * a_high;
+        if constexpr (COUNT > 3) totals[3] += left.low[row + k] * load<Floats>(&right.low[first + k * columns]);
+      }
+      for (int phase = 0; phase < COUNT; ++phase) sums[group][phase] = totals[phase] - grid * SCALES[phase];
+      grids[group] = grid;
+    }
+  }
+};
+
+// One 16-deep step in one phase: two group sums and DST on one grid, rounded once.
+template <bool WIDE>
+HalfFloats add_step(HalfFloats state, HalfFloats first, HalfFloats second, HalfFloats grid, double scale) {
+  constexpr double coarse = WIDE ? 1.0 : COARSE;
+  constexpr double push = WIDE ? PUSH_UP : (0.5 + PUSH_UP) / COARSE;
+  const HalfFloats state_power = (HalfFloats)((HalfWords)state & EXPONENT);
+  Doubles magic = __builtin_convertvector(grid, Doubles) * (scale * 65536.0 * coarse);
+  const Doubles own = __builtin_convertvector(state_power, Doubles) * (MAGIC_UNITS / GRID * coarse);
+  magic = magic > own ? magic : own;
+  const Doubles pushed = magic * (push / MAGIC_UNITS);
+  Doubles total = __builtin_convertvector(state, Doubles) * PUSH_AWAY + magic;
+  total += pushed + __builtin_convertvector(first, Doubles);
+  total += pushed + __builtin_convertvector(second, Doubles);
+  total -= magic;
+  if constexpr (WIDE) {
+    const Doubles minimal = magic * (-1.0 / MAGIC_UNITS);
+    total = total == minimal ? total * ERRATUM : total;
+    return __builtin_convertvector(total * PUSH_AWAY_SUM, HalfFloats);
+  }
+  const HalfWords bits = (HalfWords)__builtin_convertvector(total, HalfFloats);
+  return (HalfFloats)((bits + 0x8000u) & 0xFFFF0000u);
+}
+
+// All phases of one K tile onto DST; ``half`` selects the lanes.
+template <bool WIDE, int COUNT>
+HalfFloats add_tile(HalfFloats state, const TileSums<COUNT>& tile, int half) {
+  const auto part = [half](const Floats& whole) { return load<HalfFloats>(reinterpret_cast<const float*>(&whole) + half * HALF); };
+  const HalfFloats grids[2] = {part(larger(tile.grids[0], tile.grids[1])), part(larger(tile.grids[2], tile.grids[3]))};
+  for (int phase = 0; phase < COUNT; ++phase)
+    for (int step = 0; step < 2; ++step)
+      state = add_step<WIDE>(state, part(tile.sums[2 * step][phase]), part(tile.sums[2 * step + 1][phase]), grids[step], SCALES[phase]);
+  return state;
+}
+
+template <bool WIDE, int COUNT>
+void multiply(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t rows, int64_t inner, int64_t columns) {
+  const Parts b(left, rows * inner, B_HIGH, B_USED, 1.0f);
+  const Parts a(right, inner * columns, A_HIGH, A_USED, PUSH_AWAY_PRODUCT);
+  for (int64_t column = 0; column < columns; column += LANES) {
+    for (int64_t row = 0; row < rows; ++row) {
+      uint32_t* target = out + row * columns + column;
+      HalfFloats states[2];
+      for (int half = 0; half < 2; ++half) {
+        const HalfWords bits = load<HalfWords>(target + half * HALF);
+        states[half] = (HalfFloats)((bits & EXPONENT) != 0 ? bits : bits & 0u);
+      }
+      TileSums<COUNT> tile;
+      for (int64_t k = 0; k < inner; k += TILE) {
+        tile.compute(b, row * inner + k, a, k * columns + column, columns);
+        for (int half = 0; half < 2; ++half) states[half] = add_tile<WIDE, COUNT>(states[half], tile, half);
+      }
+      std::memcpy(target, states, sizeof states);
+    }
+  }
+}
+
+using Multiply = void (*)(const uint32_t*, const uint32_t*, uint32_t*, int64_t, int64_t, int64_t);
+constexpr Multiply MULTIPLY[2][MOST_PHASES] = {
+    {multiply<false, 1>, multiply<false, 2>, multiply<false, 3>, multiply<false, 4>},
+    {multiply<true, 1>, multiply<true, 2>, multiply<true, 3>, multiply<true, 4>},
+};
+
+}  // namespace
+
+// out += left @ right for each matrix of the batch; out holds DST patterns.
+extern "C" void tw_products(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t batch, int64_t rows, int64_t inner,
+                            int64_t columns, int32_t wide, int32_t phases) {
+  for (int64_t number = 0; number < batch; ++number)
+    MULTIPLY[wide ? 1 : 0][phases - 1](left + number * rows * inner, right + number * inner * columns, out + number * rows * columns,
+                                       rows, inner, columns);
+}
