@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 VENDOR_PYTHON ?= python3.12
 VENDOR_FOLDER ?= build/vendor
+TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs vendor clean
+.PHONY: help check lint types test examples docs vendor tilelang-diff clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1	\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +39,9 @@ vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environmen
 	mkdir -p $(VENDOR_FOLDER)
 	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER)
 	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER)
+
+tilelang-diff: ## kernels through the tilelang in TILELANG_PYTHON's environment and through our reader, see CONTRIBUTING.md
+	PYTHONPATH=src $(TILELANG_PYTHON) tests/tilelang_real/check_same_program.py
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -12,11 +12,14 @@ compile = compile_kernel
 JITKernel = TileLangKernel
 
 
-class PassConfigKey:
+class _PassConfigKeys:
     """Settings of TileLang's own compiler; accepted, without effect."""
 
     def __getattr__(self, name: str) -> str:
         return name
+
+
+PassConfigKey = _PassConfigKeys()
 
 
 def cdiv(value: int, divisor: int) -> int:
@@ -32,9 +35,7 @@ def enable_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "PassConfigKey":
-        return PassConfigKey()
     raise AttributeError(f"Tilewright's tilelang has no '{name}'")
 
 
-__all__ = ["JITKernel", "cdiv", "compile", "disable_cache", "enable_cache", "jit", "language"]
+__all__ = ["JITKernel", "PassConfigKey", "cdiv", "compile", "disable_cache", "enable_cache", "jit", "language"]

@@ -377,3 +377,33 @@ def test_integers_and_their_conversion():
     kernel(a, b, c, d)
     assert np.array_equal(c, 2 * a - 3)
     assert close(d, a * b, 1e-4)
+
+
+def test_conversions_round_where_they_are_written():
+    @T.prim_func
+    def kernel(A, C, D):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 64), "float32")
+            narrow = T.alloc_fragment((32, 64), "bfloat16")
+            z = T.alloc_fragment((32, 64), "float32")
+            T.copy(A[bx * 32, 0], x)
+            T.copy(x, narrow)
+            for i, j in T.Parallel(32, 64):
+                z[i, j] = (x[i, j] * 3.0).astype("bfloat16") - T.Cast("bfloat16", x[i, j])
+            T.copy(z, C[bx * 32, 0])
+            for i, j in T.Parallel(32, 64):
+                z[i, j] = narrow[i, j] - x[i, j]
+            T.copy(z, D[bx * 32, 0])
+
+    def short(values: Any) -> Any:
+        return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+    a = uniform(64, 64)
+    results: list[bytes] = []
+    for mode in ("sim", "fast", "native"):
+        c, d = np.zeros_like(a), np.zeros_like(a)
+        with execution.session(mode=mode):
+            kernel(a, c, d)
+        assert np.array_equal(c, short(a * np.float32(3)) - short(a)) and np.array_equal(d, short(a) - a)
+        results.append(c.tobytes() + d.tobytes())
+    assert len(set(results)) == 1

@@ -89,7 +89,8 @@ def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:
     """An output, of the library the inputs are from."""
     from tilewright.frontend.tilelang.dtypes import element_name
 
-    name = element_name(dtype) if dtype is not None else {"bf16": "bfloat16", "f32": "float32"}.get(layout.dtype, "int32")
+    name = element_name(layout.element if dtype is None else dtype)
+    name = {"float": "float32", "half": "float16"}.get(name, name)
     if _is_torch(like):
         import torch  # pyright: ignore
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.diagnostics import fail
 from tilewright.lang.building import caller_span
+from tilewright.lang.tilelang_eager import EagerKernel
 from tilewright.lang.tilelang_kernel import TileLangKernel
 from tilewright.lang.tilelang_macro import Macro
 from tilewright.options import Options
@@ -25,10 +26,23 @@ def macro(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
 
 
 def compile_kernel(func: Any = None, out_idx: Any = None, **settings: Any) -> TileLangKernel:
-    """``tilelang.compile(func, out_idx=[-1])``."""
-    if not isinstance(func, TileLangKernel):
-        raise fail("TW004", "tilelang.compile takes a T.prim_func", caller_span("compile"))
-    return _configured(func, out_idx, settings)
+    """``tilelang.compile(func, out_idx=[-1])``. ``func`` may also be a function that TileLang itself has built."""
+    kernel = func if isinstance(func, TileLangKernel) else _imported(func)
+    if kernel is None:
+        raise fail(
+            "TW004",
+            "tilelang.compile takes a T.prim_func",
+            caller_span("compile"),
+            help="ours, a tvm PrimFunc, or what tilelang's own jit gives",
+        )
+    return _configured(kernel, out_idx, settings)
+
+
+def _imported(func: Any) -> TileLangKernel | None:
+    from tilewright.lang.tilelang_prim_func import imported, prim_func_of
+
+    found = prim_func_of(func)
+    return None if found is None else imported(found)
 
 
 def jit(function: Callable[..., Any] | None = None, *, out_idx: Any = None, **settings: Any) -> Any:
@@ -38,7 +52,7 @@ def jit(function: Callable[..., Any] | None = None, *, out_idx: Any = None, **se
         if isinstance(target, TileLangKernel):
             return _configured(target, out_idx, settings)
         if launches(target):
-            return _configured(TileLangKernel(target), out_idx, settings)
+            return _configured(EagerKernel(target), out_idx, settings)
         return Factory(target, out_idx, settings)
 
     return decorate if function is None else decorate(function)

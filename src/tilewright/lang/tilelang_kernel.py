@@ -35,11 +35,14 @@ class TileLangKernel(Kernel):
     def name(self) -> str:
         return self.label
 
+    def copied(self) -> TileLangKernel:
+        return TileLangKernel(self.function, self.grid, self.options)
+
     def with_outputs(self, out_idx: Any) -> TileLangKernel:
         """The same kernel, which creates and returns these parameters instead of taking them."""
         count = len(self.signature.parameters)
         given = () if out_idx is None else (out_idx if isinstance(out_idx, (list, tuple)) else (out_idx,))
-        changed = TileLangKernel(self.function, self.grid, self.options)
+        changed = self.copied()
         changed.label = self.label
         changed.out_idx = tuple(sorted(index % count for index in given))
         return changed

@@ -132,7 +132,8 @@ class FastArithmetic(DirectMemory):
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
             value = np.asarray(row.reference(*operands, **params))
         kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else kept
-        return value.astype(kind, copy=False)
+        result = value.astype(kind, copy=False)
+        return round_bf16(np.ascontiguousarray(result)) if row.result_dtype and params.get("dtype") == "bf16" else result
 
     def copy_slot(self, value: Array, *, integer: bool) -> Array:
         return value

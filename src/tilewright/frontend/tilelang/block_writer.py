@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -37,7 +38,8 @@ class Tile:
 
 
 class BlockWriter:
-    """Writes one assignment. ``read`` gives the current value of a fragment."""
+    """Writes one assignment. ``read`` gives the current value of a fragment; ``read_narrow``, if given, that value with no more
+    bits than the fragment has."""
 
     def __init__(
         self,
@@ -47,8 +49,10 @@ class BlockWriter:
         layout: str,
         read: Callable[[Fragment], Tile],
         turned: Fragments = frozenset(),
+        read_narrow: Callable[[Fragment], Tile] | None = None,
     ) -> None:
         self.thread, self.node, self.target, self.layout, self.read, self.turned = thread, node, target, layout, read, turned
+        self.read_narrow = read_narrow or read
         tiles = fragment_tiles(target)
         self.shape: tuple[int, ...] = tiles if len(tiles) == 2 else (tiles[0], 1) if layout == COLUMN else (1, tiles[0])
 
@@ -91,7 +95,7 @@ class BlockWriter:
         return emit(self.thread, FillBlockOp, [], shape, dtype, {"value": FloatAttr(number, f32)})
 
     def _read(self, value: Read) -> Tile:
-        tile = self.read(value.fragment)
+        tile = self.read_narrow(value.fragment)
         if value.form == TRANSPOSED:
             return Tile(self.transposed(tile.block), FULL)
         if value.form in (COLUMN_FORM, ROW_FORM):
@@ -146,6 +150,8 @@ class BlockWriter:
         tile = self.evaluate(value.argument)
         if not isinstance(tile, Tile) or tile.block.dtype == value.dtype:
             return tile
+        if is_narrowing(tile.block.dtype, value.dtype):
+            return rounded(self.thread, tile, self.node)
         return Tile(held_as(self.thread, tile.block, value.dtype, self.node), tile.layout)
 
     def _product(self, value: Product) -> Tile:
@@ -160,7 +166,8 @@ class BlockWriter:
         return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes), FULL)
 
     def _reduction(self, value: Reduction) -> Tile:
-        inner = BlockWriter(self.thread, self.node, _Shaped(value.shape, self.target), FULL, self.read)  # pyright: ignore
+        like: Any = _Shaped(value.shape, self.target)
+        inner = BlockWriter(self.thread, self.node, like, FULL, self.read, read_narrow=self.read_narrow)
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
         attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
@@ -173,6 +180,16 @@ class _Shaped:
 
     def __init__(self, shape: tuple[int, ...], like: Fragment) -> None:
         self.shape, self.format, self.name, self.place = shape, like.format, like.name, like.place
+
+
+def is_narrowing(source: str, target: str) -> bool:
+    return (source, target) == ("f32", "bf16")
+
+
+def rounded(thread: Thread, tile: Tile, node: ast.AST) -> Tile:
+    """The nearest values that 16 bits hold, wherever the tile is."""
+    call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
+    return Tile(block_functions.HANDLERS["typecast"](thread, [tile.block, "bf16"], {}, call), tile.layout)
 
 
 def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:

@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.frontend import movement
 from tilewright.frontend.tilelang.accumulators import Accumulator, find_accumulators, summand
-from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, math_of
+from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, is_narrowing, math_of, rounded
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.liveness import Fragments, Liveness, read_by, used, written
 from tilewright.frontend.tilelang.symbols import Expression, Fragment, Number
@@ -133,6 +133,13 @@ class ComputeWriter(ThreadWriter):
         assert slot.tile is not None
         return slot.tile
 
+    def read_narrow(self, fragment: Fragment) -> Tile:
+        """The value for an expression: one that was computed in more bits than its fragment has is rounded, once."""
+        tile, slot = self.read(fragment), self.slots[fragment]
+        if not slot.block and is_narrowing(tile.block.dtype, fragment.format):
+            tile = slot.tile = rounded(self.thread, tile, self.current.place.node)
+        return tile
+
     def _unwritten(self, fragment: Fragment) -> Exception:
         place = self.current.place
         return fail(
@@ -214,7 +221,9 @@ class ComputeWriter(ThreadWriter):
     def _value(self, fragment: Fragment, value: Expression, node: ast.AST) -> Tile:
         for read in read_by(value):
             self.read(read)
-        tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read, self.buffers.turned).write(value)
+        layout = self.layout(fragment)
+        writer = BlockWriter(self.thread, node, fragment, layout, self.read, self.buffers.turned, self.read_narrow)
+        tile = writer.write(value)
         if tile.block.ssa.name_hint is None and fragment.name:
             tile.block.ssa.name_hint = fragment.name
         return tile

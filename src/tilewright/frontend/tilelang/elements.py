@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.frontend.integers import Leaf, Node, Value, bounds, is_truth, linear, make
+from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.reading import Reading, TensorElement
 from tilewright.frontend.tilelang.symbols import (
@@ -19,6 +20,7 @@ from tilewright.frontend.tilelang.symbols import (
     Cast,
     Expression,
     Fragment,
+    Index,
     Number,
     Position,
     Product,
@@ -40,14 +42,17 @@ Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and col
 
 def converted(dtype: Any, value: Any) -> Any:
     """``T.cast(value, dtype)`` and ``T.float32(value)``."""
+    whole = element_name(dtype).startswith(("int", "uint"))
     if not is_symbolic(value):
-        return int(value) if element_name(dtype).startswith(("int", "uint")) else float(value)
+        return int(value) if whole else float(value)
+    if isinstance(value, Index) and whole:
+        return value
     return Cast(tile_dtype(dtype), expression(value))
 
 
 def assign_whole(reading: Reading, target: Fragment, value: Any) -> None:
     """``C = A + B`` on fragments, outside ``T.Parallel``."""
-    reading.emit(Assign(target, _whole(expression(value), target), reading.place))
+    reading.emit(Assign(target, simplified(_whole(expression(value), target), target.format), reading.place))
 
 
 def _whole(value: Expression, target: Fragment) -> Expression:
@@ -96,7 +101,7 @@ def _assign(reading: Reading, target: Fragment, indices: tuple[Value, ...], valu
     for condition in reading.conditions:
         old = Read(target, None, ALONG if target.is_vector else SAME)
         new = Apply("where", (resolver.resolve(condition), new, old))
-    reading.emit(Assign(target, new, reading.place))
+    reading.emit(Assign(target, simplified(new, target.format), reading.place))
     for known in [k for k, fragment in reading.loaded.items() if fragment is target]:
         del reading.loaded[known]
 
@@ -134,6 +139,8 @@ class Resolver:
             return self._read(_loaded(self.reading, value))
         if isinstance(value, Position):
             return self._truth(value.value) if is_truth(value.value) else self._position(value.value)
+        if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:
+            return self.resolve(value.argument)  # positions are whole numbers in float32
         return _rebuilt(value, self.resolve)
 
     def _read(self, value: Read) -> Read:

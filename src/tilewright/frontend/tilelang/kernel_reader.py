@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.source import function_node
 from tilewright.frontend.tilelang.domains import Returned, counted_range
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
@@ -16,6 +16,7 @@ from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import TileProgram
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.lang.tensors import is_tensor
+from tilewright.lang.tilelang_eager import UNDECLARED, EagerKernel
 from tilewright.lang.tilelang_macro import outer_scope
 from tilewright.lang.tilelang_types import Dimension, TensorType
 
@@ -27,6 +28,7 @@ class KernelReader(Reader):
     def __init__(self, file: str, node: ast.AST) -> None:
         super().__init__(file, node)
         self.outputs: list[Tensor] = []
+        self.known_sizes: dict[str, int] = {}  # of T.const and T.dynamic, by name
 
     def parameter(self, name: str, value: Any) -> Tensor:
         """A tensor argument; the reader knows its shape and type, not its values."""
@@ -51,15 +53,59 @@ class KernelReader(Reader):
 
     def resolve_sizes(self) -> None:
         for name, value in list(self.names.items()):
-            if isinstance(value, Dimension) and value.size is not None:
-                self.names[name] = value.size
+            if not isinstance(value, Dimension):
+                continue
+            size = self.known_sizes.get(value.name) if value.size is None else value.size
+            if size is not None:
+                self.names[name] = size
 
     def create_output(self, shape: tuple[Any, ...], dtype: Any) -> Tensor:
         tensor = self.parameter(f"output{len(self.outputs) or ''}", TensorType(shape, dtype))
         self.outputs.append(tensor)
         return tensor
 
+    def learn(self, definition: ast.FunctionDef, values: dict[str, Any]) -> dict[str, TensorType]:
+        """Types that the body declares before the launch; tensors among ``values`` decide the sizes they name."""
+        found: dict[str, TensorType] = {}
+        self.scopes.append({**self.names, **values})
+        for statement in definition.body:
+            if isinstance(statement, ast.With):
+                break
+            try:
+                if isinstance(statement, ast.Assign):
+                    value = self.evaluate(statement.value)
+                    for target in statement.targets:
+                        self.bind(target, value)
+                elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    kind = self.evaluate(statement.annotation)
+                    if isinstance(kind, TensorType):
+                        found[statement.target.id] = kind
+                        self._learn_sizes(kind, values.get(statement.target.id))
+            except (KernelError, Trouble, TypeError, ValueError, LookupError):
+                continue  # the statement is read again, then with what is known by then, and is an error only there
+        self.scopes.pop()
+        self.tensors.clear()
+        self.outputs.clear()
+        return found
+
+    def declared(self, name: str, types: dict[str, TensorType]) -> TensorType:
+        """The type of a tensor that was not given, with the sizes that were."""
+        if name not in types:
+            raise fail("TW004", f"argument '{name}' is missing", self.span(), help="the kernel does not declare its type")
+        shape = tuple(self.known_sizes.get(s.name, s) if isinstance(s, Dimension) else s for s in types[name].shape)
+        return TensorType(shape, types[name].dtype)
+
+    def _learn_sizes(self, kind: TensorType, value: Any) -> None:
+        if not is_tensor(value) or len(kind.shape) != len(value.shape):
+            return
+        for wanted, size in zip(kind.shape, value.shape, strict=True):
+            if isinstance(wanted, Dimension):
+                self.known_sizes.setdefault(wanted.name, int(size))
+        self.resolve_sizes()
+
     def _bind_name(self, name: str, value: Any) -> None:
+        if isinstance(value, Dimension) and value.name in self.known_sizes:
+            value = self.known_sizes[value.name]
         for output in self.outputs:
             if value is output and output.name.startswith("output"):
                 output.name = name
@@ -99,7 +145,14 @@ def _run(reader: KernelReader, kernel: TileLangKernel, definition: ast.FunctionD
     for name, value in list(scope.items()):
         if isinstance(value, Dimension):
             scope[name] = sizes.get(value.name, value)
-    for name, value in zip(kernel.signature.parameters, values, strict=True):
+    given = dict(zip(kernel.signature.parameters, values, strict=True))
+    declared: dict[str, TensorType] = {}
+    if isinstance(kernel, EagerKernel):
+        reader.known_sizes.update(kernel.known_sizes)
+        declared = reader.learn(definition, given)
+    for name, value in given.items():
+        if value is UNDECLARED:
+            value = reader.declared(name, declared)
         scope[name] = reader.parameter(name, value) if is_tensor(value) else value
     try:
         reader.execute(definition.body)

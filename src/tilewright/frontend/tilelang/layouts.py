@@ -31,6 +31,7 @@ class TensorLayout:
     rows: int | None
     columns: int
     padded: tuple[int, ...]  # untiled sizes, then tiled ones in whole tiles
+    element: str = ""  # the type as the kernel names it
 
     @property
     def spec(self) -> TensorSpec:
@@ -144,7 +145,8 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
     lead = tuple(axis for axis in range(rank) if axis not in tiled)
     sizes = [tensor.shape[axis] for axis in lead]
     sizes.append(TILE if rows is None else _padded(tensor, rows, uses))
-    return TensorLayout(tensor.name, tensor.shape, tensor.format, lead, rows, columns, (*sizes, _padded(tensor, columns, uses)))
+    padded = (*sizes, _padded(tensor, columns, uses))
+    return TensorLayout(tensor.name, tensor.shape, tensor.format, lead, rows, columns, padded, tensor.dtype)
 
 
 def _padded(tensor: Tensor, axis: int, uses: Sequence[Statement]) -> int:

@@ -193,6 +193,7 @@ PLAIN: dict[str, Any] = {
     "symbolic": DynamicFactory(),
     "dyn": DynamicFactory(),
     "GemmWarpPolicy": Anything(),
+    "dtype": DataType,
 }
 
 

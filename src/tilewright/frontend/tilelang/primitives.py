@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.frontend.integers import Value
+from tilewright.frontend.tilelang.conversions import simplified
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
 from tilewright.frontend.tilelang.reading import Corner, Reading
 from tilewright.frontend.tilelang.symbols import (
@@ -46,7 +47,7 @@ def copy(reading: Reading, source: Any, target: Any, **_hints: Any) -> None:
         if source.length != target.length or squeezed(source.shape) != squeezed(target.shape):
             raise Trouble("TW104", f"copy from {source.shape} to {target.shape}", help="both need the same shape", word="copy")
         read = Read(source, None, ALONG if target.is_vector else SAME)
-        reading.emit(Assign(target, Cast(target.format, read), reading.place))
+        reading.emit(Assign(target, simplified(Cast(target.format, read), target.format), reading.place))
     elif isinstance(source, outside) and isinstance(target, outside):
         raise Trouble("TW004", "copy from tensor to tensor", help="go through a fragment: T.alloc_shared", word="copy")
     else:

@@ -102,6 +102,12 @@ class Arithmetic:
     def __abs__(self) -> Any:
         return Apply("abs", (expression(self),))
 
+    def astype(self, dtype: Any) -> Any:
+        """``x.astype("bfloat16")``, the same as ``T.cast(x, "bfloat16")``."""
+        from tilewright.frontend.tilelang.elements import converted
+
+        return converted(dtype, self)
+
     def __invert__(self) -> Any:
         return negated(self)
 

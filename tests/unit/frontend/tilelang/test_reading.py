@@ -179,11 +179,15 @@ def test_conversions():
             T.copy(x, y)
             for i, j in T.Parallel(32, 32):
                 x[i, j] = T.cast(y[i, j], "float32") + T.float32(1)
+                x[i, j] = T.cast(y[i, j], "float32") * x[i, j] + T.cast(x[i, j] * 3.0, "bfloat16")
             T.copy(x, C[by * 32, bx * 32])
 
-    copied, added = (s for s in program_of(kernel).body if isinstance(s, Assign))
-    assert isinstance(copied.value, Cast) and copied.value.dtype == "bf16"
+    copied, added, mixed = (s for s in program_of(kernel).body if isinstance(s, Assign))
+    assert isinstance(copied.value, Read)  # the fragment's own type says it
     assert isinstance(added.value.arguments[0], Cast) and added.value.arguments[0].dtype == "f32"
+    product, narrow = mixed.value.arguments
+    assert isinstance(product.arguments[0], Read)  # its company is float32
+    assert isinstance(narrow, Cast) and narrow.dtype == "bf16"
 
 
 def test_hints_change_nothing():
