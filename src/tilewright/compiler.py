@@ -18,12 +18,16 @@ from tilewright.dialects.ttl_buffers import ALIAS_OF
 from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import thread_arguments
 from tilewright.emit.cpp import emit
+from tilewright.emit.releases import release
 from tilewright.hardware import CHIPS, Chip
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.program import BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
 from tilewright.trace import Stage, Trace
+
+SHARDED_ACCESSORS = (0, 69)  # the first release whose accessors know shards
+PACKS = ("pack_tile", "pack_tile_block")  # their second operand is a buffer
 
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
@@ -54,6 +58,7 @@ def compile_module(
     calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))
     _check_arguments(threads, CHIPS[options.arch])
+    _check_accessors(threads, tensors, options.metal)
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
         thread.role: emit(function, thread, config, kernel=name, metal=options.metal)
@@ -94,6 +99,20 @@ def _check_arguments(threads: tuple[ThreadSpec, ...], chip: Chip) -> None:
             )
 
 
+def _check_accessors(threads: tuple[ThreadSpec, ...], tensors: tuple[TensorSpec, ...], metal: str) -> None:
+    """The oldest releases find pages of interleaved tensors only."""
+    if release(metal) >= SHARDED_ACCESSORS:
+        return
+    used = [tensors[what] for thread in threads for kind, what in thread.compile_time_args if kind == "accessor" and tensors]
+    for tensor in used:
+        if tensor.sharding:
+            raise fail(
+                "TW106",
+                f"tensor '{tensor.name}' is sharded, and kernels of ttnn {metal} find pages of interleaved tensors only",
+                help="metal='0.69' or newer, or a buffer in its shards (make_tensor_backed_dfb)",
+            )
+
+
 def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
     found: dict[int, BufferSpec] = {}
     for op in calls:
@@ -109,14 +128,18 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
             block_count=kind.factor.data,
             origin=text_value(op, "origin", "user"),
             alias_of=int_value(op, ALIAS_OF) if ALIAS_OF in op.attributes else None,
+            tensor=int_value(op, "tensor_index") if "tensor_index" in op.attributes else None,
+            first_tile=int_value(op, "first_tile", 0),
         )
     return tuple(found[index] for index in sorted(found))
 
 
 def written_tensors(calls: list[KernelCallOp]) -> list[int]:
-    """Numbers of the tensors that some thread writes to."""
-    writes = [op.operands[1].owner for op in calls if op.CALL.name == "noc_async_write_page"]
-    return sorted({int_value(accessor, "tensor_index") for accessor in writes if isinstance(accessor, Operation)})
+    """Numbers of the tensors that some thread writes to: page by page, or as the memory of a buffer it fills."""
+    written = [op.operands[1].owner for op in calls if op.CALL.name in ("noc_async_write_page", *PACKS)]
+    written += [op.operands[0].owner for op in calls if op.CALL.name == "get_write_ptr"]
+    found = {int_value(op, "tensor_index", -1) for op in written if isinstance(op, Operation)}
+    return sorted(found - {-1})
 
 
 def _semaphores(calls: list[KernelCallOp]) -> tuple[SemaphoreSpec, ...]:

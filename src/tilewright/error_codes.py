@@ -147,6 +147,12 @@ CODES: dict[str, Code] = {
         "Coordinates count from 0 in the order of grid=(x, y); the stop of a slice is not part of it. Guard the cores "
         "at the edge with an if.",
     ),
+    "TW111": Code(
+        "tensor cannot hold a buffer",
+        "make_tensor_backed_dfb makes a buffer in the memory of a tensor's shard. The tensor must be in tiles and sharded "
+        "over the L1 of cores (height, width or block); every core of the grid must hold a shard, and block_count blocks "
+        "of shape tiles, from byte_offset on, must fit into it.",
+    ),
     "TW201": Code(
         "missing push or pop",
         "A block from reserve() ends with push(), a block from wait() with pop(). A missing one is inserted after the"
@@ -235,6 +241,12 @@ CODES: dict[str, Code] = {
         "sends and receives do not match",
         "With the loop bounds and conditions of each core, the source of a pipe sends another number of blocks than a "
         "destination receives. One of them would wait for ever. Use the same bounds and ifs on both sides.",
+    ),
+    "TW219": Code(
+        "overwritten in place before it is read",
+        "Two buffers share the memory of one shard. A store into one of them overwrites the other tile by tile, so each "
+        "tile of the result may only depend on the same tile of the block it replaces, and nothing may read that block "
+        "after the store. Store into a buffer of its own instead.",
     ),
     "TW301": Code(
         "too many buffers",

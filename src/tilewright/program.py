@@ -23,9 +23,9 @@ class TensorSpec:
     logical_shape: tuple[int, ...] = ()  # before padding to tiles; empty if there is none
     layout: str = "tile"  # tile or row_major
     memory: str = "dram"  # dram or l1
-    sharding: str = ""  # "", height, width, block
-    grid: tuple[int, int] | None = None  # cores of the shards
-    shard_shape: tuple[int, ...] | None = None
+    sharding: str = ""  # "", height, width, block, nd
+    shard_shape: tuple[int, ...] | None = None  # elements
+    shard_cores: tuple[tuple[int, int], ...] = ()  # column and row on the chip, by shard number; empty if it is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class BufferSpec:
     block_count: int
     origin: str = "user"  # user or compiler
     alias_of: int | None = None  # index of the buffer whose L1 this one is another view of
+    tensor: int | None = None  # the tensor whose shard is its memory
+    first_tile: int = 0  # of that shard
 
     @property
     def tiles(self) -> int:

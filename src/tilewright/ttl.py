@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.diagnostics import KernelError
 from tilewright.frontend.names import MODULE_NAMES
+from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
@@ -27,8 +28,6 @@ block = FunctionFamily("block")
 UNSUPPORTED = (
     "GroupTransfer",
     "atom",
-    "make_dfb",
-    "make_tensor_backed_dfb",
     "raw_element_read",
     "raw_element_write",
     "read_index",
@@ -74,6 +73,8 @@ __all__ = [
     "grid_slice",
     "kernel",
     "make_circular_buffer_like",
+    "make_dfb",
+    "make_tensor_backed_dfb",
     "math",
     "runtime_int",
     "signpost",

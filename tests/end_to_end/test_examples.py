@@ -13,7 +13,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"
 
 
 def test_there_are_examples():
-    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 11)]
+    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 12)]
 
 
 @pytest.mark.parametrize("engine", ["sim", "fast", "native"])
@@ -45,7 +45,8 @@ def test_example_is_right_with_either_allocator(example: Path, allocator: str):
 def test_example_compiles_for_every_release(example: Path, metal: str, tmp_path: Path):
     assert main(["compile", str(example), "-o", str(tmp_path), "--metal", metal]) == 0
     (kernel,) = tmp_path.iterdir()
-    assert sorted(path.name for path in kernel.iterdir()) == ["compute.cpp", "program.json", "reader.cpp", "writer.cpp"]
+    movers = [] if example.stem == "11_sharded" else ["reader.cpp", "writer.cpp"]  # that one works where its data is
+    assert sorted(path.name for path in kernel.iterdir()) == ["compute.cpp", "program.json", *movers]
     compute = (kernel / "compute.cpp").read_text(encoding="utf-8")
     assert ("namespace NAMESPACE" in compute) == (metal == "0.62")
     assert "tile_regs_acquire();" in compute

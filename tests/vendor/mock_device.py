@@ -13,6 +13,7 @@ import kernel_text
 from tilewright.program import Program, TensorSpec
 from tilewright.runtime import launch
 from tilewright.runtime.descriptor import DATA_TYPES
+from tilewright.runtime.devices import memory_config
 
 
 def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, metal: str) -> Program:
@@ -24,7 +25,11 @@ def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, metal: str) -> Pr
 def tensors_of(ttnn: Any, device: Any, program: Program) -> list[Any]:
     return [
         ttnn.allocate_tensor_on_device(
-            ttnn.Shape(tensor.shape), getattr(ttnn, DATA_TYPES[tensor.dtype]), ttnn.TILE_LAYOUT, device, ttnn.DRAM_MEMORY_CONFIG
+            ttnn.Shape(tensor.shape),
+            getattr(ttnn, DATA_TYPES[tensor.dtype]),
+            ttnn.TILE_LAYOUT,
+            device,
+            memory_config(ttnn, tensor),
         )
         for tensor in program.tensors
     ]

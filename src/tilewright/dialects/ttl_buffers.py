@@ -52,6 +52,11 @@ class BindCBOp(PlainOp):
         assert isinstance(attribute, IntegerAttr)
         return attribute.value.data
 
+    @property
+    def backed(self) -> bool:
+        """Whether its memory is a tensor's shard: ``tensor_index``, from tile ``first_tile`` on."""
+        return "tensor_index" in self.attributes
+
 
 class _AcquireOp(FlatOp):
     """``%b = ttl.cb_wait %cb : <…> -> tensor<…>``. ``tiles`` overrides the count when several blocks are held at once."""
@@ -104,6 +109,12 @@ class CBPopOp(_FinishOp):
     name = "ttl.cb_pop"
 
 
+class PublishCBOp(_FinishOp):
+    """``ttl.cb_publish %cb``: hands over all blocks of a buffer at once, with what their memory holds already."""
+
+    name = "ttl.cb_publish"
+
+
 class AttachCBOp(FlatOp):
     """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held."""
 
@@ -120,4 +131,4 @@ class AttachCBOp(FlatOp):
         return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 
-BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPushOp, CBPopOp, AttachCBOp)
+BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPushOp, CBPopOp, PublishCBOp, AttachCBOp)

@@ -155,4 +155,5 @@ def _buffer_note(op: KernelCallOp) -> str:
     assert isinstance(kind, KernelCBType)
     shape = "x".join(str(dim) for dim in kind.dims)
     blocks = "1 block" if kind.factor.data == 1 else f"{kind.factor.data} blocks"
-    return f"  // {blocks} of {shape} {kind.tile.dtype} tiles"
+    shard = text_value(op, "tensor_name")
+    return f"  // {blocks} of {shape} {kind.tile.dtype} tiles{f', in the shard of {shard}' if shard else ''}"

@@ -60,7 +60,7 @@ def build_kernel(kernel: Kernel, values: Sequence[Any], options: Options) -> Bui
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
     grid = resolve_grid(kernel.grid if options.grid is None else options.grid, CHIPS[options.arch], kernel.span)
     arguments, tensors = _arguments(kernel, values)
-    build = run_body(kernel, arguments, grid)
+    build = run_body(kernel, arguments, grid, CHIPS[options.arch].grid[0])
     build.metal = options.metal
     _name_buffers(build)
     _check_threads(kernel, build)
@@ -92,9 +92,9 @@ def _arguments(kernel: Kernel, values: Sequence[Any]) -> tuple[list[Any], list[K
     return arguments, tensors
 
 
-def run_body(kernel: Kernel, arguments: Sequence[Any], grid: tuple[int, ...]) -> Build:
+def run_body(kernel: Kernel, arguments: Sequence[Any], grid: tuple[int, ...], columns: int) -> Build:
     """The body runs once as plain Python: it makes buffers and registers threads."""
-    build = Build(grid=grid)
+    build = Build(grid=grid, columns=columns)
     token = building.start(build)
     try:
         kernel.function(*arguments)

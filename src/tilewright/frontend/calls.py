@@ -135,6 +135,8 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
     if isinstance(owner, CircularBuffer):
         if name in movement.ACQUIRES:
             return movement.acquire(thread, owner, name, node)
+        if name == "publish":
+            return movement.publish(thread, owner, node)
         return movement.release_buffer(thread, owner, name, node)
     if isinstance(owner, Block):
         return movement.release_block(thread, owner, name, node)

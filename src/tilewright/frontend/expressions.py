@@ -45,7 +45,7 @@ PYTHON_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Invert: operator.invert,
 }
 METHODS: dict[type, tuple[str, ...]] = {
-    CircularBuffer: ("wait", "reserve", "push", "pop"),
+    CircularBuffer: ("wait", "reserve", "push", "pop", "publish"),
     Block: ("store", "push", "pop"),
     Transfer: ("wait",),
     PipeNet: NET_METHODS,

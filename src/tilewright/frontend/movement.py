@@ -9,7 +9,7 @@ from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.ir_types import TransferType, block_type
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes
 from tilewright.frontend.blocks import check_same, readable
@@ -53,6 +53,20 @@ def release_buffer(thread: Thread, buffer: CircularBuffer, word: str, node: ast.
         oldest.released = True
         thread.held.remove(oldest)
     thread.emitter.add(RELEASES[word], [thread.buffer(buffer)])
+
+
+def publish(thread: Thread, buffer: CircularBuffer, node: ast.AST) -> None:
+    """``cb.publish()``: what a shard holds becomes blocks of the buffer that lies in it."""
+    if buffer.tensor is None:
+        raise thread.error(
+            "TW202",
+            f"publish() of '{buffer.name}', which has memory of its own",
+            node,
+            notes=(Note("it is made here", buffer.span),),
+            help="reserve(), fill and push() its blocks; publish() is for make_tensor_backed_dfb",
+        )
+    thread.at(node)
+    thread.emitter.add(PublishCBOp, [thread.buffer(buffer)])
 
 
 def release_block(thread: Thread, block: Block, word: str, node: ast.AST) -> None:

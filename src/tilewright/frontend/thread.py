@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.attributes import INDEX, i32_attr
@@ -75,14 +75,20 @@ class Thread:
     def buffer(self, buffer: CircularBuffer) -> SSAValue:
         bound = self._buffers.get(buffer.index)
         if bound is None:
+            attributes: dict[str, Attribute] = {
+                "cb_index": IntegerAttr(buffer.index, I64),
+                "buffer_factor": IntegerAttr(buffer.block_count, I64),
+                "name": StringAttr(buffer.name),
+            }
+            if buffer.origin != "user":
+                attributes["origin"] = StringAttr(buffer.origin)
+            if buffer.tensor is not None:
+                attributes["tensor_index"] = i32_attr(buffer.tensor.index)
+                attributes["first_tile"] = i32_attr(buffer.first_tile)
+                attributes["tensor_name"] = StringAttr(buffer.tensor.name)
             bound = BindCBOp.create(
                 result_types=[cb_type(buffer.shape, buffer.dtype, buffer.block_count)],
-                attributes={
-                    "cb_index": IntegerAttr(buffer.index, I64),
-                    "buffer_factor": IntegerAttr(buffer.block_count, I64),
-                    "name": StringAttr(buffer.name),
-                    **({"origin": StringAttr(buffer.origin)} if buffer.origin != "user" else {}),
-                },
+                attributes=attributes,
                 location=location(buffer.span.file, buffer.span.line, buffer.span.column),
             )
             remember(bound, buffer.span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
@@ -14,18 +15,34 @@ from tilewright.lang.tensors import KernelTensor, describe
 class CircularBuffer:
     """A queue of blocks between threads of one core. ``shape`` is the block's, in tiles."""
 
-    def __init__(self, *, shape: tuple[int, ...], dtype: str, block_count: int, index: int, span: Span) -> None:
+    def __init__(
+        self,
+        *,
+        shape: tuple[int, ...],
+        dtype: str,
+        block_count: int,
+        index: int,
+        span: Span,
+        tensor: KernelTensor | None = None,
+        first_tile: int = 0,
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.block_count = block_count
         self.index = index
         self.span = span
+        self.tensor = tensor  # the argument whose shard is its memory
+        self.first_tile = first_tile  # of that shard
         self.name = ""
         self.origin = "user"  # or "compiler"
 
     @property
     def buffer_factor(self) -> int:
         return self.block_count
+
+    @property
+    def tiles(self) -> int:
+        return self.block_count * prod(self.shape)
 
     def _in_thread_only(self, word: str) -> Any:
         raise fail(
@@ -46,6 +63,9 @@ class CircularBuffer:
 
     def pop(self) -> Any:
         return self._in_thread_only("pop")
+
+    def publish(self) -> Any:
+        return self._in_thread_only("publish")
 
     def __repr__(self) -> str:
         return f"CircularBuffer({self.name or self.index}, shape={self.shape}, block_count={self.block_count})"
@@ -74,8 +94,7 @@ def make_circular_buffer_like(
         index=len(build.buffers),
         span=span,
     )
-    build.buffers.append(buffer)
-    return buffer
+    return build.add_buffer(buffer)
 
 
 def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:

@@ -45,12 +45,17 @@ class Build:
     """One run of a kernel's body."""
 
     grid: tuple[int, ...]
+    columns: int = 8  # of cores on the chip
     metal: str = "0.78"  # ttnn release the C++ is for
     buffers: list[CircularBuffer] = field(default_factory=list["CircularBuffer"])
     threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
     semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
     nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
+
+    def add_buffer(self, buffer: CircularBuffer) -> CircularBuffer:
+        self.buffers.append(buffer)
+        return buffer
 
     def running_threads(self) -> list[ThreadFunction]:
         if self.chosen is None:

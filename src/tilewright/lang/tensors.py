@@ -8,6 +8,7 @@ from tilewright import hardware
 from tilewright.diagnostics import Span, fail
 from tilewright.frontend.names import dtype_name
 from tilewright.program import TensorSpec
+from tilewright.shards import block_places, cores_in_order, shard_grid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,9 +152,29 @@ def _placement(value: Any) -> dict[str, Any]:
     config = getattr(value, "memory_config", None)
     if not callable(config):
         return facts
-    text = str(getattr(config(), "buffer_type", config())).upper()
+    settings = config()
+    text = str(getattr(settings, "buffer_type", settings)).upper()
     facts["memory"] = "l1" if "L1" in text else "dram"
-    return facts
+    return {**facts, **_sharding(settings, stored_shape(value))}
+
+
+def _sharding(settings: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    """How a tensor is cut into shards, and which core holds which."""
+    layout = str(getattr(settings, "memory_layout", "")).upper()
+    kind = next((name for name in ("height", "width", "block") if name.upper() + "_SHARDED" in layout), "")
+    if not kind:
+        return {"sharding": "nd"} if "SHARDED" in layout else {}
+    shard = settings.shard_spec
+    if shard is None:
+        return {"sharding": "nd"}
+    size = tuple(int(length) for length in shard.shape)
+    if size[0] % hardware.TILE_ROWS or size[1] % hardware.TILE_COLS:
+        return {"sharding": kind, "shard_shape": size}
+    facts = {"sharding": kind, "shard_shape": size}
+    ranges, row_wise = shard.grid.ranges(), "COL" not in str(shard.orientation).upper()
+    shards = shard_grid(TensorSpec(name="", shape=shape, dtype="", shard_shape=size))
+    places = block_places(ranges, shards, row_wise=row_wise) if kind == "block" else cores_in_order(ranges, row_wise=row_wise)
+    return {**facts, "shard_cores": tuple(places[: shards[0] * shards[1]])}
 
 
 def bf16(array: Any) -> BFloat16View:

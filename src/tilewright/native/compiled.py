@@ -16,6 +16,7 @@ from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.network import chip_place, cores_of
+from tilewright.shards import folded_tiles, pages_by_place, shard_tiles
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.work import core_number
 
@@ -27,7 +28,7 @@ PACKED = ("bfp8_b",)  # already in the order of L1
 
 FIRST_ADDRESS = 0x100000  # any distinct numbers will do: kernels only hand them back
 ADDRESS_STEP = 0x100000
-DRAM_ACCESSOR, L1_ACCESSOR = 2, 0
+DRAM_ACCESSOR, L1_ACCESSOR, SHARDED = 2, 0, 1
 
 # Finding -> the code that explains it to the user.
 CODES = {
@@ -74,10 +75,33 @@ def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) 
     for kind, value in thread.compile_time_args:
         if kind == "accessor":
             tensor = program.tensors[value]
-            words += [DRAM_ACCESSOR if tensor.memory == "dram" else L1_ACCESSOR, hardware.tile_bytes(tensor.dtype)]
+            words += accessor_words(tensor)
         else:
             words.append(int(value))
     return words
+
+
+def accessor_words(tensor: compiled.TensorSpec) -> list[int]:
+    """What ``TensorAccessorArgs`` reads: configuration and page size; of a sharded tensor also sizes in pages and banks."""
+    config = DRAM_ACCESSOR if tensor.memory == "dram" else L1_ACCESSOR
+    size = hardware.tile_bytes(tensor.dtype)
+    if not tensor.shard_cores:
+        return [config, size]
+    coordinates = [x << 8 | y for x, y in tensor.shard_cores]
+    pairs = zip(coordinates[::2], [*coordinates[1::2], 0], strict=False)
+    banks = [second << 16 | first for first, second in pairs]
+    return [config | SHARDED, size, 2, len(coordinates), *folded_tiles(tensor.shape), *shard_tiles(tensor), *banks]
+
+
+def _backing(program: compiled.Program) -> set[int]:
+    """Tensors whose shards hold buffers."""
+    return {buffer.tensor for buffer in program.buffers if buffer.tensor is not None}
+
+
+def _reaches_shards(program: compiled.Program) -> bool | None:
+    """Cores must run at once if one may read or write the shard of another; None: as their calls say."""
+    read = {what for thread in program.threads for kind, what in thread.compile_time_args if kind == "accessor"}
+    return True if read & _backing(program) else None
 
 
 def _runtime_words(
@@ -118,7 +142,7 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
     tensors = [
         TensorSpec(
             name=str(number), address=_address(number), page_bytes=hardware.tile_bytes(spec.dtype), pages=len(raw), data=raw,
-            dtype=spec.dtype,
+            dtype=spec.dtype, shards=pages_by_place(spec) if number in _backing(program) else {},
         )
         for number, (spec, raw) in enumerate(zip(program.tensors, pages, strict=True))
     ]  # fmt: skip
@@ -126,7 +150,10 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
     return NativeProgram(
         kernels=kernels,
         buffers=[
-            BufferSpec(index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles, alias_of=buffer.alias_of)
+            BufferSpec(
+                index=buffer.index, dtype=buffer.dtype, pages=buffer.tiles, alias_of=buffer.alias_of, tensor=buffer.tensor,
+                first_page=buffer.first_tile,
+            )
             for buffer in program.buffers
         ],
         tensors=tensors,
@@ -138,6 +165,7 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
             math_fidelity=config.math_fidelity, unpack_to_dest=frozenset(config.unpack_to_dest),
         ),
         metal=program.options.metal,
+        coupled=_reaches_shards(program),
         l1_bytes=hardware.CHIPS[program.options.arch].l1_bytes,
     )  # fmt: skip
 

@@ -55,6 +55,8 @@ class BufferSpec:
     pages: int
     page_bytes: int = 0  # 0: one tile
     alias_of: int | None = None
+    tensor: int | None = None  # lies in the shards of this tensor, ``first_page`` pages from their start
+    first_page: int = 0
 
     def format_number(self) -> int:
         if self.dtype not in FORMATS:
@@ -75,6 +77,7 @@ class TensorSpec:
     pages: int
     data: NDArray[Any]
     dtype: str = "bf16"
+    shards: Mapping[Core, Sequence[int]] = field(default_factory=dict[Core, "Sequence[int]"])  # pages in each core's L1, -1: none
 
     def raw(self) -> Bytes:
         flat = np.ascontiguousarray(self.data).reshape(-1).view(np.uint8)

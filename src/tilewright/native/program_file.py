@@ -7,17 +7,29 @@ from pathlib import Path
 
 from tilewright.native.errors import NativeError
 from tilewright.native.kernel_unit import COMPUTE_THREADS, accumulating_lines, is_coupled
-from tilewright.native.program import FIDELITY_PHASES, BufferSpec, NativeProgram, release_of
+from tilewright.native.program import FIDELITY_PHASES, BufferSpec, NativeProgram, TensorSpec, release_of
 
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
 
 
-def _buffer_offsets(buffers: Sequence[BufferSpec], limit: int) -> dict[int, int]:
+def _shard_offsets(tensors: Sequence[TensorSpec]) -> tuple[dict[int, int], int]:
+    """Where the shards of each tensor start in L1, and where the last ends."""
     offsets: dict[int, int] = {}
     position = 0
+    for number, tensor in enumerate(tensors):
+        if tensor.shards:
+            offsets[number] = position
+            position += (max(map(len, tensor.shards.values())) * tensor.page_bytes + 31) // 32 * 32
+    return offsets, position
+
+
+def _buffer_offsets(buffers: Sequence[BufferSpec], shards: Mapping[int, int], position: int, limit: int) -> dict[int, int]:
+    offsets: dict[int, int] = {}
     for buffer in buffers:
-        if buffer.alias_of is None:
+        if buffer.tensor is not None:
+            offsets[buffer.index] = shards[buffer.tensor] + buffer.first_page * buffer.bytes_per_page()
+        elif buffer.alias_of is None:
             offsets[buffer.index] = position
             position += (buffer.bytes_per_page() * buffer.pages + 31) // 32 * 32
     for buffer in buffers:
@@ -64,11 +76,13 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     ]
     for tensor, offset in zip(program.tensors, offsets, strict=True):
         lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset}")
-    places = _buffer_offsets(program.buffers, program.l1_bytes)
+    shards, after_shards = _shard_offsets(program.tensors)
+    lines += [f"shards {number} {offset}" for number, offset in shards.items()]
+    places = _buffer_offsets(program.buffers, shards, after_shards, program.l1_bytes)
     for buffer in program.buffers:
         to_dst = buffer.index in config.unpack_to_dest
         size = f"{buffer.format_number()} {buffer.bytes_per_page()} {buffer.pages}"
-        lines.append(f"buffer {buffer.index} {size} {to_dst:d} {places[buffer.index]}")
+        lines.append(f"buffer {buffer.index} {size} {to_dst:d} {places[buffer.index]} {buffer.tensor is not None:d}")
     lines += [f"semaphore {identifier} {value}" for identifier, value in program.semaphores.items()]
     for kernel in program.kernels:
         lines += [f"intended {number} {kernel.label()}" for number in accumulating_lines(kernel.source())]
@@ -76,6 +90,7 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     lines += [f"kernel {thread} {library}" for thread, library in libraries.items()]
     for core in program.core_list():
         lines.append(f"core {core[0]} {core[1]}")
+        lines += [f"shard {number} {_words(program.tensors[number].shards.get(core, ()))}" for number in shards]
         for kernel in program.kernels:
             lines += [f"args {thread} {_words(kernel.arguments(core))}" for thread in threads_of(kernel.role)]
     path = folder / "program"

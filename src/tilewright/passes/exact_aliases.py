@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, text_attr, text_value
 from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import operations

@@ -12,12 +12,13 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_valu
 from tilewright.dialects.ir_types import CBType, KernelCBType
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.dialects.ttl import CoreOp, InitSfpuOp
-from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
 FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
 ACQUIRE: dict[type[Operation], str] = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
+SHARED_MEMORY = (ALIAS_OF, "tensor_index", "first_tile", "tensor_name")  # of buffers in the L1 of another, or in a tensor's shard
 SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
 
 
@@ -49,8 +50,7 @@ def convert_buffer_op(
             "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
             "origin": text_attr(text_value(op, "origin", "user")),
         }
-        if ALIAS_OF in op.attributes:
-            attributes[ALIAS_OF] = op.attributes[ALIAS_OF]
+        attributes |= {key: op.attributes[key] for key in SHARED_MEMORY if key in op.attributes}
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
         handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))
@@ -69,6 +69,12 @@ def convert_buffer_op(
         assert isinstance(kind, CBType)
         count = indices.value(kind.block_tiles)
         block.insert_op_before(call(FINISH[type(op)], [buffers[op.operands[0]], count], like=op), op)
+        return True
+    if isinstance(op, PublishCBOp):
+        kind = op.operands[0].type
+        assert isinstance(kind, CBType)
+        operands = [buffers[op.operands[0]], indices.value(kind.total_tiles)]
+        block.insert_ops_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
         return True
     if op.name in SYNC:
         block.insert_op_before(call(SYNC[op.name], like=op), op)

@@ -18,6 +18,7 @@ from tilewright.passes.validate_buffers import check_ends, check_limits
 from tilewright.passes.validate_events import buffers_of, functions_of
 from tilewright.passes.validate_releases import complete
 from tilewright.passes.validate_running import keep_for_running_values
+from tilewright.passes.validate_shards import check_in_place, publish_shards
 from tilewright.passes.validate_skeleton import check_communication
 from tilewright.passes.validate_slices import check_slices
 
@@ -33,6 +34,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
         incomplete = complete(function, context)
         problems += incomplete or check_blocks(function)
         problems += check_slices(function, context)
+        problems += check_in_place(function)
+    publish_shards(module, context)
     buffers = buffers_of(module)
     problems += check_limits(buffers, context)
     if not problems and not _is_fragment(module, context):

@@ -10,6 +10,7 @@ from tilewright.dialects.ttl_buffers import ALIAS_OF
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import HANDOVERS, Buffer, key_of, problem
 from tilewright.places import place_of
+from tilewright.shards import shard_bytes
 
 
 def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
@@ -22,7 +23,7 @@ def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
                 problems.append(_several(buffer, side, threads))
         if buffer.consumers and not buffer.producers:
             problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
-        if buffer.producers and not buffer.consumers:
+        if buffer.producers and not buffer.consumers and not buffer.backed:  # a shard may be the last stop
             problems.append(_nobody(buffer, "reserve", buffer.producers[0]))
     return problems
 
@@ -81,29 +82,27 @@ def check_limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagn
             )
         )
     buffers = {index: buffer for index, buffer in buffers.items() if ALIAS_OF not in buffer.binds[0].attributes}
-    table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values()}
+    table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values() if not buffer.backed}
+    table |= {f"shard of {spec.name}": shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores}
     context.trace.facts["l1"] = {"buffers": table, "bytes": sum(table.values()), "limit": chip.l1_usable_bytes}
     if sum(table.values()) > chip.l1_usable_bytes:
-        problems.append(_too_large(buffers, context))
+        problems.append(_too_large(buffers, table, context))
     return problems
 
 
-def _too_large(buffers: dict[int, Buffer], context: PassContext) -> Diagnostic:
+def _too_large(buffers: dict[int, Buffer], table: dict[str, int], context: PassContext) -> Diagnostic:
     limit = context.chip.l1_usable_bytes
     ordered = sorted(buffers.values(), key=lambda buffer: -buffer.kind.total_tiles * buffer.kind.tile.bytes)
-    total = sum(buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in ordered)
-    width = max(len(buffer.name) for buffer in ordered)
+    shapes = {buffer.name: buffer.kind for buffer in ordered if not buffer.backed}
+    width = max(len(name) for name in table)
     notes: list[Note] = []
-    for buffer in ordered:
-        kind = buffer.kind
-        size = kind.total_tiles * kind.tile.bytes
-        shape = "x".join(str(dim) for dim in kind.dims)
-        notes.append(
-            Note(f"{buffer.name:<{width}}  {shape} tiles x {kind.factor.data} x {kind.tile.bytes} B = {size // 1024} KB")
-        )
+    for name, size in sorted(table.items(), key=lambda row: -row[1]):
+        kind = shapes.get(name)
+        parts = "" if kind is None else f"{'x'.join(map(str, kind.dims))} tiles x {kind.factor.data} x {kind.tile.bytes} B = "
+        notes.append(Note(f"{name:<{width}}  {parts}{size // 1024} KB"))
     return problem(
         "TW302",
-        f"buffers need {total // 1024} KB of L1, {context.chip.name} has {limit // 1024} KB",
+        f"buffers need {sum(table.values()) // 1024} KB of L1, {context.chip.name} has {limit // 1024} KB",
         ordered[0].binds[0],
         label="the largest buffer",
         notes=tuple(notes),

@@ -12,15 +12,21 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import StoreOp, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.places import place_of
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
 ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp})
 RELEASES: frozenset[type[Operation]] = frozenset({CBPopOp, CBPushOp})
-HANDOVERS = ACQUIRES | RELEASES
-WORDS: dict[type[Operation], str] = {CBWaitOp: "wait", CBReserveOp: "reserve", CBPopOp: "pop", CBPushOp: "push"}
+HANDOVERS: frozenset[type[Operation]] = ACQUIRES | RELEASES | {PublishCBOp}
+WORDS: dict[type[Operation], str] = {
+    CBWaitOp: "wait",
+    CBReserveOp: "reserve",
+    CBPopOp: "pop",
+    CBPushOp: "push",
+    PublishCBOp: "push",
+}
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
 
@@ -36,6 +42,10 @@ class Buffer:
     @property
     def span(self) -> Span | None:
         return place_of(self.binds[0])
+
+    @property
+    def backed(self) -> bool:
+        return self.binds[0].backed
 
 
 def problem(

@@ -16,7 +16,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.ttl_buffers import PublishCBOp
 from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validate_events import ACQUIRES, HANDOVERS, WORDS, bind_of
@@ -148,7 +150,7 @@ class Writer:
         start = len(self.lines)
         for op in block.ops:
             if type(op) in HANDOVERS:
-                events.append(_event(op))
+                events += _events(op)
             elif type(op) in TALKING:
                 events += network_events(op)
             elif isinstance(op, (scf.ForOp, scf.IfOp)):
@@ -252,11 +254,15 @@ class Writer:
         return f"({parts[0]} {symbol} {parts[1]})"
 
 
-def _event(op: Operation) -> Event:
+def _events(op: Operation) -> list[Event]:
     bind = bind_of(op.operands[0])
-    block_tiles = bind.results[0].type.block_tiles  # pyright: ignore
-    amount = op.tiles // block_tiles if type(op) in ACQUIRES else 1  # pyright: ignore
-    return Event(WORDS[type(op)], bind.cb_index, amount, op)
+    kind = bind.results[0].type
+    assert isinstance(kind, CBType)
+    if isinstance(op, PublishCBOp):
+        blocks = kind.factor.data
+        return [Event("reserve", bind.cb_index, blocks, op), *[Event("push", bind.cb_index, 1, op)] * blocks]
+    amount = op.tiles // kind.block_tiles if type(op) in ACQUIRES else 1  # pyright: ignore
+    return [Event(WORDS[type(op)], bind.cb_index, amount, op)]
 
 
 def network_events(op: Operation) -> list[Event]:

@@ -21,6 +21,19 @@ def accessor_words(ttnn: Any, tensors: Sequence[Any]) -> list[list[int]]:
     return [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
 
 
+def addresses_of(tensors: Sequence[Any]) -> list[int]:
+    return [tensor.buffer_address() for tensor in tensors]
+
+
+def core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:
+    """One rectangle if the cores fill one, else single cores."""
+    columns, rows = [x for x, _ in places], [y for _, y in places]
+    low, high = (min(columns), min(rows)), (max(columns), max(rows))
+    if len(places) == (high[0] - low[0] + 1) * (high[1] - low[1] + 1):
+        return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*low), ttnn.CoreCoord(*high))])
+    return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """All of a launch that stays the same from call to call."""
@@ -31,10 +44,10 @@ class Setup:
     accessors: Sequence[Sequence[int]]
     device: Any
 
-    def describe(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> Any:
+    def describe(self, tensors: Sequence[Any], numbers: Mapping[str, int]) -> Any:
         program, ttnn = self.program, self.ttnn
         ranges = self.core_ranges()
-        arguments = self.arguments(addresses, numbers)
+        arguments = self.arguments(addresses_of(tensors), numbers)
         kernels = [
             ttnn.KernelDescriptor(
                 kernel_source=self.texts[thread.role],
@@ -50,13 +63,15 @@ class Setup:
             ttnn.SemaphoreDescriptor(id=semaphore.index, core_ranges=ranges, initial_value=semaphore.initial)
             for semaphore in program.semaphores
         ]
-        buffers = [self.buffer(buffer, ranges) for buffer in program.buffers if buffer.alias_of is None]
+        buffers = self.buffers(ranges, tensors)
         return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
 
-    def update(self, described: Any, addresses: Sequence[int], numbers: Mapping[str, int]) -> None:
-        """Other run-time arguments for a descriptor made before; its kernels are not built again."""
-        for kernel, words in zip(described.kernels, self.arguments(addresses, numbers), strict=True):
+    def update(self, described: Any, tensors: Sequence[Any], numbers: Mapping[str, int]) -> None:
+        """Other run-time arguments and shards for a descriptor made before; its kernels are not built again."""
+        for kernel, words in zip(described.kernels, self.arguments(addresses_of(tensors), numbers), strict=True):
             kernel.runtime_args = words
+        if any(buffer.tensor is not None for buffer in self.program.buffers):
+            described.cbs = self.buffers(self.core_ranges(), tensors)
 
     def arguments(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> list[list[tuple[Any, list[int]]]]:
         """Run-time arguments of every kernel: per core, in the order the kernel reads them."""
@@ -76,24 +91,30 @@ class Setup:
         return core.x, core.y
 
     def core_ranges(self) -> Any:
-        """One rectangle if the cores fill one, else single cores."""
-        ttnn = self.ttnn
-        places = [physical(core, self.program) for core in cores(self.program)]
-        columns, rows = [x for x, _ in places], [y for _, y in places]
-        low, high = (min(columns), min(rows)), (max(columns), max(rows))
-        if len(places) == (high[0] - low[0] + 1) * (high[1] - low[1] + 1):
-            return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*low), ttnn.CoreCoord(*high))])
-        return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
+        return core_ranges(self.ttnn, [physical(core, self.program) for core in cores(self.program)])
 
-    def buffer(self, buffer: BufferSpec, ranges: Any) -> Any:
-        """An allocation in L1, with one format per index that names it."""
+    def buffers(self, ranges: Any, tensors: Sequence[Any]) -> list[Any]:
+        return [self.buffer(buffer, ranges, tensors) for buffer in self.program.buffers if buffer.alias_of is None]
+
+    def buffer(self, buffer: BufferSpec, ranges: Any, tensors: Sequence[Any]) -> Any:
+        """Memory in L1, a tensor's shard or its own, with one format per index that names it."""
         ttnn, page = self.ttnn, tile_bytes(buffer.dtype)
         kind = getattr(ttnn, DATA_TYPES[buffer.dtype])
         forms = [
             ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page)
             for index in self.program.indices_of(buffer)
         ]
-        return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=forms)
+        if buffer.tensor is None:
+            return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=forms)
+        described = ttnn.cb_descriptor_from_sharded_tensor(
+            buffer.index,
+            tensors[buffer.tensor],
+            address_offset=buffer.first_tile * page,
+            total_size=buffer.tiles * page,
+            core_ranges=ranges,
+        )
+        described.format_descriptors = forms
+        return described
 
     def configuration(self, thread: ThreadSpec) -> Any:
         ttnn, config = self.ttnn, self.program.config

@@ -10,7 +10,7 @@ from tilewright.diagnostics import fail
 from tilewright.execution import lives_on_device
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import TensorSpec
-from tilewright.runtime.descriptor import DATA_TYPES
+from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
 from tilewright.runtime.vendor import load_ttnn
 
 NO_VALUES_ON_HOST = ("bf16", "bfp8_b", "bfp4_b")  # what NumPy has no type for goes through float32
@@ -81,8 +81,19 @@ def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
         host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
     else:
         host = ttnn.Tensor(array, kind, None, ttnn.TILE_LAYOUT)
-    memory = ttnn.L1_MEMORY_CONFIG if spec.memory == "l1" else ttnn.DRAM_MEMORY_CONFIG
-    return ttnn.to_device(host, device, memory_config=memory)
+    return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
+
+
+def memory_config(ttnn: Any, spec: TensorSpec) -> Any:
+    """Interleaved, or cut into the shards the kernel was compiled for."""
+    if not spec.shard_cores:
+        return ttnn.L1_MEMORY_CONFIG if spec.memory == "l1" else ttnn.DRAM_MEMORY_CONFIG
+    places = spec.shard_cores
+    down_first = len(places) > 1 and places[1][0] == places[0][0] and places[-1][0] != places[0][0]
+    orientation = ttnn.ShardOrientation.COL_MAJOR if down_first else ttnn.ShardOrientation.ROW_MAJOR
+    shards = ttnn.ShardSpec(core_ranges(ttnn, sorted(places)), list(spec.shard_shape or ()), orientation)
+    layout = getattr(ttnn.TensorMemoryLayout, f"{spec.sharding.upper()}_SHARDED")
+    return ttnn.MemoryConfig(layout, ttnn.BufferType.L1 if spec.memory == "l1" else ttnn.BufferType.DRAM, shards)
 
 
 def to_host(ttnn: Any, tensor: Any, value: Any, spec: TensorSpec) -> None:

@@ -11,7 +11,7 @@ from tilewright.diagnostics import fail
 from tilewright.emit.releases import release
 from tilewright.program import Program
 from tilewright.runtime import devices
-from tilewright.runtime.descriptor import Setup, accessor_words
+from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of
 from tilewright.runtime.placement import cores, physical, written_tensors
 from tilewright.runtime.vendor import installed_release, load_ttnn
 
@@ -51,12 +51,18 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
         described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
     written = written_tensors(program)
-    order = [index for index in range(len(tensors)) if index not in written] + written
-    result = ttnn.generic_op([tensors[index] for index in order], described)
+    result = ttnn.generic_op(in_order(tensors, written), described)
     for index in written:
         if tensors[index] is not args[index]:
             devices.to_host(ttnn, tensors[index], args[index], program.tensors[index])
     return result
+
+
+def in_order(tensors: Sequence[Any], written: Sequence[int]) -> list[Any]:
+    """Outputs last. ttnn wants an input, too: a kernel that works in place reads what it writes."""
+    read = [tensor for index, tensor in enumerate(tensors) if index not in written]
+    outputs = [tensors[index] for index in written]
+    return [*(read or outputs[:1]), *outputs]
 
 
 def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, *, device: Any = None) -> Any:
@@ -64,7 +70,7 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
     ttnn = load_ttnn()
     given = dict(numbers or {})
     accessors = accessor_words(ttnn, tensors)
-    addresses = [tensor.buffer_address() for tensor in tensors]
+    addresses = addresses_of(tensors)
     if id(program) not in _launches:
         _launches[id(program)] = {}
         weakref.finalize(program, _launches.pop, id(program), None)
@@ -74,9 +80,9 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
     if launch is None:
         texts = spelled(program, installed_release())
         setup = Setup(ttnn=ttnn, program=program, texts=texts, accessors=accessors, device=device)
-        launch = known[key] = Launch(setup, setup.describe(addresses, given), addresses, given)
+        launch = known[key] = Launch(setup, setup.describe(tensors, given), addresses, given)
     elif (launch.addresses, launch.numbers) != (addresses, given):
-        launch.setup.update(launch.described, addresses, given)
+        launch.setup.update(launch.described, tensors, given)
         launch.addresses, launch.numbers = addresses, given
     return launch.described
 

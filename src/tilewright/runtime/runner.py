@@ -36,17 +36,30 @@ def facts(program: Program) -> dict[str, Any]:
     return {
         "cores": [physical(core, program) for core in cores(program)],
         "tensors": [
-            {"name": tensor.name, "shape": tensor.shape, "dtype": DATA_TYPES[tensor.dtype], "memory": tensor.memory}
+            {
+                "name": tensor.name,
+                "shape": tensor.shape,
+                "dtype": DATA_TYPES[tensor.dtype],
+                "memory": tensor.memory,
+                "sharding": tensor.sharding,
+                "shard": tensor.shard_shape,
+                "shard_cores": tensor.shard_cores,
+            }
             for tensor in program.tensors
         ],
         "written": written_tensors(program),
         "numbers": sorted({what for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}),
         "buffers": [
             {
-                "indices": program.indices_of(buffer), "dtype": DATA_TYPES[buffer.dtype],
-                "page": tile_bytes(buffer.dtype), "pages": buffer.tiles,
+                "indices": program.indices_of(buffer),
+                "dtype": DATA_TYPES[buffer.dtype],
+                "page": tile_bytes(buffer.dtype),
+                "pages": buffer.tiles,
+                "tensor": buffer.tensor,
+                "first": buffer.first_tile,
             }
-            for buffer in program.buffers if buffer.alias_of is None
+            for buffer in program.buffers
+            if buffer.alias_of is None
         ],
         "semaphores": [(semaphore.index, semaphore.initial) for semaphore in program.semaphores],
         "compute": {

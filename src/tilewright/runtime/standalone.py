@@ -28,9 +28,9 @@ def run(*tensors: Any, **numbers: int) -> Any:
     described = describe(tensors, numbers, device)
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
         described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
-    written = PROGRAM["written"]
-    order = [index for index in range(len(tensors)) if index not in written] + written
-    return ttnn.generic_op([tensors[index] for index in order], described)
+    outputs = [tensors[index] for index in PROGRAM["written"]]
+    read = [tensor for index, tensor in enumerate(tensors) if index not in PROGRAM["written"]]
+    return ttnn.generic_op([*(read or outputs[:1]), *outputs], described)
 
 
 def describe(tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, device: Any = None) -> Any:
@@ -59,7 +59,7 @@ def describe(tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, d
     semaphores = [
         ttnn.SemaphoreDescriptor(id=index, core_ranges=ranges, initial_value=initial) for index, initial in PROGRAM["semaphores"]
     ]
-    buffers = [buffer(made, ranges) for made in PROGRAM["buffers"]]
+    buffers = [buffer(made, ranges, tensors) for made in PROGRAM["buffers"]]
     return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
 
 
@@ -86,11 +86,18 @@ def core_ranges(places: Sequence[Sequence[int]]) -> Any:
     return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
 
 
-def buffer(made: Mapping[str, Any], ranges: Any) -> Any:
+def buffer(made: Mapping[str, Any], ranges: Any, tensors: Sequence[Any]) -> Any:
     """Several indices may name the same L1."""
-    kind, page = getattr(ttnn, made["dtype"]), made["page"]
+    kind, page, size = getattr(ttnn, made["dtype"]), made["page"], made["pages"] * made["page"]
     forms = [ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page) for index in made["indices"]]
-    return ttnn.CBDescriptor(total_size=made["pages"] * page, core_ranges=ranges, format_descriptors=forms)
+    if made["tensor"] is None:
+        return ttnn.CBDescriptor(total_size=size, core_ranges=ranges, format_descriptors=forms)
+    shard, offset = tensors[made["tensor"]], made["first"] * page
+    described = ttnn.cb_descriptor_from_sharded_tensor(
+        made["indices"][0], shard, address_offset=offset, total_size=size, core_ranges=ranges
+    )
+    described.format_descriptors = forms
+    return described
 
 
 def configuration(role: str) -> Any:
@@ -121,8 +128,20 @@ def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
         host = ttnn.to_dtype(ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
     else:
         host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, ttnn.TILE_LAYOUT)
-    memory = ttnn.L1_MEMORY_CONFIG if tensor["memory"] == "l1" else ttnn.DRAM_MEMORY_CONFIG
-    return ttnn.to_device(host, device, memory_config=memory)
+    return ttnn.to_device(host, device, memory_config=memory_config(tensor))
+
+
+def memory_config(tensor: Mapping[str, Any]) -> Any:
+    """Interleaved, or cut into the shards the kernel was compiled for."""
+    if not tensor["shard_cores"]:
+        return ttnn.L1_MEMORY_CONFIG if tensor["memory"] == "l1" else ttnn.DRAM_MEMORY_CONFIG
+    places = tensor["shard_cores"]
+    down_first = len(places) > 1 and places[1][0] == places[0][0] and places[-1][0] != places[0][0]
+    orientation = ttnn.ShardOrientation.COL_MAJOR if down_first else ttnn.ShardOrientation.ROW_MAJOR
+    shards = ttnn.ShardSpec(core_ranges(sorted(places)), list(tensor["shard"]), orientation)
+    layout = getattr(ttnn.TensorMemoryLayout, f"{tensor['sharding'].upper()}_SHARDED")
+    kind = ttnn.BufferType.L1 if tensor["memory"] == "l1" else ttnn.BufferType.DRAM
+    return ttnn.MemoryConfig(layout, kind, shards)
 
 
 def to_array(tensor: Any) -> Any:

@@ -71,11 +71,13 @@ class Buffer:
             self._check_producer(site)
         if count > self.reserved:
             for offset in range(self.reserved, count) if not self.is_alias else ():
-                slot = (self.write + offset) % self.capacity
-                self.stale[slot] = self.slots[slot]
-                self.slots[slot] = None
+                self.clear((self.write + offset) % self.capacity)
             self.reserved = count
         return None
+
+    def clear(self, slot: int) -> None:
+        self.stale[slot] = self.slots[slot]
+        self.slots[slot] = None
 
     def push_back(self, site: Site, count: int) -> None:
         if count > self.reserved:

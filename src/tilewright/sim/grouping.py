@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from tilewright.program import Program
 from tilewright.sim.integers import Split
+from tilewright.sim.shard_memory import backing_masks
 from tilewright.sim.translate import Translation
 
 Core = tuple[int, ...]
@@ -31,9 +33,12 @@ def all_cores(grid: Sequence[int]) -> list[Core]:
 
 def group_cores(program: Program, translation: Translation, scalars: dict[str, int]) -> list[list[Core]]:
     """Run the integer skeleton of every thread; where cores disagree, part them and try again."""
-    pending = [all_cores(program.grid)]
     if translation.cross_core:
-        return [[core] for core in pending[0]]
+        return [[core] for core in all_cores(program.grid)]
+    alike: dict[tuple[Any, ...], list[Core]] = {}
+    for core in all_cores(program.grid):
+        alike.setdefault(backing_masks(program, core), []).append(core)
+    pending = list(alike.values())
     skeletons = [thread.skeleton for thread in translation.threads if thread.skeleton is not None]
     groups: list[list[Core]] = []
     while pending:

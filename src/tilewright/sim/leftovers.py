@@ -11,7 +11,7 @@ def leftovers(machine: Machine) -> list[Diagnostic]:
     where = cores_text(machine.cores)
     found: list[Diagnostic] = []
     for buffer in machine.buffers.values():
-        if buffer.available:
+        if buffer.available and buffer.spec.tensor is None:  # what is left in a shard is its tensor's content
             span = buffer.producer.span if buffer.producer else None
             found.append(warning(f"{buffer.label} on {where} ends with {buffer.available} tiles that nobody popped", span))
     for thread, transfers in machine.transfers.items():

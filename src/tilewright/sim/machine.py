@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from tilewright.sim.numerics.formats import L1_DTYPES
 from tilewright.sim.races import core_ids
 from tilewright.sim.registers import Dst, SourceQueue
 from tilewright.sim.registry import Site
+from tilewright.sim.shard_memory import ShardBuffer, ShardMemory, shard_memories
 from tilewright.sim.tensors import Array, Tensor
 
 L1_ALIGNMENT = 32
@@ -79,7 +80,7 @@ class Machine:
         self.scalars = scalars
         self.core_ids = core_ids(cores, program.grid)
         self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
-        self.buffers = place_buffers(program)
+        self.buffers = place_buffers(program, shard_memories(program, tensors, cores, arithmetic))
         self._by_address = [buffer for buffer in self.buffers.values() if not buffer.is_alias]
         self._starts = [buffer.address for buffer in self._by_address]
         config = program.config
@@ -124,8 +125,8 @@ class Machine:
         return pages
 
 
-def place_buffers(program: Program) -> dict[int, Buffer]:
-    """Buffers one after another in L1."""
+def place_buffers(program: Program, shards: Mapping[int, ShardMemory]) -> dict[int, Buffer]:
+    """Buffers one after another in L1. Those in a shard get addresses of their own, too: nobody compares them."""
     address = hardware.CHIPS[program.options.arch].l1_reserved_bytes
     buffers: dict[int, Buffer] = {}
     for spec in sorted(program.buffers, key=lambda spec: spec.index):
@@ -139,7 +140,11 @@ def place_buffers(program: Program) -> dict[int, Buffer]:
                 spec, address=shared.address, tile_bytes=tile_bytes, unpack_to_dest=direct, shared=shared
             )
             continue
-        buffers[spec.index] = Buffer(spec, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)
+        if spec.tensor is None:
+            buffers[spec.index] = Buffer(spec, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)
+        else:
+            memory = shards[spec.tensor]
+            buffers[spec.index] = ShardBuffer(spec, memory, address=address, tile_bytes=tile_bytes, unpack_to_dest=direct)
         size = tile_bytes * spec.tiles
         address += -(-size // L1_ALIGNMENT) * L1_ALIGNMENT
     return buffers

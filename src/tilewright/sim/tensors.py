@@ -24,6 +24,7 @@ class Tensor:
     spec: TensorSpec
     pages: Array
     written: bool = False
+    version: int = 0  # goes up when pages are written by number
     touches: Touches | None = None  # where several cores may race for it
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright import ttl
 from tilewright.diagnostics import KernelError
 from tilewright.program import TensorSpec
 from tilewright.runtime import devices, launch
@@ -54,6 +55,37 @@ def test_outputs_come_last(ttnn, make_tensor, make_device, kernels):
     tensors = [make_tensor(make_device(), place) for place in range(3)]
     assert launch.run(program, tensors) == "result"
     assert [tensor.address for tensor in ttnn.launched[0][0]] == [1, 2, 0]
+
+
+def in_place_program():
+    @ttl.operation(grid=(2, 1))
+    def negate(x):
+        old = ttl.make_tensor_backed_dfb(x, shape=(1, 1), byte_offset=2048)
+        new = ttl.make_tensor_backed_dfb(x, shape=(1, 1), byte_offset=2048)
+
+        @ttl.compute()
+        def compute():
+            new.reserve().store(-old.wait())
+
+    facts = {"sharding": "height", "shard_shape": (64, 32), "shard_cores": ((0, 0), (1, 0)), "memory": "l1"}
+    return negate.compile(TensorSpec(name="x", shape=(128, 32), dtype="bf16", **facts), metal="0.81")
+
+
+def test_buffers_in_shards_follow_their_tensor(ttnn, make_tensor, make_device):
+    program, device = in_place_program(), make_device()
+    first, second = (make_tensor(device, address) for address in (64, 128))
+    described = launch.describe(program, [first], device=device)
+    assert [(cb.kind, cb.positional) for cb in described.cbs] == [("cb_descriptor_from_sharded_tensor", (n, first)) for n in (0, 1)]
+    assert [(cb.address_offset, cb.total_size) for cb in described.cbs] == [(2048, 2048)] * 2
+    assert launch.describe(program, [second], device=device) is described
+    assert [cb.positional for cb in described.cbs] == [(0, second), (1, second)]
+
+
+def test_a_kernel_in_place_names_its_tensor_twice(ttnn, make_tensor, make_device):
+    """ttnn wants an input and an output."""
+    tensor = make_tensor(make_device(), 64)
+    launch.run(in_place_program(), [tensor])
+    assert ttnn.launched[0][0] == [tensor, tensor]
 
 
 def test_a_mesh_runs_the_program_everywhere(ttnn, make_tensor, make_device, program):

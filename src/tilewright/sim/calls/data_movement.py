@@ -79,6 +79,7 @@ def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address:
         tensor.touches.write(site.span, pages, machine.core_ids)
     machine.arithmetic.write(tensor, pages, tile)
     tensor.written = True
+    tensor.version += 1
     transfers = machine.transfers_of(site)
     transfers.writes.append((buffer, slot))
     transfers.last = site

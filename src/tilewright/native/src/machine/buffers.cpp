@@ -105,7 +105,7 @@ void cb_push(u32 cb, u32 pages, Loc at) {
         }
     }
     check_reads_landed(self(), buffer.base + buffer.write * buffer.page_bytes, pages * buffer.page_bytes, at);
-    if (self_role() == Role::Pack) {
+    if (self_role() == Role::Pack && !buffer.backed) {
         for (u32 i = 0; i < pages && i < 64; ++i) {
             if (buffer.filled >> i & 1u) continue;
             report("push-unwritten", at, "cb_push_back hands out page %u of buffer %u that nothing was packed into", i, cb);

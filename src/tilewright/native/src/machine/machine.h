@@ -33,7 +33,8 @@ struct Buffer {
     Thread *producer = nullptr, *consumer = nullptr;
     u32 waits = 0, pops = 0;  // calls that succeeded
     Loc waited_at{0, ""};
-    bool fed = false;  // by the stand-in for the reader
+    bool fed = false;     // by the stand-in for the reader
+    bool backed = false;  // lies in the shard of a tensor: holds data from the start, and keeps it
     Buffer* alias = nullptr;  // the next index over the same L1
 
     u32 available() const { return received - acked; }
@@ -121,10 +122,18 @@ struct Core {
     Buffer& buffer(u32 cb, Loc at);
 };
 
+// Where a page of a tensor lies while the kernels run.
+struct PageHome {
+    u32 x = 0, y = 0, slot = 0;
+};
+
 struct TensorPages {
     u32 base = 0, page_bytes = 0;
     u64 pages = 0;
     u8* data = nullptr;
+    bool in_l1 = false;  // shards lie in the L1 of cores, from the same offset on everywhere
+    u32 l1_offset = 0;
+    std::vector<PageHome> homes;  // by page
 };
 
 struct Machine {

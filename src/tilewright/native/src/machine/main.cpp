@@ -65,7 +65,7 @@ void check_left_over(const Core& core, const std::vector<Thread*>& threads) {
     if (math && !core.sources.empty())
         report_for("source-mismatch", &core, Role::Unpack, math->last, "unpack filled Src for ops that math never ran");
     for (const Buffer& buffer : core.buffers) {
-        if (!buffer.present || buffer.available() == 0) continue;
+        if (!buffer.present || buffer.backed || buffer.available() == 0) continue;
         const bool computes = buffer.consumer && buffer.consumer->role == Role::Unpack;
         if (computes && buffer.waits == 1 && buffer.pops == 0) continue;  // a constant, kept to the end
         const Thread* owner = buffer.consumer ? buffer.consumer : buffer.producer;
@@ -99,6 +99,7 @@ void run_cores(const Program& program, std::size_t first, std::size_t count) {
         for (Core* core : machine.cores) drain_all(*core);
     }
     for (std::size_t i = 0; i < count && !stopped(); ++i) check_left_over(*machine.cores[i], by_core[i]);
+    for (std::size_t i = 0; i < count; ++i) save_shards(*machine.cores[i], program.cores[first + i]);
     for (Core* core : machine.cores) delete core;
     for (Thread* thread : threads) delete thread;
     machine.cores.clear();

@@ -82,12 +82,18 @@ bool check_source(u32 l1, u32 bytes, const char* call, Loc at) {
     return true;
 }
 
+u8* shard_place(const TensorPages& tensor, u64 offset) {
+    const PageHome& home = tensor.homes[offset / tensor.page_bytes];
+    const Core* core = machine.core_at(home.x + machine.noc_x, home.y + machine.noc_y);
+    return core->l1 + tensor.l1_offset + home.slot * tensor.page_bytes + offset % tensor.page_bytes;
+}
+
 u8* resolve(u64 address, u32 bytes, const char* call, Loc at) {
     if (address & kTensorBit) {
         const std::size_t index = (address >> 48) & 0x7FFF;
         const u64 offset = address & 0xFFFFFFFFFFFFull;
         TensorPages& tensor = machine.tensors[index];
-        if (offset + bytes <= tensor.pages * tensor.page_bytes) return tensor.data + offset;
+        if (offset + bytes <= tensor.pages * tensor.page_bytes) return tensor.in_l1 ? shard_place(tensor, offset) : tensor.data + offset;
         report("tensor-out-of-range", at, "%s of %u bytes at byte %llu of a tensor of %llu", call, bytes,
                static_cast<unsigned long long>(offset), static_cast<unsigned long long>(tensor.pages * tensor.page_bytes));
         return nullptr;

@@ -107,9 +107,25 @@ Program read_program(const std::string& path) {
         } else if (key == "buffer") {
             BufferPlan plan;
             u32 format;
-            words >> plan.id >> format >> plan.page_bytes >> plan.pages >> plan.to_dst >> plan.offset;
+            words >> plan.id >> format >> plan.page_bytes >> plan.pages >> plan.to_dst >> plan.offset >> plan.backed;
             plan.format = static_cast<Format>(format);
             program.buffers.push_back(plan);
+        } else if (key == "shards") {
+            u32 index, offset;
+            words >> index >> offset;
+            TensorPages& tensor = machine.tensors[index];
+            tensor.in_l1 = true;
+            tensor.l1_offset = kBufferOffset + offset;
+            tensor.homes.resize(tensor.pages);
+        } else if (key == "shard") {
+            ShardPlan shard;
+            words >> shard.tensor;
+            shard.pages = numbers(words);
+            CorePlan& core = program.cores.back();
+            for (u32 slot = 0; slot < shard.pages.size(); ++slot) {
+                if (shard.pages[slot] != kNoPage) machine.tensors[shard.tensor].homes[shard.pages[slot]] = {core.x, core.y, slot};
+            }
+            core.shards.push_back(shard);
         } else if (key == "semaphore") {
             u32 id, value;
             words >> id >> value;
@@ -143,6 +159,27 @@ Program read_program(const std::string& path) {
     return program;
 }
 
+namespace {
+
+// Calls visit(bytes in L1, bytes of the tensor, count) for every page of a core's shards.
+template <typename Visit>
+void each_shard_page(const Core& core, const CorePlan& plan, Visit visit) {
+    for (const ShardPlan& shard : plan.shards) {
+        const TensorPages& tensor = machine.tensors[shard.tensor];
+        for (std::size_t slot = 0; slot < shard.pages.size(); ++slot) {
+            if (shard.pages[slot] == kNoPage) continue;
+            visit(core.l1 + tensor.l1_offset + slot * tensor.page_bytes, tensor.data + u64{shard.pages[slot]} * tensor.page_bytes,
+                  tensor.page_bytes);
+        }
+    }
+}
+
+}  // namespace
+
+void save_shards(const Core& core, const CorePlan& plan) {
+    each_shard_page(core, plan, [](const u8* l1, u8* page, u32 bytes) { std::memcpy(page, l1, bytes); });
+}
+
 Core* build_core(const Program& program, const CorePlan& plan, u32 slot) {
     Core* core = new Core;
     core->x = plan.x;
@@ -169,7 +206,9 @@ Core* build_core(const Program& program, const CorePlan& plan, u32 slot) {
             if (&other == &wanted) break;
             if (other.offset == wanted.offset) core->buffers[other.id].alias = &buffer;
         }
+        buffer.backed = wanted.backed;
     }
+    each_shard_page(*core, plan, [](u8* l1, const u8* page, u32 bytes) { std::memcpy(l1, page, bytes); });
     for (int role = 0; role < kRoles; ++role) {
         core->arguments[role] = plan.arguments[role];
         core->common_arguments[role] = program.common[role];

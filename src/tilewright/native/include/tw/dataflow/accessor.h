@@ -9,9 +9,18 @@
 template <std::uint32_t kOffset, std::uint32_t kCommonOffset = 0>
 struct TensorAccessorArgs {
     static constexpr std::uint32_t config = tw::compile_time_arg<kOffset>();
+    static constexpr bool is_sharded = (config & 1u) != 0;
     static constexpr bool is_dram = (config & 2u) != 0;
 
-    static constexpr std::uint32_t next_compile_time_args_offset() { return kOffset + TW_ACCESSOR_WORDS; }
+    // A sharded tensor also has its rank, its banks, tensor and shard sizes in pages, and two bank coordinates per word.
+    static constexpr std::uint32_t num_compile_time_args() {
+        if constexpr (is_sharded) {
+            constexpr std::uint32_t rank = tw::compile_time_arg<kOffset + 2>(), banks = tw::compile_time_arg<kOffset + 3>() & 0x7FFFFFFFu;
+            return 4 + 2 * rank + (banks + 1) / 2;
+        }
+        return TW_ACCESSOR_WORDS;
+    }
+    static constexpr std::uint32_t next_compile_time_args_offset() { return kOffset + num_compile_time_args(); }
     static constexpr std::uint32_t next_common_runtime_args_offset() { return kCommonOffset; }
     static constexpr std::uint32_t page_bytes() {
         if constexpr (TW_ACCESSOR_WORDS > 1) return tw::compile_time_arg<kOffset + 1>();
