@@ -22,7 +22,7 @@ from tilewright.passes.context import PassContext
 
 NAME = "ttl-set-compute-config"
 MATRIX_OPS = (TileMatmulOp, TileReduceOp)
-HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp)
+HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)
 
 
 def split_uses(value: SSAValue) -> tuple[list[Operation], list[Operation]]:
