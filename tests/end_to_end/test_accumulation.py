@@ -7,6 +7,7 @@ matrix unit reads 11 bits of its operands; sums on the vector unit are exact to 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -161,3 +162,152 @@ def test_running_value(kernels, name, dtype, names):
     arrays = arrays_for(block, blocks, dtype)
     run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=names), arrays)
     assert relative_error(arrays, reference) <= (loose if dtype == "bf16" else tight)
+
+
+ZEROS = "with acc_dfb.reserve() as acc:\n    acc.store(ttl.math.fill(acc, 0))\n"
+UPDATE = """for _ in range(steps):
+    with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.wait() as prev:
+        with acc_dfb.reserve() as nxt:
+            nxt.store({step})
+"""
+RESULT = "with acc_dfb.wait() as total, c_dfb.wait() as add, out_dfb.reserve() as o:\n    o.store({result})\n"
+BIAS_FIRST = """
+with c_dfb.wait() as add, acc_dfb.reserve() as acc:
+    acc.store(add)
+for _ in range(steps):
+    with (
+        a_dfb.wait() as left,
+        b_dfb.wait() as right,
+        acc_dfb.wait() as prev,
+        acc_dfb.reserve() as nxt,
+    ):
+        nxt.store(prev + left @ right)
+with acc_dfb.wait() as total, out_dfb.reserve() as o:
+    o.store(total)
+"""
+PEELED = """
+with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.reserve() as acc:
+    acc.store(left @ right)
+for _ in range(steps - 1):
+    left = a_dfb.wait()
+    right = b_dfb.wait()
+    prev = acc_dfb.wait()
+    nxt = acc_dfb.reserve()
+    nxt.store(left @ right + prev)
+    acc_dfb.push()
+    acc_dfb.pop()
+    a_dfb.pop()
+    b_dfb.pop()
+with acc_dfb.wait() as total, out_dfb.reserve() as o, c_dfb.wait() as add:
+    o.store(ttl.math.relu(total) * 0.5)
+"""
+
+
+def idiom(step="prev + left @ right", result="total"):
+    return ZEROS + UPDATE.format(step=step) + RESULT.format(result=result)
+
+
+def elementwise(a, b, c):
+    return sum(left * right for left, right in zip(np.split(a, STEPS, 1), np.split(b, STEPS, 0), strict=True))
+
+
+def largest(a, b, c):
+    return np.maximum(np.max(np.stack(np.split(a, STEPS, 1)), 0), 0) + c
+
+
+# name: body, reference, largest relative error in bf16 and f32
+IDIOMS = {
+    "plain": (idiom(), lambda a, b, c: a @ b, 8e-3, 2e-3),
+    "relu": (idiom(result="ttl.math.relu(total)"), lambda a, b, c: np.maximum(a @ b, 0), 8e-3, 2e-3),
+    "bias and relu": (idiom(result="ttl.math.relu(total + add)"), lambda a, b, c: np.maximum(a @ b + c, 0), 8e-3, 2e-3),
+    "bias first": (BIAS_FIRST, product, 8e-3, 2e-3),
+    "peeled": (PEELED, lambda a, b, c: np.maximum(a @ b, 0) * 0.5, 8e-3, 2e-3),
+    "products": (idiom("prev + left * right"), elementwise, 1.2e-2, 1e-6),
+    "maximum": (idiom("ttl.math.max(prev, left)", "total + add"), largest, 4e-3, 1e-6),
+}
+
+
+MATH = re.compile(r"\b(matmul_tiles|matmul_block|copy_tile|\w+_binary_tile|mul_tiles|add_tiles|relu_tile|fill_tile)\(")
+PHASES = {"acquire": ("idle", "math"), "commit": ("math", "full"), "wait": ("full", "packing"), "release": ("packing", "idle")}
+
+
+def lifecycle(cpp):
+    """Follows DST through the text: every block of code leaves it as it found it, math runs only between acquire and commit,
+    packs only between wait and release. Gives the number of acquires and whether one spans a loop that hands blocks over."""
+    state, around, acquires, spans = "idle", [], 0, False
+    for line in cpp.splitlines():
+        text = line.split("//")[0].strip()
+        if text.startswith("}"):
+            assert around.pop() == state, line
+        phase = re.match(r"tile_regs_(\w+)\(\);", text)
+        if phase:
+            before, after = PHASES[phase[1]]
+            assert state == before, line
+            state, acquires = after, acquires + (phase[1] == "acquire")
+        assert state == "math" or not MATH.search(text) or "init" in text, line
+        assert state == "packing" or not re.search(r"\bpack_(tile|block|tile_block)(<\w+>)?\(", text), line
+        spans = spans or (state == "math" and "pop_front" in text)
+        if text.endswith("{"):
+            around.append(state)
+    assert state == "idle" and not around
+    return acquires, spans
+
+
+@pytest.mark.parametrize("size", [2, 4], ids=["fits", "larger than DST"])
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("name", IDIOMS)
+def test_accumulator_buffer(kernels, name, dtype, size):
+    body, reference, loose, tight = IDIOMS[name]
+    block, blocks = (size, size, size), (1, 1, STEPS)
+    arrays = arrays_for(block, blocks, dtype)
+    names = TEXT.OLD if size == 2 else TEXT.NEW
+    program, _ = run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=names), arrays)
+    assert relative_error(arrays, reference) <= (loose if dtype == "bf16" else tight)
+    lifecycle(program.cpp["compute"])
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("name", ["plain", "relu", "bias first", "peeled"])
+def test_accumulator_is_held_in_dst(kernels, name, dtype):
+    arrays = arrays_for((2, 2, 1), (1, 1, STEPS), dtype)
+    program, group = run_everywhere(kernels, TEXT.kernel(IDIOMS[name][0], block=(2, 2, 1)), arrays)
+    assert lifecycle(program.cpp["compute"]) == (1, True)
+    assert group.acquires == 1
+    assert all(buffer.name != "acc_dfb" for buffer in program.buffers)  # no memory either
+    assert group.calls.get("copy_tile", 0) == (4 if name == "bias first" else 0)
+    assert any("stays in DST across the loop" in decision.title for decision in program.trace.decisions)
+
+
+def test_accumulator_larger_than_dst_is_added_by_the_packer(kernels):
+    arrays = arrays_for((4, 4, 4), (1, 1, STEPS), "bf16")
+    program, group = run_everywhere(kernels, TEXT.kernel(IDIOMS["plain"][0], block=(4, 4, 4)), arrays)
+    assert group.calls["pack_reconfig_l1_acc"] > 0
+    assert group.calls["copy_tile"] == 16  # once, to the output; nothing is read back in the loop
+    assert any("the packer adds each step to 'acc_dfb' in L1" in decision.title for decision in program.trace.decisions)
+
+
+LOOKED_AT = """
+with acc_dfb.reserve() as acc:
+    acc.store(ttl.math.fill(acc, 0))
+for step in range(steps):
+    with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.wait() as prev, acc_dfb.reserve() as nxt:
+        nxt.store(prev + left @ right)
+    if step == 1:
+        with acc_dfb.wait() as prev, acc_dfb.reserve() as nxt:
+            nxt.store(ttl.math.relu(prev))
+with acc_dfb.wait() as total, c_dfb.wait() as add, out_dfb.reserve() as o:
+    o.store(total - ttl.block.broadcast(ttl.math.reduce_max(total, dims=[1]), dims=[1], shape=o.shape))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_accumulator_that_other_code_looks_at(kernels, dtype):
+    arrays = arrays_for((2, 2, 2), (1, 1, STEPS), dtype)
+    run_everywhere(kernels, TEXT.kernel(LOOKED_AT, block=(2, 2, 2)), arrays)
+
+    def reference(a, b, c):
+        half = a.shape[1] // 2
+        total = np.maximum(a[:, :half] @ b[:half], 0) + a[:, half:] @ b[half:]
+        return total - total.max(1, keepdims=True)
+
+    assert relative_error(arrays, reference) <= (1e-2 if dtype == "bf16" else 2e-3)

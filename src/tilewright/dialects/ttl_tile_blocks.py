@@ -100,6 +100,19 @@ class TileBinaryBcastOp(IrregularTileOp):
         expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
 
 
+class ResidentTileOp(IrregularTileOp):
+    """``%r = ttl.tile_resident {resident = 0 : i32}``: a tile that earlier code of the same acquire left in DST."""
+
+    name = "ttl.tile_resident"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+
+    @property
+    def number(self) -> int:
+        return int_value(self, "resident")
+
+
 TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileMatmulOp,
     AccumulateMatmulOp,
@@ -107,4 +120,5 @@ TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileBcastOp,
     TileTransposeOp,
     TileBinaryBcastOp,
+    ResidentTileOp,
 )

@@ -8,7 +8,14 @@ from tilewright import op_costs
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key
 from tilewright.dialects.ttl import TileOpBase
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
+from tilewright.dialects.ttl_tile_blocks import (
+    IrregularTileOp,
+    ResidentTileOp,
+    TileBcastOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileTransposeOp,
+)
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
 from tilewright.passes.fused_forms import FormUse, FusedForms
@@ -219,6 +226,8 @@ class FormBuilder:
     def _irregular_forms(self, op: Operation) -> list[tuple[Form, FormUse]]:
         operands = tuple(Operand(self.numbers[value], Place.BUFFER) for value in op.operands)
         rule, repeat = ResultRule.FREE, 1
+        if isinstance(op, ResidentTileOp):  # it is there
+            return [(Form(key="resident", operands=(), result=ResultRule.FREE), FormUse("resident"))]
         if isinstance(op, TileMatmulOp):
             cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ttl import (
     InitSfpuOp,
     StoreOp,
@@ -22,7 +23,9 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_sections import END, ROLE, SECTION
 from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.validate_events import ancestor_in
 
 NAME = "ttl-insert-tile-regs-sync"
 
@@ -30,8 +33,40 @@ NAME = "ttl-insert-tile-regs-sync"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            sections: dict[int, list[ComputeOp]] = {}
             for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
-                _bracket(compute)
+                if SECTION in compute.attributes:
+                    sections.setdefault(int_value(compute, SECTION), []).append(compute)
+                else:
+                    _bracket(compute)
+            for regions in sections.values():
+                _bracket_section(regions)
+
+
+def _bracket_section(regions: list[ComputeOp]) -> None:
+    """Several regions around and in a loop under one acquire: only the last ones, behind the loop, are packed."""
+    ends = [region for region in regions if text_value(region, ROLE) == END]
+    last = ends[-1]
+    block = last.parent
+    assert block is not None
+    first = next(top for region in regions if (top := ancestor_in(region, block)) is not None)
+    inputs = [value for region in regions for value in region.inputs]
+    output = buffer_of(ends[0].outputs[0])
+    source: SSAValue = buffer_of(inputs[0]) if inputs else output
+    place = regions[0].location
+    opening = [InitSfpuOp.create(operands=[source, output], location=place), TileRegsAcquireOp.create(location=place)]
+    block.insert_ops_before(opening, first)
+    closing: list[Operation] = [
+        TileRegsCommitOp.create(location=last.location),
+        TileRegsWaitOp.create(location=last.location),
+        *(
+            StoreOp.create(operands=[result, target], location=end.location)
+            for end in ends
+            for result, target in zip(end.results, end.outputs, strict=True)
+        ),
+        TileRegsReleaseOp.create(location=last.location),
+    ]
+    block.insert_ops_after(closing, last)
 
 
 def _bracket(compute: ComputeOp) -> None:

@@ -15,7 +15,7 @@ from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_value, text_attr, text_value
+from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_list, int_value, text_attr, text_value
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
@@ -27,12 +27,13 @@ from tilewright.dialects.ttl_compute import (
     LinearizedIndexOp,
     MulAccumulateOp,
 )
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import operations
 from tilewright.dst.allocation import Layout
 from tilewright.passes import accumulation
 from tilewright.passes.affine_values import affine_value
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_sections import RESIDENTS, erase_dropped
 from tilewright.passes.kernel_names import reduce_template
 
 NAME = "ttl-lower-to-loops"
@@ -45,6 +46,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
                 _Lowering(compute).run()
+            erase_dropped(function)
 
 
 class _Lowering:
@@ -57,6 +59,7 @@ class _Lowering:
         self.tiles = 1
         for extent in self.shape:
             self.tiles *= extent
+        self.residents = int_list(compute, RESIDENTS)  # tiles of the values that stay in DST, from the bottom up
         self.constants: dict[tuple[Block, int], SSAValue] = {}
         block = compute.parent
         assert block is not None
@@ -76,8 +79,12 @@ class _Lowering:
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
         steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op)]
-        if self.op_major and self.tiles > 1:
+        if all(isinstance(op, ResidentTileOp) for op in steps):
+            pass  # everything is where it will be packed from
+        elif self.op_major and self.tiles > 1:
             for op in steps:
+                if isinstance(op, ResidentTileOp):
+                    continue
                 if isinstance(op, TileMatmulOp):
                     self.block_matmul(op)
                 else:
@@ -104,11 +111,21 @@ class _Lowering:
 
     def place(self, slot: int) -> tuple[int, int]:
         """DST index of a slot for the first tile, and what each further tile adds."""
+        if self.residents:
+            return self.place_in_section(slot)
         if self.op_major:
             return slot * self.per_acquire, 1
         if slot < self.footprint:
             return slot, 0
         return self.footprint + (slot - self.footprint) * self.per_acquire, 1
+
+    def place_in_section(self, slot: int) -> tuple[int, int]:
+        """Residents lie at the bottom, tile by tile; above them what this region needs besides."""
+        count = len(self.residents)
+        if slot < count:
+            return sum(self.residents[:slot]), 1
+        above = slot - count
+        return (sum(self.residents) + above * self.tiles, 1) if self.op_major else (sum(self.residents) + above, 0)
 
     def place_attributes(self, slot: int) -> dict[str, Attribute]:
         base, stride = self.place(slot)
@@ -208,6 +225,13 @@ class _Lowering:
         resolve: Callable[[SSAValue], SSAValue],
         values: dict[SSAValue, SSAValue],
     ) -> None:
+        if isinstance(op, ResidentTileOp):
+            attributes = self.place_attributes(self.slot(op.results[0]))
+            handle = DstTileOp.create(result_types=[op.results[0].type], attributes=attributes)
+            handle.results[0].name_hint = op.results[0].name_hint
+            block.add_op(handle)
+            values[op.results[0]] = handle.results[0]
+            return
         operands: list[SSAValue] = []
         for value in op.operands:
             owner = value.owner

@@ -32,7 +32,7 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Place
-from tilewright.passes import accumulation, sub_blocks
+from tilewright.passes import accumulation, dst_sections, sub_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_problem import RegionProblem, region_problem
@@ -51,12 +51,40 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             cut_at_spills(function)
+            for planned in dst_sections.form(function, context):
+                _write_planned(planned, context)
             for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
-                _assign(compute, function, context)
+                if dst_sections.SECTION not in compute.attributes:
+                    _assign(compute, function, context)
     # The passes up to here added buffers of their own.
     problems = check_limits(buffers_of(module), context)
     if problems:
         raise KernelError(*problems)
+
+
+def _write_planned(planned: dst_sections.PlannedRegion, context: PassContext) -> None:
+    """A region of a section: allocated already, never cut."""
+    draft, found = planned.draft, planned.plan
+    assert found is not None
+    _report(found.region, found.plan, draft, context)
+    inputs = [(value, number) for number, value in enumerate(draft.inputs)]
+    bound = PartOperands(inputs=inputs, outputs=list(draft.outputs))
+    allocation = found.part.allocation
+    attributes = {
+        **{key: value for key, value in draft.attributes.items() if key not in ("indexing_maps", "iterator_types")},
+        "ttl.dst_footprint": i32_attr(0),
+        "ttl.unroll_factor": i32_attr(allocation.tiles_per_acquire),
+        "ttl.dst_layout": text_attr(allocation.layout.value),
+    }
+    body = Region(_body(found.part, found.region, draft, bound))
+    iterators = ["parallel"] * len(draft.output_shape)
+    new = ComputeOp(list(draft.inputs), list(draft.outputs), list(draft.maps), iterators, body, attributes)
+    new.location = draft.location
+    block = draft.parent
+    assert block is not None
+    block.insert_op_before(new, draft)
+    draft.detach()
+    draft.erase()
 
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
