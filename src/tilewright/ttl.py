@@ -19,6 +19,7 @@ from tilewright.lang.threads import Program, compute, datamovement
 
 copy = LanguageFunction("copy")
 core = LanguageFunction("core")
+GroupTransfer = LanguageFunction("GroupTransfer")
 core_linear = LanguageFunction("core_linear")
 grid_slice = LanguageFunction("grid_slice")
 signpost = LanguageFunction("signpost")
@@ -26,7 +27,6 @@ math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
-    "GroupTransfer",
     "atom",
     "raw_element_read",
     "raw_element_write",
@@ -54,6 +54,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CircularBuffer",
     "DstPipeIdentity",
+    "GroupTransfer",
     "Kernel",
     "KernelError",
     "Pipe",

@@ -116,7 +116,10 @@ class PublishCBOp(_FinishOp):
 
 
 class AttachCBOp(FlatOp):
-    """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held."""
+    """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held.
+
+    ``first_tile``: only the block's tiles from there on are meant.
+    """
 
     name = "ttl.attach_cb"
 
@@ -128,6 +131,11 @@ class AttachCBOp(FlatOp):
     @property
     def tile_offset(self) -> int:
         attribute = self.attributes.get("tile_offset")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+    @property
+    def first_tile(self) -> int:
+        attribute = self.attributes.get("first_tile")
         return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
 

@@ -16,7 +16,7 @@ from tilewright.frontend.describe import described
 from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, Frame, TensorSlice, Transfer
+from tilewright.frontend.values import Block, BoundMethod, Frame, TensorSlice, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_sizes, grid_size
@@ -130,6 +130,8 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
             raise thread.error("TW004", "store takes one block expression", node, help="block.store(x), block.store(x, acc=True)")
         movement.store(thread, owner, args[0], accumulate, node)
         return None
+    if isinstance(owner, TransferGroup) and not named and (args or name == "wait_all"):
+        return movement.group_method(thread, owner, name, args, node)
     if args or named:
         raise thread.error("TW004", f"{name}() takes no arguments", node)
     if isinstance(owner, CircularBuffer):
@@ -156,6 +158,8 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         raise unsupported(function.name, thread.span(node))
     if function.name == "copy":
         return movement.copy(thread, args, named, node)
+    if function.name == "GroupTransfer":
+        return TransferGroup(thread.depth)
     if function.name == "core":
         return _core(thread, args, named, node)
     if function.name == "core_linear":

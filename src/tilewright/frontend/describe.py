@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.frontend.integers import is_dynamic, is_truth
-from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer
+from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 
@@ -19,8 +19,8 @@ def described(value: Any) -> str:
         return f"tensor '{value.name}'"
     if isinstance(value, TensorSlice):
         return f"a slice of tensor '{value.name}'"
-    if isinstance(value, Transfer):
-        return "a copy"
+    if isinstance(value, (Transfer, TransferGroup)):
+        return "a copy" if isinstance(value, Transfer) else "a group of copies"
     if hasattr(value, "describe"):
         return str(value.describe())
     if isinstance(value, BoundMethod):

@@ -13,7 +13,7 @@ from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, Unusable
+from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup, Unusable
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, did_you_mean
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
@@ -48,12 +48,13 @@ METHODS: dict[type, tuple[str, ...]] = {
     CircularBuffer: ("wait", "reserve", "push", "pop", "publish"),
     Block: ("store", "push", "pop"),
     Transfer: ("wait",),
+    TransferGroup: ("add", "wait_all"),
     PipeNet: NET_METHODS,
     Pipe: ("if_src", "if_dst"),
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
-RUNTIME_VALUES = (Block, Transfer, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)
+RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)
 
 
 def evaluate(thread: Thread, node: ast.expr) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from xdsl.ir import SSAValue
+
 from tilewright.diagnostics import Note
-from tilewright.dialects.attributes import number_attr
+from tilewright.dialects.attributes import i32_attr, number_attr
 from tilewright.dialects.ir_types import TransferType, block_type
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
@@ -18,7 +20,7 @@ from tilewright.frontend.describe import described
 from tilewright.frontend.numbers import is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer
+from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
@@ -158,8 +160,19 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
         )
     _check_sizes(thread, slices[0], blocks[0], node)
     span = thread.at(node)
-    op = thread.emitter.add(CopyOp, [arg.ssa for arg in args], [TransferType()])
-    return Transfer(op, span)
+    part, block = slices[0], blocks[0]
+    pairs = [(inner.ssa, _part_of(thread, block, first)) for inner, first in part.parts] or [(part.ssa, block.ssa)]
+    reads = args[0] is part
+    copies = [thread.emitter.add(CopyOp, pair if reads else pair[::-1], [TransferType()]) for pair in pairs]
+    return Transfer(copies, span)
+
+
+def _part_of(thread: Thread, block: Block, first: int) -> SSAValue:
+    """The tiles of a block from ``first`` on."""
+    attached = block.ssa.owner
+    assert isinstance(attached, AttachCBOp)
+    attributes = {"first_tile": i32_attr(first)} if first else {}
+    return thread.emitter.add(AttachCBOp, list(attached.operands), [block.ssa.type], attributes).results[0]
 
 
 def _with_blocks(thread: Thread, args: list[Any], node: ast.Call) -> list[Any]:
@@ -213,4 +226,20 @@ def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST)
 def wait(thread: Thread, transfer: Transfer, node: ast.AST) -> None:
     thread.at(node)
     transfer.waited = True
-    thread.emitter.add(WaitOp, [transfer.op.results[0]])
+    for op in transfer.ops:
+        thread.emitter.add(WaitOp, [op.results[0]])
+
+
+def group_method(thread: Thread, group: TransferGroup, name: str, args: list[Any], node: ast.Call) -> None:
+    """``group.add(copy)``, ``group.wait_all()``."""
+    if name == "wait_all":
+        for transfer in group.transfers:
+            wait(thread, transfer, node)
+        group.transfers.clear()
+        return
+    if len(args) != 1 or not isinstance(args[0], Transfer):
+        raise thread.error("TW004", "add takes a copy", node, help="group.add(ttl.copy(tensor[0, 0], block))")
+    if thread.depth > group.depth:
+        wait(thread, args[0], node)  # after the loop there would be one of many; each ends in its own iteration
+    else:
+        group.transfers.append(args[0])

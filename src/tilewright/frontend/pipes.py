@@ -219,7 +219,7 @@ def copy(thread: Thread, args: list[Any], node: ast.Call) -> Transfer:
     ssa = net_pipe(thread, end)
     operands = [block.ssa, ssa] if sending else [ssa, block.ssa]
     op = thread.emitter.add(CopyOp, operands, [TransferType()])
-    return Transfer(op, span)
+    return Transfer([op], span)
 
 
 def net_pipe(thread: Thread, end: PipeEnd) -> Any:

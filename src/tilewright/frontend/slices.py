@@ -1,20 +1,24 @@
-"""``tensor[r0:r1, c0:c1]`` in tiles: start coordinates may vary, sizes are constants."""
+"""``tensor[r0:r1:step, [c0, c1]]`` in tiles: start coordinates may vary, sizes and steps are constants."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
+from tilewright.dialects.attributes import i32_attr
 from tilewright.dialects.ir_types import SliceType, int_array, tile_type
 from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Value, constant_difference, is_dynamic, is_int_like
+from tilewright.frontend.integers import Value, constant_difference, is_dynamic, is_int_like, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import TensorSlice
 from tilewright.lang.tensors import KernelTensor
+
+MOST_PARTS = 256  # transfers written out for one copy
 
 
 def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> TensorSlice:
@@ -27,31 +31,81 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
             node,
             help=f"for example {tensor.name}[{', '.join(['0'] * (len(sizes) - 2) + ['0:1', '0:1'])}], in tiles",
         )
-    starts: list[Value] = []
-    extents: list[int] = []
+    ranges: list[Range] = []
     for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-        start, extent = _range(thread, index, size, tensor)
-        if axis < len(sizes) - 2 and extent != 1:
+        found = _range(thread, index, size, tensor)
+        if axis < len(sizes) - 2 and found.extent != 1:
             raise thread.error(
                 "TW109",
-                f"dimension {axis} of '{tensor.name}' is sliced with {extent} entries",
+                f"dimension {axis} of '{tensor.name}' is sliced with {found.extent} entries",
                 index,
                 help="only the last two dimensions are tiled; take one entry of the others and loop over them",
             )
-        _check_constant(thread, start, extent, size, axis, tensor, index)
-        starts.append(start)
-        extents.append(extent)
+        _check_constant(thread, found, size, axis, tensor, index)
+        ranges.append(found)
     thread.at(node)
-    origin = not any(isinstance(index, ast.Slice) for index in indices) and all(start == 0 for start in starts)
-    return emit_slice(thread, tensor, starts, tuple(extents[-2:]), origin)
+    if any(len(found.starts) > 1 for found in ranges):
+        return _gathered(thread, tensor, ranges, node)
+    origin = not any(isinstance(index, ast.Slice) for index in indices) and all(found.start == 0 for found in ranges)
+    extents = tuple(found.extent for found in ranges[-2:])
+    return emit_slice(
+        thread, tensor, [found.start for found in ranges], extents, origin, tuple(found.step for found in ranges[-2:])
+    )
+
+
+@dataclass(frozen=True)
+class Range:
+    """Tiles of one dimension: ``extent`` of them from a start, ``step`` apart, or one at each of several starts."""
+
+    starts: tuple[Value, ...]
+    size: int = 1  # from a single start
+    step: int = 1
+
+    @property
+    def start(self) -> Value:
+        return self.starts[0]
+
+    @property
+    def extent(self) -> int:
+        return self.size if len(self.starts) == 1 else len(self.starts)
+
+
+def _gathered(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], node: ast.AST) -> TensorSlice:
+    """Rectangles that fill a block one after the other: rows of tiles, or single tiles if columns are gathered."""
+    *outer, rows, columns = ranges
+    lead = [found.start for found in outer]
+    across = len(columns.starts) > 1
+    if rows.extent * (columns.extent if across else 1) > MOST_PARTS:
+        raise thread.error(
+            "TW004", f"a list of more than {MOST_PARTS} places is too long to gather from", node, help="copy it in several blocks"
+        )
+    downs = rows.starts if len(rows.starts) > 1 else [make("+", rows.start, place * rows.step) for place in range(rows.size)]
+    parts: list[tuple[TensorSlice, int]] = []
+    for place, row in enumerate(downs):
+        first = place * columns.extent
+        if across:
+            parts += [
+                (emit_slice(thread, tensor, [*lead, row, column], (1, 1)), first + n) for n, column in enumerate(columns.starts)
+            ]
+        else:
+            inner = emit_slice(thread, tensor, [*lead, row, columns.start], (1, columns.size), steps=(1, columns.step))
+            parts.append((inner, first))
+    shape = (rows.extent, columns.extent)
+    return TensorSlice(parts[0][0].ssa, shape, tensor.spec.dtype, tensor, parts=tuple(parts))
 
 
 def emit_slice(
-    thread: Thread, tensor: KernelTensor, starts: Sequence[Value], shape: tuple[int, ...], origin: bool = False
+    thread: Thread,
+    tensor: KernelTensor,
+    starts: Sequence[Value],
+    shape: tuple[int, ...],
+    origin: bool = False,
+    steps: tuple[int, ...] = (1, 1),
 ) -> TensorSlice:
     kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), StringAttr(tensor.spec.memory))
     operands = [thread.accessor(tensor), *(thread.emitter.integer(start) for start in starts)]
-    op = thread.emitter.add(TensorSliceOp, operands, [kind])
+    attributes = {"strides": ArrayAttr([i32_attr(step) for step in steps])} if any(step != 1 for step in steps) else {}
+    op = thread.emitter.add(TensorSliceOp, operands, [kind], attributes)
     return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor, origin)
 
 
@@ -63,13 +117,17 @@ def erase_slice(part: TensorSlice) -> None:
     op.erase()
 
 
-def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> tuple[Value, int]:
+def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> Range:
     if not isinstance(index, ast.Slice):
-        return _integer(thread, thread.evaluate(index), index), 1
-    if index.step is not None:
-        step = thread.evaluate(index.step)
-        if step != 1:
-            raise thread.error("TW008", "slices with a step are not supported yet", index, help="loop over the tiles instead")
+        value = thread.evaluate(index)
+        if isinstance(value, (list, tuple, range)) and len(value):
+            return Range(tuple(_integer(thread, item, index) for item in value))
+        return Range((_integer(thread, value, index),))
+    step = 1 if index.step is None else thread.evaluate(index.step)
+    if not isinstance(step, int) or step < 1:
+        raise thread.error(
+            "TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", index, help="a constant of at least 1"
+        )
     start = 0 if index.lower is None else _integer(thread, thread.evaluate(index.lower), index.lower)
     stop = size if index.upper is None else _integer(thread, thread.evaluate(index.upper), index.upper)
     extent = constant_difference(stop, start)
@@ -83,7 +141,7 @@ def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> 
         )
     if extent < 1:
         raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", index, help="stop must be above start")
-    return start, extent
+    return Range((start,), -(-extent // step), step)
 
 
 def _integer(thread: Thread, value: Any, node: ast.AST) -> Value:
@@ -92,16 +150,16 @@ def _integer(thread: Thread, value: Any, node: ast.AST) -> Value:
     return value
 
 
-def _check_constant(thread: Thread, start: Value, extent: int, size: int, axis: int, tensor: KernelTensor, node: ast.AST) -> None:
+def _check_constant(thread: Thread, found: Range, size: int, axis: int, tensor: KernelTensor, node: ast.AST) -> None:
     """Starts that vary are checked by ttl-validate, which knows the loops and guards around them."""
-    if is_dynamic(start):
-        return
-    assert isinstance(start, int)
-    if start < 0 or start + extent > size:
-        found = str(start) if extent == 1 else f"{start}:{start + extent}"
+    length = 1 if len(found.starts) > 1 else (found.size - 1) * found.step + 1
+    for start in found.starts:
+        if is_dynamic(start) or not isinstance(start, int) or (start >= 0 and start + length <= size):
+            continue
+        place = str(start) if length == 1 else f"{start}:{start + length}"
         raise thread.error(
             "TW103",
-            f"tiles {found} lie outside dimension {axis} of '{tensor.name}', which has {size} tile{'s' if size != 1 else ''}",
+            f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {size} tile{'s' if size != 1 else ''}",
             node,
             label=f"valid: 0 to {size - 1}",
             help="indices count tiles of 32x32, not elements",

@@ -50,6 +50,7 @@ class TensorSlice:
     dtype: str
     tensor: KernelTensor
     origin: bool = False  # written as tensor[0, 0]: a place, which the oldest form of copy takes for a block
+    parts: tuple[tuple[TensorSlice, int], ...] = ()  # of a gathered one: rectangles, and the tile of the block each starts at
 
     @property
     def name(self) -> str:
@@ -60,9 +61,17 @@ class TensorSlice:
 class Transfer:
     """A copy that was started."""
 
-    op: Operation
+    ops: list[Operation]
     span: Span
     waited: bool = False
+
+
+@dataclass(eq=False)
+class TransferGroup:
+    """``ttl.GroupTransfer()``: copies that are waited for together."""
+
+    depth: int  # of loops and branches where it was made
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
 
 
 @dataclass(frozen=True, eq=False)

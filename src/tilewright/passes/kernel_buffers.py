@@ -12,7 +12,7 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_valu
 from tilewright.dialects.ir_types import CBType, KernelCBType
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.dialects.ttl import CoreOp, InitSfpuOp
-from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
@@ -98,3 +98,14 @@ def convert_buffer_op(
             result.replace_all_uses_with(coordinate.results[0])
         return True
     return False
+
+
+def block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
+    """Buffer, tile offset, and whether the block is being produced (reserved) or consumed (waited for)."""
+    offset = 0
+    owner = block.owner
+    if isinstance(owner, AttachCBOp):
+        offset = owner.tile_offset + owner.first_tile
+        owner = owner.operands[0].owner
+    assert isinstance(owner, (CBReserveOp, CBWaitOp))
+    return owner.operands[0], offset, isinstance(owner, CBReserveOp)

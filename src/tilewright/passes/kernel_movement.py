@@ -8,13 +8,13 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttkernel import KernelAccessorType
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.kernel_buffers import call
+from tilewright.passes.kernel_buffers import block_place, call
 
 READ_BARRIER = "noc_async_read_barrier"
 WRITE_BARRIER = "noc_async_write_barrier"
+HAND_OVER_CALLS = ("ttkernel.cb_push_back", "ttkernel.cb_pop_front")  # they move a buffer's pointers
 
 
 class MovementConverter:
@@ -53,18 +53,27 @@ class MovementConverter:
         self.accessors[op.results[0]] = new.results[0]
 
     def _copy(self, op: CopyOp) -> None:
-        block = op.parent
-        assert block is not None
         reading = isinstance(op.operands[0].type, SliceType)
         slice_, place = (op.operands[0], op.operands[1]) if reading else (op.operands[1], op.operands[0])
         cut = slice_.owner
         assert isinstance(cut, TensorSliceOp)
-        buffer, offset, written = _block_place(place)
-        pointer = call("get_write_ptr" if written else "get_read_ptr", [self.buffers[buffer]], [INDEX], like=op)
-        pointer.results[0].name_hint = f"{self.buffers[buffer].name_hint or 'cb'}_l1"
-        block.insert_op_before(pointer, op)
+        buffer, offset, written = block_place(place)
+        pointer = self._pointer(op, self.buffers[buffer], "get_write_ptr" if written else "get_read_ptr")
         accessor = self.accessors[cut.operands[0]]
-        self._pages(op, cut, accessor, pointer.results[0], offset, "noc_async_read_page" if reading else "noc_async_write_page")
+        self._pages(op, cut, accessor, pointer, offset, "noc_async_read_page" if reading else "noc_async_write_page")
+
+    def _pointer(self, op: CopyOp, buffer: SSAValue, name: str) -> SSAValue:
+        """Where the block starts: asked for once while the same block is held."""
+        earlier = op.prev_op
+        while earlier is not None and not earlier.regions and earlier.name not in HAND_OVER_CALLS:
+            if earlier.name == f"ttkernel.{name}" and earlier.operands[0] is buffer:
+                return earlier.results[0]
+            earlier = earlier.prev_op
+        pointer = call(name, [buffer], [INDEX], like=op)
+        pointer.results[0].name_hint = f"{buffer.name_hint or 'cb'}_l1"
+        assert op.parent is not None
+        op.parent.insert_op_before(pointer, op)
+        return pointer.results[0]
 
     def _pages(
         self, op: CopyOp, cut: TensorSliceOp, accessor: SSAValue, pointer: SSAValue, offset: int, name: str
@@ -151,14 +160,3 @@ def _page_weights(dims: tuple[int, ...]) -> tuple[int, ...]:
     for extent in reversed(dims[1:]):
         weights.append(weights[-1] * extent)
     return tuple(reversed(weights))
-
-
-def _block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
-    """Buffer, tile offset, and whether the block is being produced (reserved) or consumed (waited for)."""
-    offset = 0
-    owner = block.owner
-    if isinstance(owner, AttachCBOp):
-        offset = owner.tile_offset
-        owner = owner.operands[0].owner
-    assert isinstance(owner, (CBReserveOp, CBWaitOp))
-    return owner.operands[0], offset, isinstance(owner, CBReserveOp)

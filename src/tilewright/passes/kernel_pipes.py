@@ -20,12 +20,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import I1, INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, PipeType
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, cores_of, rectangle
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.kernel_buffers import call
+from tilewright.passes.kernel_buffers import block_place, call
 from tilewright.passes.kernel_places import Places, insert
 
 
@@ -61,17 +60,6 @@ def pipe_of(op: CopyOp) -> NetPipeOp:
 
 def is_send(op: CopyOp) -> bool:
     return isinstance(op.operands[1].type, PipeType)
-
-
-def block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
-    """Buffer, tile offset, and whether the block is being produced (reserved) or consumed (waited for)."""
-    offset = 0
-    owner = block.owner
-    if isinstance(owner, AttachCBOp):
-        offset = owner.tile_offset
-        owner = owner.operands[0].owner
-    assert isinstance(owner, (CBReserveOp, CBWaitOp))
-    return owner.operands[0], offset, isinstance(owner, CBReserveOp)
 
 
 class PipeConverter:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of, i32_attr
@@ -280,7 +280,9 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     assert block is not None
     tiles = view.operands[1].type.block_tiles  # pyright: ignore
     offset = view.tile_offset - tiles
-    attributes = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
+    attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
+    if view.first_tile:
+        attributes["first_tile"] = view.attributes["first_tile"]
     later = AttachCBOp.create(
         operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
     )
