@@ -407,3 +407,21 @@ def test_conversions_round_where_they_are_written():
         assert np.array_equal(c, short(a * np.float32(3)) - short(a)) and np.array_equal(d, short(a) - a)
         results.append(c.tobytes() + d.tobytes())
     assert len(set(results)) == 1
+
+
+def test_buffers_are_single_where_two_do_not_fit():
+    @T.prim_func
+    def kernel(A, B, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 3072), "float32")
+            y = T.alloc_fragment((32, 3072), "float32")
+            T.copy(A[bx * 32, 0], x)
+            T.copy(B[bx * 32, 0], y)
+            for i, j in T.Parallel(32, 3072):
+                x[i, j] = x[i, j] + y[i, j]
+            T.copy(x, C[bx * 32, 0])
+
+    a, b, c = uniform(64, 3072), uniform(64, 3072, seed=1), np.zeros((64, 3072), np.float32)
+    kernel(a, b, c)
+    assert [buffer.block_count for buffer in kernel.compile(a, b, c).buffers] == [1, 1, 1]
+    assert close(c, a + b, 1e-6)

@@ -105,7 +105,9 @@ def problem(prim_func: Any, own: Any) -> str:
 
     imported = tilelang.compile(prim_func)
     given = arguments(prim_func)
-    inputs = given if own.types else given[: sum(value is UNDECLARED for value in own.bind((), {}))]  # eager kernels create outputs
+    inputs = (
+        given if own.types else given[: sum(value is UNDECLARED for value in own.bind((), {}))]
+    )  # eager kernels create outputs
     texts = [listing(kernel.build(*tensors).tile_program) for kernel, tensors in ((own, inputs), (imported, given))]
     ours, theirs = ([line for line in without_copies(text).splitlines()[1:] if "tensor " not in line] for text in texts)
     if ours != theirs:

@@ -11,8 +11,6 @@ from tilewright.lang.tensors import from_array, to_array
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.layouts import TensorLayout
 
-POSITIONS = "positions"
-
 
 class TensorArguments:
     """``arrays`` go to the launcher; `finish` puts results back and gives what the kernel returns."""
@@ -26,7 +24,7 @@ class TensorArguments:
         sources = iter(given)
         like = next((value for value in given if hasattr(value, "__array__") or _is_torch(value)), None)
         for number, layout in enumerate(self.layouts):
-            source = None if number in created or layout.name == POSITIONS else next(sources)
+            source = None if number in created or layout.made else next(sources)
             if number in self.returned and (source is None or not _has_values(source)):
                 source = _created(layout, like, getattr(source, "dtype", None))
             self.given.append(source)
@@ -41,11 +39,10 @@ class TensorArguments:
 
 
 def _argument(layout: TensorLayout, source: Any) -> Any:
-    import numpy as np
+    if source is None:
+        from tilewright.frontend.tilelang.positions import made_values
 
-    if source is None:  # the positions
-        values = np.arange(layout.shape[0], dtype=np.float32)
-        return layout.packed(values)
+        return layout.packed(made_values(layout.made, layout.shape))
     if not _on_host(source):
         if not layout.is_plain:
             raise fail(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import collector
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import KernelError, fail
 from tilewright.lang.building import caller_span
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.tensors import is_tensor
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.frontend.tilelang.build import BuiltTileLang
     from tilewright.program import Program
 
+L1_IS_FULL = "TW302"
 FACT = "tilelang"  # where a program's trace keeps how the caller's tensors are laid out
 
 
@@ -123,20 +124,30 @@ class TileLangKernel(Kernel):
         program = self.compile()
         return "\n".join(program.cpp.values())
 
-    def _build(self, values: list[Any], options: Options) -> BuiltTileLang:
+    def _build(self, values: list[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
         from tilewright.frontend.tilelang.build import build_tilelang
 
-        return build_tilelang(self, values, options)
+        return build_tilelang(self, values, options, shallow=shallow)
+
+    def _built_program(self, values: list[Any], options: Options, keep_ir: bool) -> tuple[BuiltTileLang, Program]:
+        """With buffers that let reader, compute and writer overlap, or, if L1 does not hold those, without."""
+        from tilewright.compiler import compile_built
+
+        built = self._build(values, options)
+        try:
+            return built, compile_built(built, options, keep_ir=keep_ir)
+        except KernelError as error:
+            if error.diagnostics[0].code != L1_IS_FULL:
+                raise
+        shallow = self._build(values, options, shallow=True)
+        return shallow, compile_built(shallow, options, keep_ir=keep_ir)
 
     def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
         key = self._cache_key(values, options, keep_ir)
         if key is not None and key in self._programs:
             return self._programs[key]
         with collector.paused():
-            from tilewright.compiler import compile_built
-
-            built = self._build(values, options)
-            program = compile_built(built, options, keep_ir=keep_ir)
+            built, program = self._built_program(values, options, keep_ir)
         program.trace.facts[FACT] = (built.layouts, built.outputs)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
         if key is not None:

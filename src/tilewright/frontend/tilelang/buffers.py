@@ -28,7 +28,9 @@ def turned_fragments(program: TileProgram) -> Fragments:
 
 
 class Buffers:
-    def __init__(self, program: TileProgram, layouts: dict[Tensor, TensorLayout]) -> None:
+    def __init__(self, program: TileProgram, layouts: dict[Tensor, TensorLayout], *, shallow: bool = False) -> None:
+        """``shallow``: one block where two would only let threads overlap."""
+        least = 1 if shallow else 2
         self.layouts = layouts
         self.tensors = {tensor: KernelTensor(layout.spec, tensor.index) for tensor, layout in layouts.items()}
         self.all: list[CircularBuffer] = []
@@ -39,13 +41,14 @@ class Buffers:
         stages: dict[Fragment, int] = {}
         for statement in walk(program.body):
             if isinstance(statement, Load):
-                stages[statement.target] = max(stages.get(statement.target, 2), statement.stages)
+                wanted = statement.stages if statement.pipelined else least
+                stages[statement.target] = max(stages.get(statement.target, least), wanted)
         for kind in (Load, Store):
             for statement in walk(program.body):
                 if isinstance(statement, kind):
-                    self._add(statement, stages)
+                    self._add(statement, stages, least)
 
-    def _add(self, statement: Load | Store, stages: dict[Fragment, int]) -> None:
+    def _add(self, statement: Load | Store, stages: dict[Fragment, int], least: int) -> None:
         key = self._key(statement)
         if key in self._moved:
             return
@@ -53,7 +56,7 @@ class Buffers:
         shape = fragment_tiles(fragment)
         dims = (1, *shape) if len(shape) == 1 else shape
         dims = dims[::-1] if fragment in self.turned and isinstance(statement, Load) else dims
-        depth = stages[fragment] if isinstance(statement, Load) else 2
+        depth = stages[fragment] if isinstance(statement, Load) else least
         name = f"{fragment.name}_out" if fragment.name in self._names else fragment.name
         self._moved[key] = self._create(name, dims, key[2], depth, fragment.place)
 

@@ -39,7 +39,8 @@ class BuiltTileLang(BuiltKernel):
     tile_program: TileProgram
 
 
-def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Options) -> BuiltTileLang:
+def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
+    """``shallow``: buffers of one block, where two would only let threads overlap."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
     chip = CHIPS[options.arch]
@@ -47,7 +48,7 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
     wanted = kernel.grid if options.grid is None else options.grid
     grid = cores_for(program.blocks, chip) if wanted is None else resolve_grid(wanted, chip, kernel.span)
     try:
-        module, layouts = write_module(kernel, program, Build(grid=grid, metal=options.metal))
+        module, layouts = write_module(kernel, program, Build(grid=grid, metal=options.metal), shallow)
     except Trouble as trouble:
         span = span_of_node(program.place.file, program.place.node)
         raise fail(trouble.code, trouble.message, span, help=trouble.help) from None
@@ -63,10 +64,12 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
     )
 
 
-def write_module(kernel: TileLangKernel, program: TileProgram, build: Build) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
+def write_module(
+    kernel: TileLangKernel, program: TileProgram, build: Build, shallow: bool
+) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
     _check(program)
     layouts = tensor_layouts(program)
-    buffers = Buffers(program, layouts)
+    buffers = Buffers(program, layouts, shallow=shallow)
     functions: list[Any] = []
     if any(isinstance(s, Load) for s in walk(program.body)):
         functions.append(_mover("reader", kernel, program, build, buffers))

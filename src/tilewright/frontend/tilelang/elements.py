@@ -1,7 +1,7 @@
 """Element expressions of ``T.Parallel`` as expressions on whole fragments, by the pattern of their indices.
 
 ``[i, j]`` is the fragment as it lies, ``[j, i]`` its transpose, ``[i]`` of a vector a column that is repeated, ``[j]`` a row.
-Integers that depend on the element (masks) are read from a tensor of positions that the launcher supplies.
+Integers that depend on the element (masks) are in `positions`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tilewright import hardware
-from tilewright.frontend.integers import Leaf, Node, Value, bounds, is_truth, linear, make
+from tilewright.frontend.integers import Leaf, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement
 from tilewright.frontend.tilelang.symbols import (
     Apply,
@@ -33,9 +33,7 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
 
-POSITIONS = "positions"
 SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"
-EXACT_POSITIONS = 2048  # whole numbers that the matrix unit's 11 significant bits hold
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
 
@@ -131,6 +129,7 @@ class Resolver:
     def __init__(self, reading: Reading, axes: Axes, target: Fragment) -> None:
         self.reading, self.axes, self.target = reading, axes, target
         self.vector = axes[1] is None
+        self.positions = PositionWriter(reading, axes, self._read)
 
     def resolve(self, value: Expression) -> Expression:
         if isinstance(value, Read):
@@ -138,7 +137,7 @@ class Resolver:
         if isinstance(value, TensorElement):
             return self._read(_loaded(self.reading, value))
         if isinstance(value, Position):
-            return self._truth(value.value) if is_truth(value.value) else self._position(value.value)
+            return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)
         if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:
             return self.resolve(value.argument)  # positions are whole numbers in float32
         return _rebuilt(value, self.resolve)
@@ -180,88 +179,6 @@ class Resolver:
                 help="reduce it first: T.reduce_sum, T.reduce_max, T.reduce_min",
             )
         return form
-
-    # Integers that depend on the element ------------------------------------------------------------------------------
-
-    def _truth(self, value: Value) -> Expression:
-        if isinstance(value, bool):
-            return Number(float(value))
-        assert isinstance(value, Node)
-        if value.op in ("and", "or"):
-            first, second = (self._truth(argument) for argument in value.args)
-            return Apply("*" if value.op == "and" else "max", (first, second))
-        if value.op == "not":
-            return Apply("==", (self._truth(value.args[0]), Number(0.0)))
-        return Apply(value.op, tuple(self._position(argument) for argument in value.args))
-
-    def _position(self, value: Value) -> Expression:
-        if isinstance(value, Node) and value.op in ("//", "%", "min", "max"):
-            rows = {"//": "floordiv", "%": "remainder"}
-            return Apply(rows.get(value.op, value.op), tuple(self._position(argument) for argument in value.args))
-        terms, constant = linear(value)
-        parts: list[Expression] = []
-        base: Value = 0
-        for term, factor in sorted(terms, key=lambda item: str(item[0])):
-            if term not in self.reading.parallel:
-                base = make("+", base, make("*", term, factor))
-        own = [(term, factor) for term, factor in terms if term in self.reading.parallel]
-        offset = constant // hardware.TILE_ROWS * hardware.TILE_ROWS
-        base = make("+", base, offset)
-        single = len(own) == 1 and own[0][1] == 1
-        if single:
-            parts.append(self._vector(own[0][0], base))
-        else:
-            parts += [_scaled(self._vector(term, 0), factor) for term, factor in own]
-            if base != 0:
-                parts.append(self._scalar(base))
-        rest = constant - offset
-        if rest or not parts:
-            parts.append(Number(float(rest)))
-        total = parts[0]
-        for part in parts[1:]:
-            total = Apply("+", (total, part))
-        return total
-
-    def _vector(self, leaf: Any, base: Value) -> Expression:
-        """``base, base + 1, …`` along a parallel variable."""
-        extent = self.reading.parallel[leaf]
-        fragment = _positions(self.reading, base, extent)
-        return self._read(Read(fragment, (leaf,)))
-
-    def _scalar(self, base: Value) -> Expression:
-        if isinstance(base, int):
-            return Number(float(base))
-        raise Trouble(
-            "TW007",
-            "a number that only the device knows in an element expression",
-            help="add it to a parallel variable in steps of 32, as in k * 64 + j",
-        )
-
-
-def _scaled(value: Expression, factor: int) -> Expression:
-    return value if factor == 1 else Apply("*", (value, Number(float(factor))))
-
-
-def _positions(reading: Reading, base: Value, extent: int) -> Fragment:
-    key = (POSITIONS, base, extent)
-    if key in reading.loaded:
-        return reading.loaded[key]
-    last = bounds(base)[1] + extent
-    if bounds(base)[0] < 0 or last > EXACT_POSITIONS:
-        raise Trouble(
-            "TW106",
-            f"positions up to {last} in an element expression: {EXACT_POSITIONS} is the most the matrix unit holds exactly",
-            help="compare positions relative to the block, or split the tensor",
-        )
-    tensor = next((tensor for tensor in reading.tensors if tensor.name == POSITIONS), None)
-    if tensor is None:
-        tensor = Tensor(POSITIONS, (0,), "float32", "f32", len(reading.tensors))
-        reading.tensors.append(tensor)
-    tensor.shape = (max(tensor.shape[0], last),)
-    fragment = reading.fragment((extent,), "float32", "fragment", f"{POSITIONS}_{len(reading.loaded)}")
-    reading.emit(Load(fragment, Window(tensor, (base,), (extent,)), reading.place))
-    reading.loaded[key] = fragment
-    return fragment
 
 
 # Elements of tensors ------------------------------------------------------------------------------------------------------

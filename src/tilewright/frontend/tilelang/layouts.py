@@ -32,6 +32,7 @@ class TensorLayout:
     columns: int
     padded: tuple[int, ...]  # untiled sizes, then tiled ones in whole tiles
     element: str = ""  # the type as the kernel names it
+    made: str = ""  # what the launcher fills it with; empty for the user's tensors
 
     @property
     def spec(self) -> TensorSpec:
@@ -146,7 +147,7 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
     sizes = [tensor.shape[axis] for axis in lead]
     sizes.append(TILE if rows is None else _padded(tensor, rows, uses))
     padded = (*sizes, _padded(tensor, columns, uses))
-    return TensorLayout(tensor.name, tensor.shape, tensor.format, lead, rows, columns, padded, tensor.dtype)
+    return TensorLayout(tensor.name, tensor.shape, tensor.format, lead, rows, columns, padded, tensor.dtype, tensor.made)
 
 
 def _padded(tensor: Tensor, axis: int, uses: Sequence[Statement]) -> int:

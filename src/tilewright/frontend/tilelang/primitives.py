@@ -40,7 +40,7 @@ def copy(reading: Reading, source: Any, target: Any, **_hints: Any) -> None:
     outside = (Tensor, Corner, Window)
     if isinstance(source, outside) and isinstance(target, Fragment):
         window = window_like(source, target)
-        reading.emit(Load(target, window, reading.place, max(2, reading.stages)))
+        reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
     elif isinstance(source, Fragment) and isinstance(target, outside):
         reading.emit(Store(source, window_like(target, source), reading.place))
     elif isinstance(source, Fragment) and isinstance(target, Fragment):

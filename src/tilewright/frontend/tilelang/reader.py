@@ -145,7 +145,8 @@ class Reader(Reading):
             raise Trouble("TW008", "a loop with a step", help="multiply the variable instead")
         name = node.target.id
         low, high = bounds(start)[0], bounds(stop)[1] - 1
-        before, self.stages = self.stages, domain.stages or self.stages
+        before, self.stages = (self.stages, self.pipelined), domain.stages or self.stages
+        self.pipelined = self.pipelined or domain.stages > 0
         if make("-", stop, start) == 1:
             self.names[name] = plain(start)
             self.execute(node.body)
@@ -158,7 +159,7 @@ class Reader(Reading):
             self._check_carried(known)
             self.names.pop(name, None)
             self.emit(Loop(variable, start, stop, body, self.place))
-        self.stages = before
+        self.stages, self.pipelined = before
 
     def _check_carried(self, known: dict[str, Any]) -> None:
         """Statements of a loop are read once: a number that changes from one iteration to the next would be lost."""

@@ -73,6 +73,7 @@ class Reading:
         self.conditions: list[Expression] = []  # of the ifs inside it
         self.loaded: dict[Any, Fragment] = {}  # tensor elements read in this T.Parallel body
         self.stages = 2  # of the innermost T.Pipelined
+        self.pipelined = False  # in one
         self.notes: list[Diagnostic] = []
         self.depth = 0  # of macros
         self.returned: Any = None

@@ -228,9 +228,10 @@ class Fragment(Arithmetic):
 class Tensor(Arithmetic):
     """A tensor argument."""
 
-    __slots__ = ("dtype", "format", "index", "name", "shape")
+    __slots__ = ("dtype", "format", "index", "made", "name", "shape")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int, made: str = "") -> None:
+        self.made = made  # what the launcher fills it with; empty for the user's tensors
         self.name = name
         self.shape = shape
         self.dtype = dtype

@@ -46,6 +46,7 @@ class Load:
     window: Window
     place: Place
     stages: int = 2  # blocks the buffer holds
+    pipelined: bool = False  # in a loop that asks for so many
 
 
 @dataclass(frozen=True, eq=False)

@@ -282,18 +282,6 @@ def test_shape_against_declaration():
     assert found.code == "TW104" and "(128, 64)" in found.message
 
 
-def test_positions_beyond_what_the_matrix_unit_holds():
-    def kernel(A, C):
-        with T.Kernel(2, 2) as (bx, by):
-            x = T.alloc_fragment((32, 32), "float32")
-            T.copy(A[by * 32, bx * 32], x)
-            for i, j in T.Parallel(32, 32):
-                x[i, j] = T.if_then_else(bx * 4096 + j > 7, x[i, j], 0.0)
-            T.copy(x, C[by * 32, bx * 32])
-
-    refused(kernel, "TW106", "bx * 4096", "relative")
-
-
 def test_tensor_that_is_read_back():
     def kernel(A, C):
         with T.Kernel(2, 2) as (bx, by):
