@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from tilewright.diagnostics import Note
 from tilewright.dialects.ir_types import block_type
@@ -97,8 +97,6 @@ def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
         if block.shape != target or dims:
             block = _grown(thread, block, target, dims)
             block.reduced = tuple(dim for dim in own if dim not in dims)
-            if dims and isinstance(block.ssa.owner, Operation):
-                thread.repeated.add(block.ssa.owner)
         found.append(block)
     return found
 

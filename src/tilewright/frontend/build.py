@@ -190,10 +190,12 @@ def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:
 
 
 def _translate_settled(function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, suffix: str) -> FuncOp:
+    buffers = len(build.buffers)
     while True:
         result = translate_thread(function, build, reduced_buffers, suffix)
         if function.kind != "compute" or reduced_buffers.settled():
             return result
+        del build.buffers[buffers:]  # those of values that a loop carries
 
 
 def _only_writes(function: FuncOp) -> bool:

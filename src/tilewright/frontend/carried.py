@@ -40,7 +40,12 @@ class Carried:
     span: Span
     start: Block | float
     buffer: CircularBuffer | None = None
-    reduced: tuple[int, ...] = ()  # dimensions in which it is taken to have one element; checked when a body ends
+    reduced: tuple[int, ...] = ()  # dimensions in which it is taken to have one element; checked when the thread ends
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same in every translation of the thread."""
+        return (self.name, self.span)
 
 
 @dataclass(eq=False)
@@ -170,35 +175,13 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
             node,
             help="a value that a loop changes keeps its shape and dtype",
         )
-    _check_repeated(thread, scope, value, node)
+    thread.reduced_buffers.stored(carried.key, value.reduced)
     ops = _stored(thread, carried, value)
     release = _first_release(value.ssa, scope.body)
     if release is None:
         scope.body.add_ops(ops)
     else:
         scope.body.insert_ops_before(ops, release)
-
-
-def _check_repeated(thread: Thread, scope: Scope, value: Block, node: ast.AST) -> None:
-    """A name taken for one row or column and repeated without a word must stay one."""
-    assert scope.waited is not None
-    whole = [dim for dim in scope.carried.reduced if dim not in value.reduced]
-    if not whole:
-        return
-    pending, seen = [scope.waited.ssa], set[Operation]()
-    while pending:
-        for use in pending.pop().uses:
-            if use.operation in thread.repeated:
-                raise thread.error(
-                    "TW012",
-                    f"'{scope.carried.name}' is repeated along dimension {whole[0]}, but the loop gives it whole tiles",
-                    node,
-                    help="say what repeats: ttl.block.broadcast(…)",
-                )
-            if use.operation not in seen:
-                seen.add(use.operation)
-                pending += use.operation.results
-    scope.carried.reduced = tuple(dim for dim in scope.carried.reduced if dim not in whole)
 
 
 def _first_release(value: SSAValue, body: IRBlock) -> Operation | None:
@@ -238,8 +221,8 @@ def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype
     if value is None or (value.weak is not None and value.dtype != dtype):
         number = value.weak if value is not None else start
         value = filled(thread, number, shape, dtype, node)
-    uniform = tuple(dim for dim, size in enumerate(shape) if size == 1)
-    carried.reduced = uniform if value.weak is not None or value is not start else value.reduced
+    thread.reduced_buffers.stored(carried.key, value.reduced)
+    carried.reduced = thread.reduced_buffers.assumed(carried.key, value.reduced)
     scratch.add_ops(_stored(thread, carried, value))
     thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     thread.emitter.block = block

@@ -38,7 +38,7 @@ def acquire(thread: Thread, buffer: CircularBuffer, kind: str, node: ast.AST) ->
     raw = thread.emitter.add(ACQUIRES[kind], [queue], [shape]).results[0]
     attached = thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
     held = Acquisition(buffer, kind, span)
-    reduced = thread.reduced_buffers.assumed(buffer) if thread.kind == "compute" and kind == "wait" else ()
+    reduced = thread.reduced_buffers.of_buffer(buffer) if thread.kind == "compute" and kind == "wait" else ()
     if thread.kind != "compute" and kind == "reserve":
         thread.reduced_buffers.filled_from_outside(buffer)
     held.block = Block(attached, buffer.shape, buffer.dtype, held, reduced)
@@ -128,7 +128,7 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
     thread.at(node)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
     thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
-    thread.reduced_buffers.stored(held.buffer, source.reduced)
+    thread.reduced_buffers.stored(held.buffer.index, source.reduced)
     held.stored = None if accumulate else source
 
 

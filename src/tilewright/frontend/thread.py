@@ -40,7 +40,6 @@ class Thread:
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.transfers: list[Transfer] = []
         self.depth = 0  # of loops and dynamic branches
-        self.repeated: set[Operation] = set()  # broadcasts the source does not write out
         self.lists: dict[int, tuple[list[Any], int]] = {}  # lists made by the thread, and the depth they were made at
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
