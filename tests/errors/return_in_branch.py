@@ -1,4 +1,4 @@
-"""A thread that ends early on some cores."""
+"""A thread that ends while it holds blocks, on some cores."""
 
 from tilewright import ttl
 
@@ -12,9 +12,9 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         column, _ = ttl.node(dims=2)
-        if column == 1:
-            return  # error TW001 at `return`: return inside a loop or an if that is decided per core
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
+            if column == 1:
+                return  # error TW001 at `return`: inside a with under an if that is decided per core
             o.store(a + b)
 
     @ttl.datamovement()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from linecache import getline
@@ -19,23 +18,24 @@ from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, SliceType
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.walking import operations
-from tilewright.frontend import source
+from tilewright.frontend import early_ends, source
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
-from tilewright.frontend.expressions import evaluate
+from tilewright.frontend.expressions import binary, evaluate
 from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.statements import execute
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
+from tilewright.lang.arguments import Arguments
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.grid import resolve_grid
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
-from tilewright.lang.tensors import KernelTensor, describe, is_tensor
+from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
 from tilewright.places import span_of_node
 from tilewright.program import TensorSpec
@@ -54,13 +54,19 @@ class BuiltKernel:
     source_file: str
 
 
-def build_kernel(kernel: Kernel, values: Sequence[Any], options: Options) -> BuiltKernel:
-    """``values`` are the arguments, or `TensorSpec`s in their place."""
+def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKernel:
+    """Tensors among ``values`` may be `TensorSpec`s."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
     grid = resolve_grid(kernel.grid if options.grid is None else options.grid, CHIPS[options.arch], kernel.span)
-    arguments, tensors = _arguments(kernel, values)
-    build = run_body(kernel, arguments, grid, CHIPS[options.arch].grid[0])
+    tensors: list[KernelTensor] = []
+
+    def seen_by_body(name: str, value: Any) -> KernelTensor:
+        source = None if isinstance(value, TensorSpec) else value
+        tensors.append(KernelTensor(describe(value, name, kernel.span), len(tensors), source))
+        return tensors[-1]
+
+    build = run_body(kernel, values, values.replaced(seen_by_body), grid, CHIPS[options.arch].grid[0])
     build.metal = options.metal
     _name_buffers(build)
     _check_threads(kernel, build)
@@ -76,28 +82,12 @@ def build_kernel(kernel: Kernel, values: Sequence[Any], options: Options) -> Bui
     )
 
 
-def _arguments(kernel: Kernel, values: Sequence[Any]) -> tuple[list[Any], list[KernelTensor]]:
-    """Tensors as the body sees them; other arguments are constants of this compilation."""
-    arguments: list[Any] = []
-    tensors: list[KernelTensor] = []
-    for name, value in zip(kernel.signature.parameters, values, strict=True):
-        if isinstance(value, TensorSpec):
-            tensors.append(KernelTensor(value, len(tensors)))
-            arguments.append(tensors[-1])
-        elif is_tensor(value):
-            tensors.append(KernelTensor(describe(value, name, kernel.span), len(tensors), value))
-            arguments.append(tensors[-1])
-        else:
-            arguments.append(value)
-    return arguments, tensors
-
-
-def run_body(kernel: Kernel, arguments: Sequence[Any], grid: tuple[int, ...], columns: int) -> Build:
+def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid: tuple[int, ...], columns: int) -> Build:
     """The body runs once as plain Python: it makes buffers and registers threads."""
     build = Build(grid=grid, columns=columns)
     token = building.start(build)
     try:
-        kernel.function(*arguments)
+        arguments.call(kernel.function, values)
     except KernelError:
         raise
     except Exception as error:
@@ -207,12 +197,14 @@ def translate_thread(function: ThreadFunction, build: Build, reduced_buffers: Re
     thread = Thread(function, build, reduced_buffers)
     thread.evaluate = partial(evaluate, thread)
     thread.execute = partial(execute, thread)
+    thread.combine = partial(binary, thread)
     code = function.function.__code__
     thread.frames.append(Frame(function.name, code.co_filename, {}, outer_names(function.function), 0, code))
     definition = source.function_node(function.function)
     assert not isinstance(definition.body, list) or definition.body
     thread.at(definition)
-    execute(thread, definition.body if isinstance(definition.body, list) else [])
+    body = definition.body if isinstance(definition.body, list) else []
+    execute(thread, early_ends.function_body(function.name, body, gives_value=False))
     thread.at(definition)
     thread.finish_entry()
     erase_unused_arithmetic(thread.emitter.entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import types
 from collections import ChainMap
@@ -11,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, blocks, movement, pipes, places, semaphores, source
+from tilewright.frontend import block_functions, early_ends, movement, pipes, places, semaphores, source
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.host_calls import SPECIAL, host_call, is_kernel_value, list_method, make_range
+from tilewright.frontend.integers import is_dynamic, make
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Frame, TensorSlice, Transfer, TransferGroup
@@ -24,28 +26,9 @@ from tilewright.lang.kernel import Kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
-from tilewright.lang.tensors import KernelTensor, TensorAccessor
+from tilewright.lang.tensors import TensorAccessor
 
 UNROLL_LIMIT = 4096
-HANDLED_BUILTINS = (
-    len,
-    tuple,
-    list,
-    sum,
-    zip,
-    enumerate,
-    reversed,
-    float,
-    str,
-    round,
-    divmod,
-    sorted,
-    all,
-    any,
-    isinstance,
-    repr,
-    set,
-)
 
 
 @dataclass(eq=False)
@@ -57,18 +40,10 @@ class LocalFunction:
     frame: Frame
 
 
-@dataclass(frozen=True)
-class DynamicRange:
-    """``range`` with a bound that is known per core or iteration only."""
-
-    start: Any
-    stop: Any
-    step: Any
-
-
 def call(thread: Thread, node: ast.Call) -> Any:
     callee = thread.evaluate(node.func)
     args, named = _arguments(thread, node)
+    callee, args, named = _unwrapped(callee, args, named)
     if isinstance(callee, BoundMethod):
         return _method(thread, callee, args, named, node)
     if isinstance(callee, LanguageFunction):
@@ -78,10 +53,10 @@ def call(thread: Thread, node: ast.Call) -> Any:
     if callee is TensorAccessor:
         return TensorAccessor(*args, **named)
     if callee is range:
-        return _range(thread, args, named, node)
+        return make_range(thread, args, named, node)
     owner = getattr(callee, "__self__", None)
     if isinstance(owner, list):
-        return _list_method(thread, owner, callee, args, named, node)
+        return list_method(thread, owner, callee, args, named, node)
     handler = SPECIAL.get(callee) if isinstance(callee, types.BuiltinFunctionType | type) else None
     if handler is not None:
         return handler(thread, args, named, node)
@@ -98,7 +73,20 @@ def call(thread: Thread, node: ast.Call) -> Any:
         )
     if isinstance(callee, types.FunctionType) and not _is_host_function(callee, args, named):
         return _inline(thread, callee, args, named, node)
-    return _host_call(thread, callee, args, named, node)
+    return host_call(thread, callee, args, named, node)
+
+
+def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The function behind a method, a ``functools.partial`` or an object of the user's that can be called."""
+    while isinstance(callee, functools.partial):
+        args, named = [*callee.args, *args], {**callee.keywords, **named}
+        callee = callee.func
+    if isinstance(callee, types.MethodType) and isinstance(callee.__func__, types.FunctionType):
+        return callee.__func__, [callee.__self__, *args], named
+    called = getattr(type(callee), "__call__", None)  # noqa: B004 - the function itself is wanted
+    if isinstance(called, types.FunctionType) and not called.__module__.startswith("tilewright."):
+        return called, [callee, *args], named
+    return callee, args, named
 
 
 def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
@@ -203,131 +191,9 @@ def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     return sizes[0] if dims == 1 else sizes
 
 
-def _range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    if named or not 1 <= len(args) <= 3 or not all(is_int_like(arg) for arg in args):
-        raise thread.error("TW004", "range takes one to three integers", node, help="range(stop), range(start, stop, step)")
-    if not any(is_dynamic(arg) for arg in args):
-        if len(args) == 3 and args[2] == 0:
-            raise thread.error("TW004", "the step of range is zero", node)
-        return range(*args)
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) == 3 else 1)
-    if is_dynamic(step) or step == 0:
-        raise thread.error("TW007", "the step of range must be known at compile time", node)
-    return DynamicRange(start, stop, step)
-
-
-def _extreme(word: str) -> Callable[..., Any]:
-    def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list, range)) else args
-        if any(isinstance(value, Block) for value in values):
-            thread.at(node)
-            return block_functions.call_function(thread, f"math.{word}", args, named, node)
-        if not any(is_dynamic(value) for value in values):
-            return _host_call(thread, min if word == "min" else max, args, named, node)
-        if named or not all(is_int_like(value) for value in values):
-            raise thread.error("TW004", f"{word} takes integers here", node)
-        result: Any = values[0]
-        for value in values[1:]:
-            result = make(word, result, value)
-        return result
-
-    return choose
-
-
-def _absolute(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    if len(args) == 1 and isinstance(args[0], Block):
-        thread.at(node)
-        return blocks.unary(thread, "abs", args[0], node)
-    if len(args) == 1 and is_dynamic(args[0]):
-        return make("max", args[0], make("-", 0, args[0]))
-    return _host_call(thread, abs, args, named, node)
-
-
-def _whole(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    if len(args) == 1 and is_dynamic(args[0]):
-        return make("select", args[0], 1, 0) if is_truth(args[0]) else args[0]
-    return _host_call(thread, int, args, named, node)
-
-
-def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    if len(args) == 1 and is_dynamic(args[0]):
-        return args[0] if is_truth(args[0]) else make("!=", args[0], 0)
-    return _host_call(thread, bool, args, named, node)
-
-
-def _print(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    raise thread.error(
-        "TW008", "print inside a thread is not supported yet", node, help="remove it; the simulator can trace the kernel"
-    )
-
-
-def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    if len(args) == 2 and isinstance(args[0], Block):
-        thread.at(node)
-        return blocks.binary(thread, "**", args[0], args[1], node)
-    return _host_call(thread, pow, args, named, node)
-
-
-SPECIAL: dict[Any, Callable[..., Any]] = {
-    min: _extreme("min"),
-    max: _extreme("max"),
-    abs: _absolute,
-    int: _whole,
-    bool: _boolean,
-    print: _print,
-    pow: _pow,
-}
-
-
-def _list_method(
-    thread: Thread, items: list[Any], method: Any, args: list[Any], named: dict[str, Any], node: ast.Call
-) -> Any:
-    """Lists exist at compile time: one may grow only where it was made, not in a loop that runs on the device."""
-    if thread.lists.get(id(items), (None, -1))[1] != thread.depth:
-        raise thread.error(
-            "TW012",
-            f"{method.__name__}() changes a list of another loop, branch or of the kernel's body",
-            node,
-            help="make the list in the same loop body, or iterate over a tuple, which is unrolled",
-        )
-    try:
-        return method(*args, **named)
-    except Exception as error:
-        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
-
-
-def _host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    """Plain Python on plain values, done now."""
-    if not callable(callee):
-        raise thread.error("TW003", f"{described(callee)} cannot be called", node)
-    values = [*args, *named.values()]
-    kernel_values = [value for value in values if _is_kernel_value(value)]
-    if kernel_values and callee not in HANDLED_BUILTINS:
-        name = getattr(callee, "__name__", "this")
-        raise thread.error(
-            "TW003",
-            f"'{name}' does not take {described(kernel_values[0])}",
-            node,
-            help="in a thread, use the functions of ttl.math",
-        )
-    try:
-        result: Any = callee(*args, **named)
-        return list(result) if callee in (zip, enumerate, reversed) else result
-    except KernelError:
-        raise
-    except Exception as error:
-        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
-
-
-def _is_kernel_value(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(_is_kernel_value(item) for item in value)
-    return isinstance(value, (Block, Transfer, TensorSlice, CircularBuffer, KernelTensor)) or is_dynamic(value)
-
-
 def _is_host_function(function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> bool:
     """Whether a helper has nothing to do with the kernel: plain arguments, and nothing of the language in reach."""
-    if any(_is_kernel_value(value) for value in (*args, *named.values())):
+    if any(is_kernel_value(value) for value in (*args, *named.values())):
         return False
     return not _reaches_kernel(function, set())
 
@@ -339,7 +205,7 @@ def _reaches_kernel(function: types.FunctionType, seen: set[Any]) -> bool:
     outer = outer_names(function)
     for name in (*function.__code__.co_names, *function.__code__.co_freevars):
         value = outer.get(name)
-        if _is_kernel_value(value) or isinstance(value, (LanguageFunction, FunctionFamily)):
+        if is_kernel_value(value) or isinstance(value, (LanguageFunction, FunctionFamily)):
             return True
         if isinstance(value, types.ModuleType) and value.__name__ in ("tilewright.ttl", "ttl", "ttlang"):
             return True
@@ -402,7 +268,7 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
     try:
         if isinstance(definition, ast.Lambda):
             return thread.evaluate(definition.body)
-        thread.execute(definition.body)
+        thread.execute(early_ends.function_body(frame.function_name, definition.body, gives_value=True))
         return frame.returned
     except KernelError as error:
         note = Note(f"while inlining '{frame.function_name}', called here", caller)
@@ -435,6 +301,11 @@ def _bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:
     if is_dynamic(value):
         thread.at(node)
         ssa = thread.emitter.integer(value)  # here, where the source computes it
-        ssa.name_hint = ssa.name_hint or name
+        ssa.name_hint = ssa.name_hint or _hint(name)
     elif isinstance(value, Block) and value.held is None:
-        value.ssa.name_hint = value.ssa.name_hint or name
+        value.ssa.name_hint = value.ssa.name_hint or _hint(name)
+
+
+def _hint(name: str) -> str | None:
+    """Names in IR and C++ are ASCII; Python's need not be."""
+    return name if name.isascii() else None

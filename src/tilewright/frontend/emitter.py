@@ -164,7 +164,7 @@ class Emitter:
         """An ``scf.for`` with an open body; `close_loop` ends it."""
         operands = [self.integer(value) for value in (start, stop, step, *carried)]
         body = IRBlock(arg_types=[INDEX] * (1 + len(carried)))
-        body.args[0].name_hint = name if name.isidentifier() and name != "_" else None
+        body.args[0].name_hint = name if name.isidentifier() and name.isascii() and name != "_" else None
         loop = self.add(scf.ForOp, operands, [INDEX] * len(carried), regions=[Region(body)])
         self.enter(body)
         assert isinstance(loop, scf.ForOp)

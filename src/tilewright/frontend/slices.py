@@ -22,7 +22,7 @@ MOST_PARTS = 256  # transfers written out for one copy
 
 
 def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> TensorSlice:
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    indices = _indices(thread, node.slice)
     sizes = tensor.tile_shape
     if len(indices) != len(sizes):
         raise thread.error(
@@ -32,21 +32,21 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
             help=f"for example {tensor.name}[{', '.join(['0'] * (len(sizes) - 2) + ['0:1', '0:1'])}], in tiles",
         )
     ranges: list[Range] = []
-    for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-        found = _range(thread, index, size, tensor)
+    for axis, ((index, place), size) in enumerate(zip(indices, sizes, strict=True)):
+        found = _range(thread, index, place, size, tensor)
         if axis < len(sizes) - 2 and found.extent != 1:
             raise thread.error(
                 "TW109",
                 f"dimension {axis} of '{tensor.name}' is sliced with {found.extent} entries",
-                index,
+                place,
                 help="only the last two dimensions are tiled; take one entry of the others and loop over them",
             )
-        _check_constant(thread, found, size, axis, tensor, index)
+        _check_constant(thread, found, size, axis, tensor, place)
         ranges.append(found)
     thread.at(node)
     if any(len(found.starts) > 1 for found in ranges):
         return _gathered(thread, tensor, ranges, node)
-    origin = not any(isinstance(index, ast.Slice) for index in indices) and all(found.start == 0 for found in ranges)
+    origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
     extents = tuple(found.extent for found in ranges[-2:])
     return emit_slice(
         thread, tensor, [found.start for found in ranges], extents, origin, tuple(found.step for found in ranges[-2:])
@@ -94,6 +94,21 @@ def _gathered(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], nod
     return TensorSlice(parts[0][0].ssa, shape, tensor.spec.dtype, tensor, parts=tuple(parts))
 
 
+def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+    """One index per dimension and where it stands: ``a:b``, an integer, a list of integers, a ``slice`` made before, or a tuple
+    of these."""
+    if isinstance(written, ast.Tuple):
+        return [index for part in written.elts for index in _indices(thread, part)]
+    if isinstance(written, ast.Slice):
+        parts = [None if part is None else thread.evaluate(part) for part in (written.lower, written.upper, written.step)]
+        return [(slice(*parts), written)]
+    starred = isinstance(written, ast.Starred)
+    value = thread.evaluate(written.value if isinstance(written, ast.Starred) else written)
+    if isinstance(value, tuple) or (isinstance(value, list) and (starred or any(isinstance(item, slice) for item in value))):  # pyright: ignore
+        return [(item, written) for item in value]  # pyright: ignore
+    return [(value, written)]
+
+
 def emit_slice(
     thread: Thread,
     tensor: KernelTensor,
@@ -117,30 +132,30 @@ def erase_slice(part: TensorSlice) -> None:
     op.erase()
 
 
-def _range(thread: Thread, index: ast.expr, size: int, tensor: KernelTensor) -> Range:
-    if not isinstance(index, ast.Slice):
-        value = thread.evaluate(index)
-        if isinstance(value, (list, tuple, range)) and len(value):
-            return Range(tuple(_integer(thread, item, index) for item in value))
-        return Range((_integer(thread, value, index),))
-    step = 1 if index.step is None else thread.evaluate(index.step)
+def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: KernelTensor) -> Range:
+    if isinstance(index, (list, tuple, range)) and len(index):
+        return Range(tuple(_integer(thread, item, place) for item in index))
+    if not isinstance(index, slice):
+        return Range((_integer(thread, index, place),))
+    step = 1 if index.step is None else index.step
     if not isinstance(step, int) or step < 1:
         raise thread.error(
-            "TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", index, help="a constant of at least 1"
+            "TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", place, help="a constant of at least 1"
         )
-    start = 0 if index.lower is None else _integer(thread, thread.evaluate(index.lower), index.lower)
-    stop = size if index.upper is None else _integer(thread, thread.evaluate(index.upper), index.upper)
+    lower, upper = (place.lower or place, place.upper or place) if isinstance(place, ast.Slice) else (place, place)
+    start = 0 if index.start is None else _integer(thread, index.start, lower)
+    stop = size if index.stop is None else _integer(thread, index.stop, upper)
     extent = constant_difference(stop, start)
     if extent is None:
         raise thread.error(
             "TW104",
             f"the size of this slice of '{tensor.name}' is not a constant",
-            index,
+            place,
             label="stop - start varies",
             help="write the stop as start + size, with the same size on every core and iteration",
         )
     if extent < 1:
-        raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", index, help="stop must be above start")
+        raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", place, help="stop must be above start")
     return Range((start,), -(-extent // step), step)
 
 

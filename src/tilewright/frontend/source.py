@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
@@ -21,7 +23,9 @@ def function_node(function: Callable[..., Any]) -> FunctionNode:
     if found and isinstance(found[0], ast.AsyncFunctionDef):
         place = span_of_node(code.co_filename, found[0])
         raise fail("TW001", f"'{name}' is async", place, help="kernel code is ordinary functions")
-    if len(found) != 1:
+    if len(found) > 1:
+        found = [node for node in found if isinstance(node, ast.Lambda) and _is_code_of(node, code)][:1]
+    if not found:
         raise fail(
             "TW006",
             f"the source of '{name}' cannot be read",
@@ -30,3 +34,14 @@ def function_node(function: Callable[..., Any]) -> FunctionNode:
         )
     assert isinstance(found[0], (ast.FunctionDef, ast.Lambda))
     return found[0]
+
+
+def _is_code_of(node: ast.Lambda, code: CodeType) -> bool:
+    """Whether ``code`` was compiled from ``node``, where one line has several lambdas."""
+    if sys.version_info >= (3, 11):
+        start, end = (node.body.lineno, node.body.col_offset), (node.body.end_lineno, node.body.end_col_offset)
+        places = [place for place in code.co_positions() if place[2] and place[3]]
+        return any((line, column) == start and (last, stop) == end for line, last, column, stop in places)
+    compiled = next(part for part in compile(ast.Expression(node), "", "eval").co_consts if isinstance(part, CodeType))
+    names = {*code.co_names, *code.co_freevars}
+    return (compiled.co_varnames, compiled.co_consts, {*compiled.co_names}) == (code.co_varnames, code.co_consts, names)

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import carried, expressions, movement
+from tilewright.frontend import carried, early_ends, expressions, movement
 from tilewright.frontend.assigned import assigned_names, loop_names
-from tilewright.frontend.calls import DynamicRange, LocalFunction, bind_target
+from tilewright.frontend.calls import LocalFunction, bind_target
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate, truth
+from tilewright.frontend.host_calls import DynamicRange
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
@@ -20,7 +21,7 @@ HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",
     ast.Raise: "kernels cannot raise; check before the kernel is called",
     ast.Break: "put the rest of the loop body under an if, or choose the range",
-    ast.Continue: "put the rest of the loop body under an if",
+    ast.Continue: "inside a with or try it would leave blocks held; put the rest of the loop body under an if",
     ast.Import: "import at the top of the file",
     ast.ImportFrom: "import at the top of the file",
     ast.Global: "kernels cannot change values outside the thread",
@@ -165,7 +166,7 @@ def _for(thread: Thread, node: ast.For) -> None:
         return
     for item in expressions.static_sequence(thread, sequence, node.iter):
         bind_target(thread, node.target, item, node)
-        execute(thread, node.body)
+        execute(thread, early_ends.loop_body(node.body))
 
 
 def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str) -> None:
@@ -190,13 +191,13 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     body = loop.body.block
     frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
     for index, carried_name in enumerate(integers):
-        body.args[1 + index].name_hint = carried_name
+        body.args[1 + index].name_hint = carried_name if carried_name.isascii() else None
         frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
     scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
     frame.names.update(scopes)
     held = list(thread.held)
     thread.depth += 1
-    execute(thread, node.body)
+    execute(thread, early_ends.loop_body(node.body))
     thread.depth -= 1
     thread.held = held
     results = [frame.names[carried_name] for carried_name in integers]
@@ -212,7 +213,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
             "use it inside the loop, or give it a value before the loop and update it there",
         )
     for index, carried_name in enumerate(integers):
-        loop.results[index].name_hint = carried_name
+        loop.results[index].name_hint = carried_name if carried_name.isascii() else None
         frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
     for carried_name, scope in scopes.items():
         frame.names[carried_name] = carried.after(thread, scope, outside[carried_name], node)
@@ -254,9 +255,9 @@ def _return(thread: Thread, node: ast.Return) -> None:
     if thread.depth != frame.depth:
         raise thread.error(
             "TW001",
-            "return inside a loop or an if that is decided per core",
+            "return inside a loop, or inside a with under an if that is decided per core",
             node,
-            help="let every path reach the end; return after it",
+            help="put the rest of the work under an if instead",
         )
     if len(thread.frames) == 1 and node.value is not None:
         value = evaluate(thread, node.value)

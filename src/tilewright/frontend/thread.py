@@ -43,6 +43,7 @@ class Thread:
         self.lists: dict[int, tuple[list[Any], int]] = {}  # lists made by the thread, and the depth they were made at
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
+        self.combine: Callable[..., Any] = _not_wired  # operator, left, right, node -> value
         self._buffers: dict[int, BindCBOp] = {}
         self._tensors: dict[int, TensorAccessorOp] = {}
         self._semaphores: dict[int, CreateSemaphoreOp] = {}
@@ -175,5 +176,5 @@ class Thread:
             self.emitter.entry.insert_ops_before(head, first)
 
 
-def _not_wired(_: Any) -> Any:
+def _not_wired(*_: Any) -> Any:
     raise AssertionError("translate.py connects the parts before it starts")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import collector
 from tilewright.diagnostics import Span, fail
+from tilewright.lang.arguments import Arguments
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.decorator_options import check_values, compile_options
 from tilewright.lang.outputs import left_out, returned
@@ -18,7 +20,7 @@ from tilewright.options import Options
 
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
-    from tilewright.program import Program
+    from tilewright.program import Program, TensorSpec
 
 
 class Kernel:
@@ -53,13 +55,13 @@ class Kernel:
         made = left_out(self.signature, args, named, self._runtime)
         bound = self.bind(args, {**named, **made})
         session = execution.current()
-        tensors = [value for value in bound if is_tensor(value)]
+        tensors = [tensor for _, tensor in bound.tensors()]
         mode = execution.chosen_mode(session.mode, tensors)
         options = execution.fitted(session.options(self.options), mode, tensors)
         program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
         if not made.keys() <= {program.tensors[index].name for index in program.trace.facts["written_tensors"]}:
             self.bind(args, named)  # an input is missing: say so
-        numbers = {value.name: value.given for value in bound if isinstance(value, RuntimeInteger)}
+        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
         execution.run(program, tensors, numbers)
         return returned(made)
 
@@ -75,8 +77,12 @@ class Kernel:
         """Only the front end: the ``ttl`` module before any pass."""
         return self._build(self.bind(args, {}), self._updated(options))
 
-    def bind(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        """Arguments in the order of the parameters."""
+    def __get__(self, instance: Any, _owner: Any = None) -> Any:
+        """A kernel that is a method gets its object, a constant of the compilation."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def bind(self, args: Sequence[Any], named: dict[str, Any]) -> Any:
+        """`Arguments` of this call; another front end has its own form of them."""
         try:
             bound = self.signature.bind(*args, **named)
         except TypeError as error:
@@ -85,10 +91,11 @@ class Kernel:
             ) from None
         bound.apply_defaults()
         span = caller_span(self.name)
-        return [
-            checked(name, wanted, value, span) if (wanted := self._runtime.get(name)) and not is_tensor(value) else value
+        values = {
+            name: checked(name, wanted, value, span) if (wanted := self._runtime.get(name)) and not is_tensor(value) else value
             for name, value in bound.arguments.items()
-        ]
+        }
+        return Arguments(self.signature, values)
 
     def _updated(self, options: dict[str, Any]) -> Options:
         unknown = sorted(set(options) - set(Options.names()))
@@ -97,7 +104,7 @@ class Kernel:
         check_values(options, caller_span(*options))
         return self.options.updated(**options)
 
-    def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
+    def _program(self, values: Any, options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
         key = self._cache_key(values, options, keep_ir)
         if key is not None and key in self._programs:
             return self._programs[key]
@@ -106,19 +113,19 @@ class Kernel:
             self._programs[key] = program
         return program
 
-    def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
+    def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
         with collector.paused():  # loading the compiler is half of a first compilation
             from tilewright.compiler import compile_built
 
             return compile_built(self._build(values, options), options, keep_ir=keep_ir)
 
-    def _stored(self, values: list[Any], options: Options) -> Program:
+    def _stored(self, values: Any, options: Options) -> Program:
         """From disk, or compiled and put there."""
         from tilewright import cache
         from tilewright.cache_key import key_of
 
-        known = [describe(v, n, self.span) if is_tensor(v) else v for n, v in zip(self.signature.parameters, values, strict=True)]
-        key = key_of(self.function, self.grid, known, options)
+        known = self._described(values)
+        key = key_of(self.function, self.grid, list(known.values()), options)
         found = None if key is None else cache.load(key, lambda: self._compiled(values, options))
         if found is not None:
             return found
@@ -127,21 +134,38 @@ class Kernel:
             cache.save(key, program)
         return program
 
-    def _build(self, values: list[Any], options: Options) -> BuiltKernel:
+    def _described(self, values: Arguments) -> dict[str, Any]:
+        """The arguments with a `TensorSpec` in place of every tensor."""
+
+        def described(name: str, tensor: Any) -> TensorSpec:
+            return describe(tensor, name, self.span)
+
+        return values.replaced(described)
+
+    def _build(self, values: Any, options: Options) -> BuiltKernel:
         from tilewright.frontend.build import build_kernel
 
         return build_kernel(self, values, options)
 
-    def _cache_key(self, values: list[Any], options: Options, keep_ir: bool) -> Any:
+    def _cache_key(self, values: Any, options: Options, keep_ir: bool) -> Any:
         """None if an argument cannot be compared, or a global the kernel reads may have any value."""
-        names = self.signature.parameters
-        parts = [describe(v, n, self.span) if is_tensor(v) else (type(v), v) for n, v in zip(names, values, strict=True)]
-        key = (tuple(parts), options, keep_ir, outer_values(self.function))
+        known = self._described(values)
+        parts = tuple((type(value), _hashable(value)) for value in known.values())
+        key = (parts, options, keep_ir, outer_values(self.function))
         try:
             hash(key)
         except TypeError:
             return None
         return key
+
+
+def _hashable(value: Any) -> Any:
+    """Lists and dictionaries that hold tensors as tuples."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return tuple((key, _hashable(item)) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def outer_values(function: Callable[..., Any], seen: set[int] | None = None) -> tuple[Any, ...]:

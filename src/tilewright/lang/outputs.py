@@ -12,6 +12,8 @@ from typing import Any
 
 from tilewright.lang.tensors import BFloat16View, is_tensor
 
+GATHERING = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
 
 def left_out(signature: Signature, args: Sequence[Any], named: Mapping[str, Any], numbers: Collection[str]) -> dict[str, Any]:
     """Tensors for the parameters at the end that got none; nothing if the call is wrong in another way."""
@@ -21,7 +23,9 @@ def left_out(signature: Signature, args: Sequence[Any], named: Mapping[str, Any]
         return {}
     names = list(signature.parameters)
     missing = [
-        name for name, parameter in signature.parameters.items() if name not in given and parameter.default is Parameter.empty
+        name
+        for name, parameter in signature.parameters.items()
+        if name not in given and parameter.default is Parameter.empty and parameter.kind not in GATHERING
     ]
     first = next((value for value in given.values() if is_tensor(value)), None)
     if not missing or first is None or names[-len(missing) :] != missing or any(name in numbers for name in missing):

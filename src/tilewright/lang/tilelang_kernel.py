@@ -69,7 +69,7 @@ class TileLangKernel(Kernel):
         if not args and not named and self.types:
             return [self.types.get(name) or _default(name, parameter) for name, parameter in self.signature.parameters.items()]
         if not self.out_idx or len(args) + len(named) == len(self.signature.parameters):
-            return self._matched(super().bind(args, named))
+            return self._matched(list(super().bind(args, named).values.values()))
         given = iter(args)
         values: list[Any] = []
         for index, name in enumerate(self.signature.parameters):

@@ -1,0 +1,182 @@
+"""Python's own functions in a thread: on plain values they run now, on values of the kernel they mean something here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.diagnostics import KernelError
+from tilewright.frontend import block_functions, blocks
+from tilewright.frontend.describe import described
+from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block, TensorSlice, Transfer
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
+
+HANDLED_BUILTINS = (len, tuple, list, zip, enumerate, reversed, isinstance, slice)
+
+
+@dataclass(frozen=True)
+class DynamicRange:
+    """``range`` with a bound that is known per core or iteration only."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if named or not 1 <= len(args) <= 3 or not all(is_int_like(arg) for arg in args):
+        raise thread.error("TW004", "range takes one to three integers", node, help="range(stop), range(start, stop, step)")
+    if not any(is_dynamic(arg) for arg in args):
+        if len(args) == 3 and args[2] == 0:
+            raise thread.error("TW004", "the step of range is zero", node)
+        return range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) == 3 else 1)
+    if is_dynamic(step) or step == 0:
+        raise thread.error("TW007", "the step of range must be known at compile time", node)
+    return DynamicRange(start, stop, step)
+
+
+def _extreme(word: str) -> Callable[..., Any]:
+    def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list, range)) else args
+        if any(isinstance(value, Block) for value in values):
+            thread.at(node)
+            return block_functions.call_function(thread, f"math.{word}", args, named, node)
+        if not any(is_dynamic(value) for value in values):
+            return host_call(thread, min if word == "min" else max, args, named, node)
+        if named or not all(is_int_like(value) for value in values):
+            raise thread.error("TW004", f"{word} takes integers here", node)
+        result: Any = values[0]
+        for value in values[1:]:
+            result = make(word, result, value)
+        return result
+
+    return choose
+
+
+def _absolute(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) == 1 and isinstance(args[0], Block):
+        thread.at(node)
+        return blocks.unary(thread, "abs", args[0], node)
+    if len(args) == 1 and is_dynamic(args[0]):
+        return make("max", args[0], make("-", 0, args[0]))
+    return host_call(thread, abs, args, named, node)
+
+
+def _whole(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) == 1 and is_dynamic(args[0]):
+        return make("select", args[0], 1, 0) if is_truth(args[0]) else args[0]
+    return host_call(thread, int, args, named, node)
+
+
+def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) == 1 and is_dynamic(args[0]):
+        return args[0] if is_truth(args[0]) else make("!=", args[0], 0)
+    return host_call(thread, bool, args, named, node)
+
+
+def _sum(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    items, start = args[0] if args else None, named.get("start", args[1] if len(args) > 1 else 0)
+    if not isinstance(items, (tuple, list, range)) or not any(is_kernel_value(item) for item in (*items, start)):
+        return host_call(thread, sum, args, named, node)
+    total: Any = start
+    for item in items:
+        total = item if isinstance(total, int) and total == 0 else thread.combine("+", total, item, node)
+    return total
+
+
+def _divmod(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) != 2 or named or not any(is_dynamic(arg) for arg in args):
+        return host_call(thread, divmod, args, named, node)
+    return thread.combine("//", *args, node), thread.combine("%", *args, node)
+
+
+def _all_or_any(word: str) -> Callable[..., Any]:
+    def decide(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        items = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else ()
+        if not any(is_dynamic(item) for item in items):
+            return host_call(thread, all if word == "and" else any, args, named, node)
+        result: Any = word == "and"
+        for item in items:
+            known = is_truth(item) or not is_dynamic(item)
+            result = make(word, result, (item if is_dynamic(item) else bool(item)) if known else make("!=", item, 0))
+        return result
+
+    return decide
+
+
+def _print(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    raise thread.error(
+        "TW008", "print inside a thread is not supported yet", node, help="remove it; the simulator can trace the kernel"
+    )
+
+
+def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if len(args) == 2 and isinstance(args[0], Block):
+        thread.at(node)
+        return blocks.binary(thread, "**", args[0], args[1], node)
+    return host_call(thread, pow, args, named, node)
+
+
+SPECIAL: dict[Any, Callable[..., Any]] = {
+    min: _extreme("min"),
+    max: _extreme("max"),
+    abs: _absolute,
+    int: _whole,
+    bool: _boolean,
+    print: _print,
+    pow: _pow,
+    sum: _sum,
+    divmod: _divmod,
+    all: _all_or_any("and"),
+    any: _all_or_any("or"),
+}
+
+
+def list_method(thread: Thread, items: list[Any], method: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """Lists exist at compile time: one may grow only where it was made, not in a loop that runs on the device."""
+    if thread.lists.get(id(items), (None, -1))[1] != thread.depth:
+        raise thread.error(
+            "TW012",
+            f"{method.__name__}() changes a list of another loop, branch or of the kernel's body",
+            node,
+            help="make the list in the same loop body, or iterate over a tuple, which is unrolled",
+        )
+    try:
+        return method(*args, **named)
+    except Exception as error:
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
+
+
+def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """Plain Python on plain values, done now."""
+    if not callable(callee):
+        raise thread.error("TW003", f"{described(callee)} cannot be called", node)
+    values = [*args, *named.values()]
+    kernel_values = [value for value in values if is_kernel_value(value)]
+    if kernel_values and callee not in HANDLED_BUILTINS:
+        name = getattr(callee, "__name__", "this")
+        raise thread.error(
+            "TW003",
+            f"'{name}' does not take {described(kernel_values[0])}",
+            node,
+            help="in a thread, use the functions of ttl.math",
+        )
+    try:
+        result: Any = callee(*args, **named)
+        return list(result) if callee in (zip, enumerate, reversed) else result
+    except KernelError:
+        raise
+    except Exception as error:
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
+
+
+def is_kernel_value(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(is_kernel_value(item) for item in value)
+    return isinstance(value, (Block, Transfer, TensorSlice, CircularBuffer, KernelTensor)) or is_dynamic(value)
