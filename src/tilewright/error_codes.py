@@ -307,7 +307,8 @@ CODES: dict[str, Code] = {
         "stale or missing init",
         "Each engine keeps the set-up of the last *_init call that touched it. A matrix-unit call needs its own init "
         "as the last one on the unpacker and the matrix unit; a vector-unit call with constants or macros needs its "
-        "own init as the last such one; any other vector-unit call needs some *_tile_init before it.",
+        "own init as the last such one; any other vector-unit call needs some *_tile_init before it. After reduce_init the "
+        "packer writes zeros outside the result of a reduction until reduce_uninit.",
     ),
     "TW504": Code(
         "DST index outside the acquired section",

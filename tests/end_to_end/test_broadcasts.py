@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.sim.run import simulate
+
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 # Two units in the last of 8 bits (a 16-bit DST rounds a product once per fidelity phase); the vector unit's in f32.
 TOLERANCES = {"bf16": 2**-7, "f32": 3e-7}
@@ -100,3 +102,12 @@ def test_explicit_calls_repeat_a_row_column_or_element(kernels, block_kernels, s
     """In both generations' names: what is repeated is the first row, column or element of each tile."""
     inputs = {"x": LARGE, "y": small}
     check(kernels, block_kernels, f"o0.store(x * {call})", inputs, lambda x, y: x * pick(y), dtype)
+
+
+def test_a_kernel_with_a_reduction_leaves_nothing_behind(kernels, block_kernels):
+    """The tile of ones is popped at the end, like every other block."""
+    source = block_kernels.single_block({"x": (2, 3)}, [(2, 1)], "o0.store(ttl.math.reduce_sum(x, dims=[1]))")
+    x, out = np.ones((64, 96), np.float32), np.zeros((64, 32), np.float32)
+    program = kernels.compile(source, x, out)
+    assert simulate(program, [x, out]).warnings == ()
+    assert np.array_equal(out[:, 0], np.full(64, 96, np.float32))

@@ -13,7 +13,7 @@ from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.ir_types import NOC_THREAD, TileType
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_blocks import ReduceOp
-from tilewright.dialects.ttl_buffers import BindCBOp
+from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp
 from tilewright.dialects.ttl_movement import FillScalerOp
 from tilewright.passes import compiler_buffers
 
@@ -44,7 +44,10 @@ class Scalers:
         anchor = bind
         while isinstance(anchor.next_op, BindCBOp):
             anchor = anchor.next_op
-        self.function.body.blocks[0].insert_ops_after(ops, anchor)
+        entry = self.function.body.blocks[0]
+        entry.insert_ops_after(ops, anchor)
+        assert entry.last_op is not None
+        entry.insert_op_before(CBPopOp.create(operands=[buffer], location=op.location), entry.last_op)
         mover = self._mover()
         there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, op.location)
         fill = FillScalerOp.create(operands=[there], attributes={"value": FloatAttr(1.0, f32)}, location=op.location)

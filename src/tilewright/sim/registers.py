@@ -68,6 +68,7 @@ class Dst:
         self.used = 0  # most slots any section wrote
         self.slots = self._halves[0]  # the half math holds
         self.packing = self._halves[0]  # the half the packer holds
+        self._marks: list[set[int]] = [set() for _ in range(halves)]  # slots that hold a reduction, or what was made of one
 
     def acquire(self, site: Site) -> Wait | None:
         if self.math_holds:
@@ -104,6 +105,7 @@ class Dst:
         if not self.pack_holds:
             raise fault("TW509", site, "the packer does not hold DST", help="call tile_regs_wait first")
         self.packing[:] = [None] * self.capacity
+        self._marks[self._pack].clear()
         self.pack_holds = False
         self.committed -= 1
         self._pack = (self._pack + 1) % len(self._halves)
@@ -130,19 +132,33 @@ class Dst:
             raise self._unwritten(site, index)
         return value
 
-    def put(self, site: Site, index: int, value: Any) -> None:
+    def put(self, site: Site, index: int, value: Any, *, reduced: bool = False) -> None:
         self._need_math(site, index, index)
         if self._products:
             self._products.settle(self.slots)
         self.slots[index] = value
+        marks = self._marks[self._math]
+        if reduced:
+            marks.add(index)
+        elif marks:
+            marks.discard(index)
         if index >= self.used:
             self.used = index + 1
+
+    def is_reduced(self, index: int) -> bool:
+        """Whether math reads a reduction in a slot."""
+        return index in self._marks[self._math]
+
+    def packs_reduced(self, index: int) -> bool:
+        return index in self._marks[self._pack]
 
     def multiply(self, site: Site, block: Block, step: Step) -> None:
         """Add a matrix product to a block of slots."""
         last = block[0] + block[1] * block[2] - 1
         self._need_math(site, block[0], last)
         self._products.add(self.slots, block, step)
+        if self._marks[self._math]:
+            self._marks[self._math].difference_update(range(block[0], last + 1))
         self.used = max(self.used, last + 1)
 
     def get_packed(self, site: Site, index: int) -> Any:

@@ -156,6 +156,33 @@ def vector_calls(*calls):
     return COMPUTE.replace("        tile_regs_commit()", f"{lines}        tile_regs_commit()", 1)
 
 
+def test_pack_under_the_mask_of_a_reduction(expect_fault):
+    """The first section packs a reduction; the second a copy, and nobody took the packer's mask away."""
+    compute = """
+def compute():
+    binary_op_init_common(a, a, o)
+    cb_wait_front(a, 2)
+    cb_reserve_back(o, 2)
+    reduce_init(a, a, o, template=("PoolType::SUM", "ReduceDim::REDUCE_COL"))
+    tile_regs_acquire()
+    reduce_tile(a, a, 0, 1, 0, template=("PoolType::SUM", "ReduceDim::REDUCE_COL"))
+    abs_tile_init()
+    abs_tile(0)
+    tile_regs_commit()
+    tile_regs_wait()
+    pack_tile(0, o, 0)
+    tile_regs_release()
+    copy_tile_init(a)
+    tile_regs_acquire()
+    copy_tile(a, 0, 1)
+    tile_regs_commit()
+    tile_regs_wait()
+    pack_tile(1, o, 0)
+    tile_regs_release()
+"""
+    expect_fault("TW503", "pack_tile(1, o, 0)", "DST[1]", "edge mask", "reduce_uninit", compute=compute, writer=IDLE)
+
+
 def test_vector_unit_with_the_constants_of_another_op(expect_fault):
     compute = vector_calls("exp_tile_init()", "log_tile_init()", "exp_tile(0)")
     found = expect_fault("TW503", "exp_tile(0)", "last set up by log_tile_init", compute=compute)

@@ -164,4 +164,4 @@ def vector_broadcast(machine: Machine, site: Site, data: int, vector: int) -> No
     need_vector(machine, site, f"sfpu_bcast_{dim}_init", stateful=True)
     dst = machine.dst
     result = machine.arithmetic.vector_broadcast(kind, dim, dst.get(site, data), dst.get(site, vector))
-    dst.put(site, data, result)
+    dst.put(site, data, result, reduced=dst.is_reduced(data))

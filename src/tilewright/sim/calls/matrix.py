@@ -150,5 +150,6 @@ def math_reuse(machine: Machine, site: Site, buffer: Buffer, tile: int, index: i
     assert source is not None, "the unpacker has checked the other register, and start-up sets both"
     moved = machine.arithmetic.dst_to_source(machine.dst.get(site, index), source)
     a, b = (moved, other) if side == "a" else (other, moved)
-    machine.dst.put(site, index, machine.arithmetic.binary(kind, a, b, None, accumulate=kind == "mul"))
+    result = machine.arithmetic.binary(kind, a, b, None, accumulate=kind == "mul")
+    machine.dst.put(site, index, result, reduced=machine.dst.is_reduced(index))
     return None

@@ -31,6 +31,11 @@ def store(machine: Machine, site: Site, index: int, buffer: Buffer, tile: int) -
     setup = machine.packer
     value = machine.dst.get_packed(site, index)
     if setup.reduced:
+        if not machine.dst.packs_reduced(index):
+            raise fault(
+                "TW503", site, f"packs DST[{index}], which is no reduction, under the edge mask of reduce_init",
+                help="call reduce_uninit before it: the packer writes zeros outside the result of a reduction until then",
+            )  # fmt: skip
         value = machine.arithmetic.mask_reduced(value, setup.reduced)
     old = None
     if setup.accumulate:

@@ -70,5 +70,5 @@ def math_reduce(
     tiles = machine.sources.take(site)
     old = machine.dst.old(site, index)
     result = machine.arithmetic.reduce(tiles.a, tiles.b, old, pool=pool, dim=dim, dtype=data.dtype)
-    machine.dst.put(site, index, result)
+    machine.dst.put(site, index, result, reduced=True)
     return None

@@ -69,7 +69,7 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
         result = machine.arithmetic.vector(site, init, values, machine.tile_shape)
     except UnknownOperation as error:
         raise fault("TW514", site, str(error.args[0])) from error
-    dst.put(site, operands[plan.writes], result)
+    dst.put(site, operands[plan.writes], result, reduced=any(dst.is_reduced(operands[index]) for index in plan.reads))
 
 
 @call("copy_dest_values_init", on="m")
@@ -81,7 +81,7 @@ def init_copy_dest(machine: Machine, site: Site) -> None:
 def copy_dest(machine: Machine, site: Site, destination: int, source: int) -> None:
     need_vector(machine, site, "copy_dest_values_init", stateful=False)
     value = machine.arithmetic.copy_slot(machine.dst.get(site, source), integer="format" in site.attributes)
-    machine.dst.put(site, destination, value)
+    machine.dst.put(site, destination, value, reduced=machine.dst.is_reduced(source))
 
 
 def register_rows() -> None:
