@@ -18,7 +18,7 @@ from tilewright.frontend.host_calls import SPECIAL, host_call, is_kernel_value, 
 from tilewright.frontend.integers import is_dynamic, make
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, Frame, TensorSlice, Transfer, TransferGroup
+from tilewright.frontend.values import Block, BoundMethod, Frame, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_sizes, grid_size
