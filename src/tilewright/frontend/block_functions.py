@@ -277,7 +277,7 @@ def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: a
     return matmul(thread, args[0], args[1], node)
 
 
-def _typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     wanted = args[1] if len(args) > 1 else named.get("dtype")
     dtype = dtype_name(str(wanted))
     if not args or not isinstance(args[0], Block):
@@ -306,6 +306,6 @@ HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
     "transpose": _transpose,
     "fill": _fill,
     "matmul": _matmul_call,
-    "typecast": _typecast,
+    "typecast": typecast,
 }
 assert set(HANDLERS) == set(BLOCK_FUNCTIONS.values()), "names.py and the handlers list the same functions"

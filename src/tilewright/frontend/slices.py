@@ -95,18 +95,29 @@ def _gathered(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], nod
 
 
 def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
-    """One index per dimension and where it stands: ``a:b``, an integer, a list of integers, a ``slice`` made before, or a tuple
-    of these."""
+    """One index per dimension and where it stands: ``a:b``, an integer, integers to gather, a ``slice`` made before. A name may
+    stand for all of them, and ``*name`` for several."""
     if isinstance(written, ast.Tuple):
-        return [index for part in written.elts for index in _indices(thread, part)]
+        return [index for part in written.elts for index in _index(thread, part)]
+    if isinstance(written, ast.Slice):
+        return _index(thread, written)
+    value = thread.evaluate(written)
+    return [(item, written) for item in value] if isinstance(value, tuple) else _spread(value, written)  # pyright: ignore
+
+
+def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
     if isinstance(written, ast.Slice):
         parts = [None if part is None else thread.evaluate(part) for part in (written.lower, written.upper, written.step)]
         return [(slice(*parts), written)]
-    starred = isinstance(written, ast.Starred)
-    value = thread.evaluate(written.value if isinstance(written, ast.Starred) else written)
-    if isinstance(value, tuple) or (isinstance(value, list) and (starred or any(isinstance(item, slice) for item in value))):  # pyright: ignore
-        return [(item, written) for item in value]  # pyright: ignore
-    return [(value, written)]
+    if isinstance(written, ast.Starred):
+        return [(item, written) for item in thread.evaluate(written.value)]
+    return _spread(thread.evaluate(written), written)
+
+
+def _spread(value: Any, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+    """Slices in a list are one per dimension, integers are gathered along one."""
+    several = isinstance(value, (list, tuple)) and any(isinstance(item, slice) for item in value)  # pyright: ignore
+    return [(item, written) for item in value] if several else [(value, written)]
 
 
 def emit_slice(

@@ -189,7 +189,7 @@ def is_narrowing(source: str, target: str) -> bool:
 def rounded(thread: Thread, tile: Tile, node: ast.AST) -> Tile:
     """The nearest values that 16 bits hold, wherever the tile is."""
     call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
-    return Tile(block_functions.HANDLERS["typecast"](thread, [tile.block, "bf16"], {}, call), tile.layout)
+    return Tile(block_functions.typecast(thread, [tile.block, "bf16"], {}, call), tile.layout)
 
 
 def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
@@ -197,7 +197,7 @@ def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
     if block.dtype == dtype or (block.dtype in FLOATS and dtype in FLOATS):
         return Block(block.ssa, block.shape, dtype)
     call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
-    return block_functions.HANDLERS["typecast"](thread, [block, dtype], {}, call)
+    return block_functions.typecast(thread, [block, dtype], {}, call)
 
 
 def math_of(value: SSAValue) -> set[Operation]:
