@@ -311,3 +311,27 @@ def test_accumulator_that_other_code_looks_at(kernels, dtype):
         return total - total.max(1, keepdims=True)
 
     assert relative_error(arrays, reference) <= (1e-2 if dtype == "bf16" else 2e-3)
+
+
+TRANSPOSED = """
+with out_dfb.reserve() as o, c_dfb.wait() as add:
+    total = add
+    for _ in range(steps):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            total += left @ ttl.block.transpose(right)
+    o.store(total)
+"""
+
+
+@pytest.mark.parametrize(("dtype", "buffers"), [("bf16", 0), ("f32", 1)])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_transposed_right_operand(kernels, dtype, buffers, size):
+    """The unpacker turns 16-bit tiles; f32 goes through a buffer."""
+    arrays = arrays_for((size, size, size), (1, 1, STEPS), dtype)
+    program, _ = run_everywhere(kernels, TEXT.kernel(TRANSPOSED, block=(size, size, size)), arrays)
+
+    def reference(a, b, c):
+        return c + sum(left @ right.T for left, right in zip(np.split(a, STEPS, 1), np.split(b, STEPS, 0), strict=True))
+
+    assert relative_error(arrays, reference) <= (8e-3 if dtype == "bf16" else 2e-3)
+    assert sum(buffer.name.startswith("between") for buffer in program.buffers) == buffers

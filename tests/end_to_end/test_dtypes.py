@@ -221,3 +221,22 @@ def test_integers_need_a_wide_dst(kernels):
         kernels.compile(source, *specs, fp32_dest_acc=False)
     first = caught.value.diagnostics[0]
     assert first.code == "TW107" and "16-bit DST" in first.message and first.span is not None and first.help
+
+
+MATRIX_PAIRS = [("bf16", "bfp8_b"), ("bfp8_b", "bf16"), ("f32", "bf16"), ("bf16", "f32"), ("f32", "bfp8_b"), ("bfp8_b", "bfp8_b")]
+
+
+@pytest.mark.parametrize(("left", "right"), MATRIX_PAIRS, ids=[f"{left} @ {right}" for left, right in MATRIX_PAIRS])
+def test_matmul_of_two_formats(kernels, left, right):
+    """Each source register has its own format; the product has the finer one. Two products in a row change the formats back."""
+    inputs = {"a": floats(left, 1), "b": floats(right, 2)}
+    wide = next(dtype for dtype in ("f32", "bf16", "bfp8_b") if dtype in (left, right))
+    outputs = {"product": "a @ b", "turned": "b @ a"}
+    kernel = Mixed(kernels, outputs, inputs, dict.fromkeys(outputs, wide))
+    a, b = (values(array) for _, array in inputs.values())
+    # bf16 and bfp8_b results round once; f32 operands are cut to 11 bits on their way to the matrix unit.
+    allowed = {"f32": 2.0**-10, "bf16": 2.0**-8, "bfp8_b": 2.0**-6}[wide]
+    for name, wanted in (("product", a @ b), ("turned", b @ a)):
+        assert np.max(np.abs(values(kernel.results[name]) - wanted)) <= allowed * np.max(np.abs(wanted)), name
+    if left != right:
+        assert len(re.findall(r"\breconfig_data_format(_srca|_srcb)?\(", kernel.cpp)) >= 1

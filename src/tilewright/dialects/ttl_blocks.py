@@ -13,6 +13,8 @@ from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.verify import expect, expect_operands
 
 REDUCE_KINDS = ("sum", "max")
+TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit
+TURNED_B = "turned_b"  # the right operand's tiles lie columns by rows
 
 
 class _BlockOp(FlatOp):
@@ -41,6 +43,7 @@ class MatmulOp(_BlockOp):
         self.expect_blocks()
         left, right, result = (shape_of(value.type) for value in (*self.operands, *self.results))
         expect(self, len(left) == len(right) == 2, "multiplies blocks of two dimensions")
+        right = right[::-1] if TURNED_B in self.attributes else right
         expect(self, left[1] == right[0], f"inner sizes differ: {left} and {right}")
         expect(self, result == (left[0], right[1]), f"the product of {left} and {right} is {(left[0], right[1])}")
 

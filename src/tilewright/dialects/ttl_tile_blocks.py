@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from tilewright.dialects.assembly import TileMathOp
 from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.ttl_blocks import TRANSPOSE_B, TURNED_B
 from tilewright.dialects.verify import expect, expect_operands
 
 DIMS = ("row", "col", "scalar")  # what is left: a column of row results, a row of column results, one element
@@ -43,7 +44,12 @@ class TileMatmulOp(IrregularTileOp):
 
     @property
     def transposed(self) -> bool:
-        return "transpose_b" in self.attributes
+        return TRANSPOSE_B in self.attributes
+
+    @property
+    def turned(self) -> bool:
+        """Tiles of the right operand that follow each other along a column of the product's depth lie in a row."""
+        return TURNED_B in self.attributes
 
 
 class AccumulateMatmulOp(TileMatmulOp):

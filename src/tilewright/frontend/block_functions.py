@@ -108,21 +108,26 @@ def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any]
     return call_op(thread, scaled, args, {**named, "scale": scale}, node)
 
 
+BY_PRECISION = ("bfp4_b", "bfp8_b", "bf16", "f32")
+assert set(FLOAT_DTYPES) <= set(BY_PRECISION)
+
+
 def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
     require_compute(thread, node, "@")
     for side in (left, right):
         if not isinstance(side, Block):
             raise thread.error("TW004", f"matmul takes blocks, not {described(side)}", node, help="block @ block")
     first, second = readable(thread, left, node), readable(thread, right, node)
-    _require_float(thread, "matmul", first, node)
+    for side in (first, second):
+        _require_float(thread, "matmul", side, node)
     sizes = f"{first.describe()} @ {second.describe()}"
     if len(first.shape) != 2 or len(second.shape) != 2 or first.shape[1] != second.shape[0]:
         raise thread.error(
             "TW101", f"inner sizes of matmul differ: {sizes}", node, help="columns of the left block are rows of the right one"
         )
-    if first.dtype != second.dtype:
-        raise thread.error("TW102", f"matmul of different dtypes: {sizes}", node, help="convert one side with ttl.math.typecast")
-    return emit(thread, MatmulOp, [first, second], (first.shape[0], second.shape[1]), first.dtype, {})
+    # The two source registers have a format each; the product is as exact as the finer of the two.
+    dtype = max(first.dtype, second.dtype, key=BY_PRECISION.index)
+    return emit(thread, MatmulOp, [first, second], (first.shape[0], second.shape[1]), dtype, {})
 
 
 def _take(

@@ -24,6 +24,7 @@ from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.region_builder import RegionEmitter
+from tilewright.passes.transposed_products import fold_transposes
 
 NAME = "convert-ttl-to-compute"
 
@@ -39,6 +40,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
                 from tilewright.passes.text_forms import expand
 
                 expand(function)
+            fold_transposes(function)
             emitter = RegionEmitter(function, module)
             for block in _blocks(function):
                 _convert_block(block, emitter, context)

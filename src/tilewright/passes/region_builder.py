@@ -13,7 +13,7 @@ from tilewright.dialects.attributes import i32_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
@@ -164,7 +164,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 def operand_maps(op: Operation) -> list[AffineMapAttr]:
     """Which tile of each operand an output tile starts from."""
     if isinstance(op, MatmulOp):
-        return [affine(ROW, 0), affine(0, COL)]
+        return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
     if isinstance(op, ReduceOp):
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
         return [first, affine(0, 0)]
@@ -238,7 +238,8 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
         row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
         return TILE_OPS[row], {"value": op.attributes["value"]}
     if isinstance(op, MatmulOp):
-        depth, columns = _shape(op.operands[1])
+        right = _shape(op.operands[1])
+        depth, columns = right[::-1] if TURNED_B in op.attributes else right
         return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
     if isinstance(op, ReduceOp):
         shape = _shape(op.operands[0])

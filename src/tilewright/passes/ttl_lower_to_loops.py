@@ -85,7 +85,7 @@ class _Lowering:
             for op in steps:
                 if isinstance(op, ResidentTileOp):
                     continue
-                if isinstance(op, TileMatmulOp):
+                if isinstance(op, TileMatmulOp) and not (op.turned and op.k > 1 and self.shape[-1] > 1):
                     self.block_matmul(op)
                 else:
                     # An op that reads no buffer has no use for rows and columns.
@@ -329,7 +329,7 @@ class _Lowering:
             first = len(op.operands) - 2
             if number < first:
                 return None
-            return (zero, loops[0]) if number == first else (loops[0], zero)
+            return (zero, loops[0]) if number == first or op.turned else (loops[0], zero)
         return (loops[0], loops[1]) if number == 0 else None
 
     def stepped_extract(

@@ -1,0 +1,33 @@
+"""``x @ transpose(y)`` without transposing y first: the matrix unit turns each tile of its right operand as it reads it.
+
+Tiles of y then lie columns by rows, which the region's map says. f32 goes the long way: that the unpacker turns 19-bit data as it
+should has not been measured.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ttl_blocks import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp
+from tilewright.dialects.walking import operations
+
+TURNED_BY_UNPACKER = ("bf16", "bfp8_b")
+
+
+def fold_transposes(function: FuncOp) -> None:
+    for op in operations(function):
+        if not isinstance(op, MatmulOp) or TRANSPOSE_B in op.attributes:
+            continue
+        right = op.operands[1].owner
+        if isinstance(right, TransposeOp) and _dtype(right.operands[0]) in TURNED_BY_UNPACKER:
+            op.operands[1] = right.operands[0]
+            op.attributes |= {TRANSPOSE_B: UnitAttr(), TURNED_B: UnitAttr()}
+
+
+def _dtype(block: SSAValue) -> str:
+    kind = block.type
+    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    return kind.element_type.dtype
