@@ -10,7 +10,7 @@ from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
-from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function
+from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function, unknown_name
 from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, SrcPipeIdentity
 from tilewright.lang.runtime_integers import runtime_int
 from tilewright.lang.semaphores import Semaphore
@@ -45,9 +45,11 @@ globals().update(_later_names())
 
 def __getattr__(name: str) -> Any:
     """Functions of ``ttl.math`` also stand directly below ``ttl``, as newer scripts write them."""
-    found = None if name.startswith("__") else find_function(f"math.{name}")
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = find_function(f"math.{name}")
     if found is None:
-        raise AttributeError(f"ttl has no '{name}'")
+        raise unknown_name("ttl", name, [*__all__, *dir(math)])
     return LanguageFunction(found)
 
 

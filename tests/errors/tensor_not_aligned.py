@@ -3,7 +3,7 @@
 from tilewright import ttl
 
 
-@ttl.operation(grid=(1, 1))  # error TW105 at `@ttl.operation(grid=(1, 1))`: does not divide into 32x32 tiles
+@ttl.operation(grid=(1, 1))
 def kernel(lhs, rhs, out):
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
@@ -25,6 +25,10 @@ def kernel(lhs, rhs, out):
     def write():
         with out_cb.wait() as blk:
             ttl.copy(blk, out[0:2, 0:2]).wait()
+
+
+def call(lhs, rhs, out):
+    kernel(lhs, rhs, out)  # error TW105 at `kernel`: does not divide into 32x32 tiles
 
 
 TENSORS = [("lhs", 100, 64), ("rhs", 64, 64), ("out", 64, 64)]

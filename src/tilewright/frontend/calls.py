@@ -121,7 +121,7 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
     if isinstance(owner, TransferGroup) and not named and (args or name == "wait_all"):
         return movement.group_method(thread, owner, name, args, node)
     if args or named:
-        raise thread.error("TW004", f"{name}() takes no arguments", node)
+        raise thread.error("TW004", f"{name}() takes no arguments", node, help=f"write {name}(), with nothing in it")
     if isinstance(owner, CircularBuffer):
         if name in movement.ACQUIRES:
             return movement.acquire(thread, owner, name, node)
@@ -287,7 +287,8 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         items = value if isinstance(value, (tuple, list, range)) else None
         if items is None or len(items) != len(target.elts):
             found = described(value) if items is None else f"{len(items)} values"
-            raise thread.error("TW004", f"{found} cannot be unpacked into {len(target.elts)} names", node)
+            count = len(target.elts)
+            raise thread.error("TW004", f"{found} cannot be unpacked into {count} names", node, help=f"give {count} values")
         for part, item in zip(target.elts, items, strict=True):
             bind_target(thread, part, item, node)
         return

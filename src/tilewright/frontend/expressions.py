@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup, Unusable
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import FunctionFamily, did_you_mean
+from tilewright.lang.language import FunctionFamily, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
 from tilewright.lang.runtime_integers import RuntimeInteger
 from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
@@ -72,7 +73,8 @@ def construct(node: ast.AST) -> str:
         "Await": "await",
         "Yield": "yield",
         "YieldFrom": "yield",
-        "Dict": "dictionary",
+        "SetComp": "set comprehension",
+        "Set": "set",
     }
     name = type(node).__name__
     return words.get(name, f"'{name}'")
@@ -104,13 +106,13 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         return places.runtime_integer(thread, value) if isinstance(value, RuntimeInteger) else value
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
-    known = [name for name in (*frame.names, *frame.outer) if name.lower() == node.id.lower()]
-    raise thread.error(
-        "TW002",
-        f"name '{node.id}' is not defined",
-        node,
-        help=f"did you mean '{known[0]}'?" if known else "give it a value before, here or in the kernel's body",
-    )
+    known = [name for name in (*frame.names, *frame.outer, *dir(builtins)) if not name.startswith("__")]
+    close = [name for name in known if name.lower() == node.id.lower()] or difflib.get_close_matches(node.id, known, 1, 0.7)
+    other = [thread.name for thread in thread.build.threads if node.id in thread.function.__code__.co_varnames]
+    remedy = "give it a value before, here or in the kernel's body"
+    if other:
+        remedy = f"it is a variable of thread '{other[0]}'; threads share what the kernel's body defines"
+    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=f"did you mean '{close[0]}'?" if close else remedy)
 
 
 def _attribute(thread: Thread, node: ast.Attribute) -> Any:
@@ -127,18 +129,27 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
             "TW003",
             f"{described(owner)} has no '{node.attr}'",
             node,
-            help="blocks have store, push, pop and shape; copies have wait",
+            help=_what_it_has(owner, node.attr),
         )
     try:
         return getattr(owner, node.attr)
     except AttributeError:
         pass
     language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")
-    name = f"ttl.{owner!r}".replace("ttl.ttl.", "ttl.") if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
-    hint = did_you_mean(node.attr).removeprefix("; ") if language else ""
-    raise thread.error(
-        "TW003", f"{name} has no '{node.attr}'", node, help=hint or "see docs/ops.md for what exists" if language else ""
-    )
+    name = repr(owner) if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
+    hint = suggestion(name, node.attr, [*dir(owner), *(dir(owner.math) if name == "ttl" else ())])
+    remedy = hint or ("see docs/ops.md for what exists" if language else f"it is {described(owner)}")
+    raise thread.error("TW003", f"{name} has no '{node.attr}'", node, help=remedy)
+
+
+def _what_it_has(owner: Any, word: str) -> str:
+    names = next((methods for kind, methods in METHODS.items() if isinstance(owner, kind)), ())
+    if isinstance(owner, Block):
+        names += ("shape", "dtype")
+    close = difflib.get_close_matches(word, names, 1, 0.5)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"it has {', '.join(names)}" if names else "it has no attributes in a kernel"
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
@@ -217,7 +228,7 @@ def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
             "TW004",
             f"{described(value)} is used as a condition",
             node,
-            help="conditions are about integers; ttl.math.where chooses by element",
+            help="conditions are about integers; (x > 0) * (x < 1) is 1 where both hold, ttl.math.where chooses by element",
         )
     if is_dynamic(value):
         return value if is_truth(value) else make("!=", value, 0)
@@ -290,6 +301,20 @@ def _sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
         else:
             values.append(evaluate(thread, element))
     return tuple(values) if isinstance(node, ast.Tuple) else _new_list(thread, values)
+
+
+def _dict(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
+    """A table of this thread, known at compile time."""
+    table: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            table.update(native(thread, value, dict, evaluate(thread, value)))
+            continue
+        name = evaluate(thread, key)
+        if is_dynamic(name):
+            raise thread.error("TW007", "a dictionary's keys must be known at compile time", key, help="use an if, or a tuple")
+        native(thread, key, table.__setitem__, name, evaluate(thread, value))
+    return table
 
 
 def _new_list(thread: Thread, values: list[Any]) -> list[Any]:
@@ -405,6 +430,7 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.IfExp: _if_exp,
     ast.Tuple: _sequence,
     ast.List: _sequence,
+    ast.Dict: _dict,
     ast.Subscript: _subscript,
     ast.ListComp: _comprehension,
     ast.GeneratorExp: _comprehension,

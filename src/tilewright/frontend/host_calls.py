@@ -14,9 +14,13 @@ from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.language import find_function
 from tilewright.lang.tensors import KernelTensor
 
 HANDLED_BUILTINS = (len, tuple, list, zip, enumerate, reversed, isinstance, slice)
+
+
+OUTSIDE_WORLD = (open, input, exec, eval, compile, globals, locals, vars, __import__, breakpoint)
 
 
 @dataclass(frozen=True)
@@ -157,23 +161,35 @@ def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any
     """Plain Python on plain values, done now."""
     if not callable(callee):
         raise thread.error("TW003", f"{described(callee)} cannot be called", node)
-    values = [*args, *named.values()]
-    kernel_values = [value for value in values if is_kernel_value(value)]
+    if callee in OUTSIDE_WORLD:
+        remedy = "threads run on the device; read and write files in host code"
+        raise thread.error("TW003", f"'{callee.__name__}' in a kernel", node, help=remedy)
+    kernel_values = [value for given in (*args, *named.values()) for value in kernel_values_in(given)]
     if kernel_values and callee not in HANDLED_BUILTINS:
-        name = getattr(callee, "__name__", "this")
-        raise thread.error(
-            "TW003",
-            f"'{name}' does not take {described(kernel_values[0])}",
-            node,
-            help="in a thread, use the functions of ttl.math",
-        )
+        raise _not_taken(thread, callee, kernel_values[0], node)
     try:
         result: Any = callee(*args, **named)
         return list(result) if callee in (zip, enumerate, reversed) else result
     except KernelError:
         raise
     except Exception as error:
+        if kernel_values and isinstance(error, TypeError):
+            raise _not_taken(thread, callee, kernel_values[0], node) from None
         raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
+
+
+def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.Call) -> KernelError:
+    name = getattr(callee, "__name__", "this")
+    known = isinstance(value, Block) and find_function(f"math.{name}")
+    remedy = f"ttl.{known} does" if known else "in a thread, use the functions of ttl.math"
+    remedy = "block.shape is its size in tiles" if callee is len else remedy
+    return thread.error("TW003", f"'{name}' does not take {described(value)}", node, help=remedy)
+
+
+def kernel_values_in(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [found for item in value for found in kernel_values_in(item)]
+    return [value] if is_kernel_value(value) else []
 
 
 def is_kernel_value(value: Any) -> bool:

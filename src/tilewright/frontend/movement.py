@@ -17,7 +17,7 @@ from tilewright.frontend import pipes
 from tilewright.frontend.blocks import check_same, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
-from tilewright.frontend.numbers import is_number
+from tilewright.frontend.numbers import OTHER_SIDE, is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Acquisition, Block, TensorSlice, Transfer, TransferGroup
@@ -119,9 +119,9 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
     value = for_store(thread, value, block, node)
     if not isinstance(value, Block):
         word = "a number" if is_number(value) else described(value)
-        raise thread.error(
-            "TW004", f"store takes a block expression, not {word}", node, help="ttl.block.fill makes a block of one number"
-        )
+        remedy = OTHER_SIDE.get(type(value), "for example block.store(a + b)")
+        remedy = "ttl.block.fill makes a block of one number" if is_number(value) else remedy
+        raise thread.error("TW004", f"store takes a block expression, not {word}", node, help=remedy)
     thread.at(node)
     source = readable(thread, value, node)
     check_same(thread, source, block, node)

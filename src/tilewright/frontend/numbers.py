@@ -15,8 +15,11 @@ from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import Composite, Param, TileOp
 from tilewright.dialects.ttl_blocks import FillBlockOp
 from tilewright.frontend.describe import described
+from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
 
 INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1), "u16": (0, 2**16 - 1)}
 LARGEST_F32 = (2.0 - 2.0**-23) * 2.0**127
@@ -36,12 +39,20 @@ def is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
+OTHER_SIDE: dict[type, str] = {
+    CircularBuffer: "wait() for a block of the buffer and compute with that",
+    KernelTensor: "copy tiles of the tensor into a buffer in a data-movement thread, and wait() for the block here",
+}
+
+
 def not_a_number(thread: Thread, value: Any, node: ast.AST) -> Exception:
     return thread.error(
         "TW004",
         f"a block does not combine with {described(value)}",
         node,
-        help="the other side is a block, or a number known at compile time",
+        help=OTHER_SIDE.get(type(value), "the other side is a block, or a number known at compile time")
+        if not is_dynamic(value)
+        else "numbers in block arithmetic are known at compile time; `for k in (0, 1, 2)` is unrolled, so k is known there",
     )
 
 
@@ -80,9 +91,7 @@ def _limits(param: Param, dtype: str) -> tuple[float | None, float | None]:
     return smallest if low is None else max(low, smallest), largest if high is None else min(high, largest)
 
 
-def _check_range(
-    thread: Thread, what: str, value: float, limits: tuple[float | None, float | None], node: ast.AST
-) -> None:
+def _check_range(thread: Thread, what: str, value: float, limits: tuple[float | None, float | None], node: ast.AST) -> None:
     low, high = limits
     if abs(value) > LARGEST_F32 and (isinstance(value, int) or not math.isinf(value)):  # an int may exceed any float
         text = f"{value:g}" if not isinstance(value, int) else f"{'-' * (value < 0)}10**{len(str(abs(value))) - 1} or more"

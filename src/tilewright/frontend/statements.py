@@ -33,13 +33,23 @@ HELP: dict[type[ast.stmt], str] = {
 }
 
 
+WORDS: dict[type[ast.stmt], str] = {
+    ast.ImportFrom: "import",
+    ast.ClassDef: "class",
+    ast.Delete: "del",
+    ast.AsyncFor: "async for",
+    ast.AsyncWith: "async with",
+    ast.AsyncFunctionDef: "async def",
+}
+
+
 def execute(thread: Thread, body: list[ast.stmt]) -> None:
     for statement in body:
         if thread.frame.has_returned:
             return
         handler = HANDLERS.get(type(statement))
         if handler is None:
-            word = type(statement).__name__.lower().replace("importfrom", "import").replace("classdef", "class")
+            word = WORDS.get(type(statement), type(statement).__name__.lower())
             help_text = HELP.get(type(statement), "compute it before the thread, in the kernel's body")
             raise thread.error("TW001", f"'{word}' in a kernel", statement, help=help_text)
         thread.at(statement)
@@ -252,6 +262,8 @@ def _carried_integers(thread: Thread, names: list[str], node: ast.For) -> list[s
 
 def _return(thread: Thread, node: ast.Return) -> None:
     frame = thread.frame
+    if len(thread.frames) == 1 and node.value is not None and evaluate(thread, node.value) is not None:
+        raise thread.error("TW001", "a thread returns a value", node, help="results leave through buffers and ttl.copy")
     if thread.depth != frame.depth:
         raise thread.error(
             "TW001",
@@ -259,10 +271,6 @@ def _return(thread: Thread, node: ast.Return) -> None:
             node,
             help="put the rest of the work under an if instead",
         )
-    if len(thread.frames) == 1 and node.value is not None:
-        value = evaluate(thread, node.value)
-        if value is not None:
-            raise thread.error("TW001", "a thread returns a value", node, help="results leave through buffers and ttl.copy")
     frame.returned = None if node.value is None else evaluate(thread, node.value)
     frame.has_returned = True
 
@@ -273,7 +281,7 @@ def _assert(thread: Thread, node: ast.Assert) -> None:
         raise thread.error("TW007", "assert on a value that is known per core only", node, help="assert on Python values")
     if not condition:
         message = "" if node.msg is None else f": {evaluate(thread, node.msg)}"
-        raise thread.error("TW017", f"assertion failed{message}", node)
+        raise thread.error("TW017", f"assertion failed{message}", node, help="asserts in a thread are checked at compile time")
 
 
 def _function(thread: Thread, node: ast.FunctionDef) -> None:

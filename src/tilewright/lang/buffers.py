@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.diagnostics import Span, fail
 from tilewright.frontend.names import BUFFER_ARGUMENTS
 from tilewright.lang.building import caller_span, current_build
-from tilewright.lang.tensors import KernelTensor, describe
+from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
 
 
 class CircularBuffer:
@@ -86,6 +86,8 @@ def make_circular_buffer_like(
         count = value
     if shape is None:
         raise fail("TW004", "the buffer needs shape=, the size of one block in tiles", span, help="for example shape=(2, 2)")
+    if not is_tensor(tensor):
+        raise not_a_tensor("a buffer is made like a tensor, not like", tensor, span)
     dims = checked_shape(shape, span)
     buffer = CircularBuffer(
         shape=dims,

@@ -35,7 +35,7 @@ class ThreadFunction:
         raise fail(
             "TW009",
             f"thread function '{self.name}' is called from host code",
-            self.span,
+            caller_span(self.name),
             help="threads start by themselves when the kernel is called; remove this call",
         )
 

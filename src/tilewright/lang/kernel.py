@@ -6,16 +6,17 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import collector
-from tilewright.diagnostics import Span, fail
+from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.lang.arguments import Arguments
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.decorator_options import check_values, compile_options
 from tilewright.lang.outputs import left_out, returned
 from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
-from tilewright.lang.tensors import describe, is_tensor
+from tilewright.lang.tensors import describe, is_tensor, is_writable
 from tilewright.options import Options
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Kernel:
         program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
         if not made.keys() <= {program.tensors[index].name for index in program.trace.facts["written_tensors"]}:
             self.bind(args, named)  # an input is missing: say so
+        for index in program.trace.facts["written_tensors"]:
+            if not is_writable(tensors[index]):
+                found = f"the kernel writes to '{program.tensors[index].name}', which is read-only"
+                raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
         execution.run(program, tensors, numbers)
         return returned(made)
@@ -138,9 +143,13 @@ class Kernel:
         """The arguments with a `TensorSpec` in place of every tensor."""
 
         def described(name: str, tensor: Any) -> TensorSpec:
-            return describe(tensor, name, self.span)
+            return describe(tensor, name)
 
-        return values.replaced(described)
+        try:
+            return values.replaced(described)
+        except KernelError as error:  # said at the call; found only here because the place costs more than the check
+            place = caller_span(self.name)
+            raise KernelError(*(replace(found, span=found.span or place) for found in error.diagnostics)) from None
 
     def _build(self, values: Any, options: Options) -> BuiltKernel:
         from tilewright.frontend.build import build_kernel

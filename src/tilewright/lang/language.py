@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import Any
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import Diagnostic, KernelError, fail
 from tilewright.frontend.names import BLOCK_FUNCTIONS
 from tilewright.lang.building import caller_span
 
@@ -41,6 +42,26 @@ def unsupported(name: str, span: Any) -> Exception:
     return fail("TW008", f"ttl.{name} is not supported yet", span, help="see docs/language.md for what is")
 
 
+class UnknownName(KernelError, AttributeError):
+    """A name the language does not have. Also an AttributeError, so that ``hasattr`` and ``getattr`` with a default work."""
+
+
+def unknown_name(owner: str, word: str, known: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        Diagnostic(
+            code="TW003",
+            message=f"{owner} has no '{word}'",
+            span=caller_span(word),
+            help=suggestion(owner, word, known) or "docs/language.md and docs/ops.md list what exists",
+        )
+    )
+
+
+def suggestion(owner: str, word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(f'{owner}.{item}' for item in close)}?" if close else ""
+
+
 class FunctionFamily:
     """``ttl.math`` or ``ttl.block``: functions come from the op table when they are asked for."""
 
@@ -52,7 +73,7 @@ class FunctionFamily:
             raise AttributeError(word)
         name = find_function(f"{self._name}.{word}")
         if name is None:
-            raise AttributeError(f"ttl.{self._name} has no function '{word}'{did_you_mean(word, self._name)}")
+            raise unknown_name(f"ttl.{self._name}", word, dir(self))
         return LanguageFunction(name)
 
     def __dir__(self) -> list[str]:
@@ -76,10 +97,3 @@ def find_function(name: str) -> str | None:
     family, _, word = name.partition(".")
     other = f"{'block' if family == 'math' else 'math'}.{word}"
     return other if other in known else None
-
-
-def did_you_mean(word: str, family: str = "") -> str:
-    words = sorted({name.split(".")[1] for name in function_names()})
-    close = difflib.get_close_matches(word, words, n=3, cutoff=0.6)
-    prefix = f"ttl.{family}." if family else "ttl.math."
-    return "; did you mean " + " or ".join(prefix + item for item in close) + "?" if close else ""

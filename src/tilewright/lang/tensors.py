@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.diagnostics import Span, fail
+from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.frontend.names import dtype_name
 from tilewright.program import TensorSpec
 from tilewright.shards import block_places, cores_in_order, shard_grid
@@ -86,9 +86,7 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
     if isinstance(value, KernelTensor):
         return value.spec
     if not is_tensor(value):
-        raise fail(
-            "TW106", f"argument '{name}' is {type(value).__name__}, not a tensor", span, help="pass NumPy, torch or ttnn tensors"
-        )
+        raise not_a_tensor(f"argument '{name}' is not a tensor but", value, span)
     shape, logical = stored_shape(value), tuple(int(size) for size in value.shape)
     dtype = tensor_dtype(value)
     if dtype is None:
@@ -96,7 +94,7 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
             "TW106",
             f"tensor '{name}' has dtype {value.dtype}, which tiles cannot hold",
             span,
-            help="bfloat16, float32, bfloat8_b, int32, uint32 or uint16",
+            help="convert it to bfloat16, float32, bfloat8_b, int32, uint32 or uint16, for example array.astype(numpy.float32)",
         )
     padded_from = logical if logical != shape else ()
     spec = TensorSpec(name=name, shape=shape, dtype=dtype, logical_shape=padded_from, **_placement(value))
@@ -109,6 +107,19 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         )
     check_aligned(spec, span)
     return spec
+
+
+def not_a_tensor(message: str, value: Any, span: Span | None) -> KernelError:
+    found = "None" if value is None else f"a {type(value).__name__}"
+    remedy = "call the kernel with NumPy, torch or ttnn tensors"
+    remedy += "; numpy.array(…) makes one of a list" if isinstance(value, (list, tuple)) else ""
+    return fail("TW106", f"{message} {found}", span, help=remedy)
+
+
+def is_writable(value: Any) -> bool:
+    """Results come back in place, so arrays that are written must allow it."""
+    flags = getattr(value.array if isinstance(value, BFloat16View) else value, "flags", None)
+    return bool(getattr(flags, "writeable", True))
 
 
 def stored_shape(value: Any) -> tuple[int, ...]:
