@@ -135,7 +135,8 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
 
 
 def _planned(region: PlannedRegion, section: Section, config: ComputeConfig, context: PassContext) -> bool:
-    region.plan = plan_region(region.draft, section.sizes, region.targets, config, context)
+    first = region.role == START and region is section.regions[0]
+    region.plan = plan_region(region.draft, section.sizes, region.targets, config, context, first=first)
     return region.plan is not None
 
 

@@ -16,8 +16,9 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Problem, ResultRule
+from tilewright.dst.problem import Op, Problem, ResultRule
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_forms import FormUse
 from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.program import ComputeConfig
 
@@ -37,10 +38,19 @@ def tiles_of(compute: ComputeOp) -> int:
 
 
 def plan_region(
-    compute: ComputeOp, sizes: Sequence[int], targets: Sequence[int | None], config: ComputeConfig, context: PassContext
+    compute: ComputeOp,
+    sizes: Sequence[int],
+    targets: Sequence[int | None],
+    config: ComputeConfig,
+    context: PassContext,
+    *,
+    first: bool,
 ) -> RegionPlan | None:
-    """``sizes`` are the tiles of the section's residents, ``targets`` the resident each output becomes (None: it is packed)."""
+    """``sizes`` are the tiles of the section's residents, ``targets`` the resident each output becomes (None: it is packed).
+    Only the ``first`` region finds DST empty."""
     region = region_problem(compute, config, context)
+    if not first:
+        region = _on_used_slots(region)
     problem = region.problem
     if not all(op.forms for op in problem.ops):
         return None
@@ -55,7 +65,7 @@ def plan_region(
             plan = allocate(single)
         except DoesNotFit:
             continue
-        if len(plan.parts) != 1:
+        if len(plan.parts) != 1 or (not first and _needs_zero(single, plan.parts[0].allocation)):
             continue
         packed_anywhere = layout is Layout.OP_MAJOR or tiles == 1
         allocation = _pinned(single, plan.parts[0].allocation, residents, targets, len(sizes), spare, packed_anywhere)
@@ -70,6 +80,23 @@ def plan_region(
         final = replace(part, allocation=replace(allocation, layout=layout, tiles_per_acquire=tiles))
         return RegionPlan(region, final, replace(plan, parts=(final,)))
     return None
+
+
+def _on_used_slots(region: RegionProblem) -> RegionProblem:
+    """Without the forms that add to their slot: it is zero after an acquire only, and loops come by again. An op that has no
+    other (a matmul) may still be part of one that adds to a running value."""
+    uses: dict[tuple[int, int], FormUse] = {}
+    ops: list[Op] = []
+    for index, op in enumerate(region.problem.ops):
+        numbers = range(len(op.forms))
+        kept = [number for number in numbers if op.forms[number].result is not ResultRule.ZEROED] or numbers
+        uses |= {(index, place): region.uses[index, number] for place, number in enumerate(kept)}
+        ops.append(replace(op, forms=tuple(op.forms[number] for number in kept)))
+    return replace(region, problem=replace(region.problem, ops=tuple(ops)), uses=uses)
+
+
+def _needs_zero(problem: Problem, allocation: Allocation) -> bool:
+    return any(isinstance(step, Execute) and _rule(problem, step) is ResultRule.ZEROED for step in allocation.steps)
 
 
 def _pinned(
