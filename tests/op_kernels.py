@@ -24,7 +24,6 @@ ORDINARY = slice(0, 512)
 # Rows whose Python text needs more than a function and its parameters.
 WRITTEN = {
     "exp_scaled": "ttl.math.exp({0}, approx=True, scale=0.5)",
-    "exp_unclamped": "ttl.math.exp({0}, approx=True, skip_clamp_check=True)",
     "pow_int": "ttl.math.pow({0}, 3)",
     "pow_scalar": "ttl.math.pow({0}, 2.5)",
     "fill": "ttl.block.fill(1.2345678, shape={0}.shape, dtype='{dtype}')",

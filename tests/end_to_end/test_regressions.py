@@ -6,6 +6,7 @@ Tolerances are those of ``test_blocks.py``: a few roundings to bf16, of the larg
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from pathlib import Path
 
@@ -32,6 +33,9 @@ REUSED_RIGHT = """
 o0.store(a - (a * a) * ttl.math.cos(a))
 o1.store(ttl.block.broadcast(ttl.math.reduce_max(a, dims=[0]), dims=[0], shape=a.shape))
 """
+
+
+GELU = np.vectorize(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))))
 
 
 def softmax(a):
@@ -68,6 +72,28 @@ CASES = {
         {"a": (1, 2)}, [(1, 2), (1, 2)], "o0.store(2 / (a + 3) ** 2)\no1.store(1 - a ** 3 / a)",
         lambda a: [2 / (a + 3) ** 2, 1 - a**2], {"metal": "0.62"},
     ),
+    # Comparisons of two tiles store through an address mode that only their own init sets; it was left out behind any other.
+    "comparison behind another init": (
+        {"a": (1, 2), "b": (1, 2)}, [(1, 2)], "o0.store(ttl.math.abs(a) + (ttl.math.abs(a) < b) * ttl.math.exp(b))",
+        lambda a, b: [a + (a < b) * np.exp(b)], {},
+    ),
+    # clamp overwrites a constant of exp each time it runs; exp went on without its init.
+    "clamp between two exps": (
+        {"a": (2, 2)}, [(2, 2)], "o0.store(ttl.math.exp(ttl.math.clamp(ttl.math.exp(a), min=0.5, max=2.0)))",
+        lambda a: [np.exp(np.clip(np.exp(a), 0.5, 2.0))], {},
+    ),
+    # The table of slopes of the approximate forms is in registers that every other vector call uses.
+    "table overwritten by abs": (
+        {"a": (2, 3)}, [(2, 3)], "o0.store(ttl.math.abs(ttl.math.gelu(ttl.math.abs(a), approx=True)))",
+        lambda a: [GELU(a)], {},
+    ),
+    # Instructions recorded by gcd overwrite those of a sum along rows.
+    "gcd and a sum": (
+        {"a": (2, 2), "b": (2, 2)}, [(2, 1)],
+        "o0.store(ttl.math.reduce_sum(ttl.math.typecast(ttl.math.gcd(a, b), dtype='f32'), dims=[1]))",
+        lambda a, b: [np.gcd(a.astype(int), b.astype(int)).sum(1, keepdims=True) * (np.arange(32) == 0)],
+        {"dtype": "i32", "out_dtype": "f32"},
+    ),
     # Numbers of NumPy were no numbers.
     "scalar of NumPy": (
         {"a": (1, 2)}, [(1, 2)], "o0.store(a * SCALE + OFFSET)",
@@ -80,8 +106,13 @@ CASES = {
 def test_values(kernels, name):
     inputs, outputs, body, reference, options = CASES[name]
     generator = np.random.default_rng(11)
-    arrays = [generator.uniform(0.25, 2.0, (32 * r, 32 * c)).astype(ml_dtypes.bfloat16) for r, c in inputs.values()]
-    results = [np.zeros((32 * r, 32 * c), ml_dtypes.bfloat16) for r, c in outputs]
+    options = dict(options)
+    known = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32}
+    dtype = known[options.pop("dtype", "bf16")]
+    out_dtype = known[options.pop("out_dtype", "bf16")]
+    high = 1000 if dtype == np.int32 else 2.0
+    arrays = [generator.uniform(0.25, high, (32 * r, 32 * c)).astype(dtype) for r, c in inputs.values()]
+    results = [np.zeros((32 * r, 32 * c), out_dtype) for r, c in outputs]
     source = "import numpy\nSCALE, OFFSET = numpy.float32(1.5), numpy.int64(2)\n" + BLOCKS.single_block(inputs, outputs, body)
     program = kernels.compile(source, *arrays, *results, **options)
     simulate(program, [*arrays, *results])
@@ -97,3 +128,24 @@ def test_row_into_32_bit_dst_of_an_old_release_is_refused(kernels, make_array):
     source = BLOCKS.single_block({"r": (1, 3)}, [(2, 3)], CASES["row into 32-bit DST, asked for"][2])
     with pytest.raises(KernelError, match=r"TW401.*\n.*kernel.*\n(.*\n)*.*0\.78 or newer"):
         kernels.compile(source, make_array((1, 3), "bf16"), make_array((2, 3), "bf16"), fp32_dest_acc=True, metal="0.69")
+
+
+@pytest.mark.parametrize("full_sync", [False, True])
+@pytest.mark.parametrize(("dims", "small"), [("[1]", (2, 1)), ("[0]", (1, 3)), ("[0, 1]", (1, 1))])
+def test_32_bit_broadcast_behind_other_tiles(kernels, dims, small, full_sync):
+    """Before 0.81 it counted from the tile the math thread used last, and landed in another slot."""
+    body = f"o0.store(ttl.math.exp(a) + ttl.block.broadcast(ttl.math.abs(b), dims={dims}, shape=a.shape))"
+    source = BLOCKS.single_block({"a": (2, 3), "b": small}, [(2, 3)], body)
+    generator = np.random.default_rng(3)
+    a = generator.uniform(-1, 1, (64, 96)).astype(np.float32)
+    b = generator.uniform(-1, 1, (32 * small[0], 32 * small[1])).astype(np.float32)
+    value = np.abs(b[:1, :] if dims == "[0]" else b[:, :1] if dims == "[1]" else b[:1, :1]).astype(np.float64)
+    for metal in ("0.78", "0.81"):
+        found, native = np.zeros_like(a), np.zeros_like(a)
+        program = kernels.compile(source, a, b, found, full_sync=full_sync, metal=metal)
+        simulate(program, [a, b, found])
+        driver.run(program, [a, b, native])
+        text = program.cpp["compute"]
+        assert ("copy_dest_values<" in text) == (metal == "0.78" and "unary_bcast<" in text)
+        np.testing.assert_allclose(found, np.exp(a.astype(np.float64)) + value, rtol=1e-5)
+        assert found.tobytes() == native.tobytes()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -92,6 +92,7 @@ class UnitForm:
     init_template: tuple[str, ...] = ()
     init_args: tuple[str, ...] = ()
     stateful: bool = False  # the init leaves state the op needs: re-run after another stateful init
+    lookup: bool = False  # its approximate form keeps a table in registers that every other vector call overwrites
     rounds: str = "truncate"  # into 16-bit DST: truncate, nearest-even, nearest-away, exact
     since: str = "0.62"  # first release that has it
     commutes: bool = False
@@ -112,6 +113,10 @@ class UnitForm:
 
     def exists_in(self, release: str) -> bool:
         return release_key(self.since) <= release_key(release)
+
+    def keeps_table(self, template: Sequence[str]) -> bool:
+        """Whether a call with these template arguments reads a table its init left in registers."""
+        return self.lookup and is_approximate(self.template, self.defaults, template)
 
     def call_template(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Template arguments of the call as C++ text, without those the API assumes anyway."""
@@ -203,6 +208,13 @@ def encode(value: Any, encoding: str) -> int | float:
     if encoding == "recip":
         value = 1.0 / value if value else float("inf")
     return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Sequence[str]) -> bool:
+    """The argument that chooses the approximate form; if left out, the API's default."""
+    place = list(pattern).index("{approx}") if "{approx}" in pattern else 0
+    given = words if len(words) > place else defaults
+    return len(given) > place and given[place] == "true"
 
 
 def template_text(entry: str, values: Mapping[str, Any]) -> str:

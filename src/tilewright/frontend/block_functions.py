@@ -92,15 +92,14 @@ def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: 
 def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     """``exp(x, approx=, scale=, skip_clamp_check=, iterations=)``: a tile has exactly 8 iterations.
 
-    Only the approximate form clamps very negative inputs, so only there the check can be skipped.
+    ``skip_clamp_check`` allows, and does not ask for, the form without the clamp of very negative inputs. That one leaves
+    the vector unit stepping through DST and takes the part of the replay buffer that matmul and reductions need, so it is
+    not used.
     """
     if named.pop("iterations", 8) != 8:
         raise thread.error("TW004", "iterations of exp must be 8, which is the whole tile", node)
-    unclamped = named.pop("skip_clamp_check", False) and named.get("approx", False)
+    named.pop("skip_clamp_check", None)
     scale = named.pop("scale", 1.0)
-    if scale == 1.0 and unclamped and BY_NAME["exp_unclamped"].forms[0].exists_in(thread.build.metal):
-        named.pop("approx")
-        return call_op(thread, BY_NAME["exp_unclamped"], args, named, node)
     if scale == 1.0:
         return call_op(thread, op, args, named, node)
     approximate = bool(named.pop("approx", False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects import tile_ops
@@ -20,6 +21,8 @@ INITS = frozenset({form.init for row in tile_ops.ROWS for form in row.forms if f
 BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", "transpose_wh_init_short")
 STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init", *BLOCK_INITS})
 WHOLE_TILES = "whole"  # the packer writes every datum
+# Vector inits that fill the part of the replay buffer which matmul, reductions and transposes keep theirs in.
+REPLAY_FILLERS = frozenset({"gcd_tile_init", "lcm_tile_init"})
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,18 @@ def is_init(op: KernelCallOp) -> bool:
     return name in INITS or name in STRUCTURAL_INITS or is_bcast
 
 
-def requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement, ...]:
-    """Needs of one call; ``init`` is the init that stood before it."""
+def keeps_table(op: KernelCallOp) -> bool:
+    """Whether the call reads a table that any other vector call would overwrite."""
+    template = op.attributes.get("template")
+    words = [str(word.data) for word in template if isinstance(word, StringAttr)] if isinstance(template, ArrayAttr) else []
+    return op.FORM is not None and op.FORM.call == op.CALL.name and op.FORM.keeps_table(words)
+
+
+def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = False) -> tuple[Requirement, ...]:
+    """Needs of one call; ``init`` is the init that stood before it.
+
+    With ``tables`` some call of the kernel keeps one (see ``keeps_table``), so every other vector call sets up its own state.
+    """
     name = op.CALL.name
     if name in ("pack_tile", "pack_tile_block"):
         edge = text_value(op, "edge", WHOLE_TILES)
@@ -50,14 +63,14 @@ def requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement,
         buffer = op.operands[0]
         return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
     if name == "copy_dest_values":
-        return (_engine("sfpu", init, [], stateless=True),)
+        return (_engine("sfpu", init, [], stateless=not tables),)
     if op.FORM is None:
         return _block_requirements(op, init)
     if op.FORM.call != name:
         return ()
     unit = op.FORM.unit
     if unit is Unit.SFPU:
-        return (_engine("sfpu", init, [], stateless=not op.FORM.stateful),)
+        return (_engine("sfpu", init, [], stateless=not op.FORM.stateful and not tables),)
     buffers = [operand for operand in op.operands if isinstance(operand.type, KernelCBType)]
     formats: tuple[Requirement, ...]
     if unit is Unit.FPU:

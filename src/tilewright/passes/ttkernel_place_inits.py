@@ -14,17 +14,20 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.attributes import constant_of, int_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
+from tilewright.passes.broadcast_start import start_broadcasts
 from tilewright.passes.context import PassContext
 from tilewright.passes.init_requirements import (
     ANY,
+    REPLAY_FILLERS,
     WHOLE_TILES,
     Requirement,
     is_init,
+    keeps_table,
     pack_format,
     requirements,
     source_format,
@@ -40,6 +43,7 @@ ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            start_broadcasts(function, context.options.metal, full_sync=bool(int_value(function, "ttl.dst_full_sync_en", 0)))
             _Placement(function, hoist=context.options.inits == "hoist").run()
 
 
@@ -80,6 +84,9 @@ class _Placement:
         math = [op for op in calls if not is_init(op) and requirements(op, None)]
         if not math:
             return
+        if any(op.CALL.name in REPLAY_FILLERS for op in calls):
+            self.hoist = False  # they undo inits of the matrix unit: each call right behind its own
+        tables = any(keeps_table(op) for op in calls)
         state = self._start(startups, math)
         pending: Operation | None = None
         for op in calls:
@@ -88,7 +95,7 @@ class _Placement:
             if is_init(op):
                 pending = op
                 continue
-            found = requirements(op, pending)
+            found = requirements(op, pending, tables=tables)
             if not self.hoist:
                 found = tuple(need for need in found if need.state not in ENGINES)
                 if pending is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import DATA_FORMATS, INTEGER_DTYPES, TileOp, encode
+from tilewright.dialects.tile_op import DATA_FORMATS, INTEGER_DTYPES, TileOp, encode, is_approximate
 from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.numerics.integer_ops import WRAPPING_BINARY, WRAPPING_UNARY
 from tilewright.sim.registry import Site
@@ -77,13 +77,6 @@ def integer_variant(site: Site) -> str | None:
     if dtype == "u32" and site.name[:3] in COMPARISONS:
         return "u32"
     return "u16" if dtype == "u16" and site.name in (*WRAPPING_BINARY, *WRAPPING_UNARY) else ""
-
-
-def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Sequence[str]) -> bool:
-    """The argument that chooses the approximate form; if left out, the API's default."""
-    place = list(pattern).index("{approx}") if "{approx}" in pattern else 0
-    given = words if len(words) > place else defaults
-    return len(given) > place and given[place] == "true"
 
 
 def same_variant(site: Site, init: Site) -> bool:

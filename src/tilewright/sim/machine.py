@@ -44,6 +44,7 @@ class VectorSetup:
     ready: bool = False
     owner: str = ""
     site: Site | None = None
+    table: bool = False  # it is a table in registers that any other call overwrites
 
 
 @dataclass(eq=False, slots=True)

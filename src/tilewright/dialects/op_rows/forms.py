@@ -16,17 +16,13 @@ BINARY_SFPU = "eltwise_binary_sfpu.h"
 APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
 SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
 
-# Inits that only reset counters: after any SFPU init has run once they need not run again.
+# Inits that only reset counters, of ops that leave the others' state alone: after any SFPU init has run once they need not run
+# again. Not here though their inits look it: comparisons of two tiles store through an address mode their init sets, and
+# clamp overwrites a programmable constant each time it runs.
 STATELESS_INITS = frozenset(
     {
         "add_int_tile_init",
         "binary_bitwise_tile_init",
-        "eq_int_tile_init",
-        "ne_int_tile_init",
-        "lt_int_tile_init",
-        "gt_int_tile_init",
-        "le_int_tile_init",
-        "ge_int_tile_init",
         "binary_shift_tile_init",
         "abs_tile_init",
         "sign_tile_init",
@@ -39,12 +35,6 @@ STATELESS_INITS = frozenset(
         "add_binary_tile_init",
         "sub_binary_tile_init",
         "rsub_binary_tile_init",
-        "eq_binary_tile_init",
-        "ne_binary_tile_init",
-        "lt_binary_tile_init",
-        "gt_binary_tile_init",
-        "le_binary_tile_init",
-        "ge_binary_tile_init",
         "logsigmoid_tile_init",
         "mask_tile_init",
         "reshuffle_rows_tile_init",
@@ -59,7 +49,6 @@ STATELESS_INITS = frozenset(
         "bitwise_or_tile_init",
         "bitwise_xor_tile_init",
         "bitwise_not_tile_init",
-        "clamp_tile_init",
         "unary_ne_tile_init",
         "unary_eq_tile_init",
         "unary_gt_tile_init",
@@ -115,13 +104,14 @@ def sfpu_form(
     commutes: bool = False,
     includes_first: tuple[str, ...] = (),
     spellings: tuple[Spelling, ...] = (),
+    lookup: bool = False,
 ) -> UnitForm:
     init = f"{call}_init" if init is None else init
     return UnitForm(
         unit=Unit.SFPU, init=init, call=call, header=header, writes=writes, args=args, template=template,
         init_template=init_template, init_args=init_args, stateful=init not in STATELESS_INITS, rounds=rounds,
         since=since, commutes=commutes, defaults=defaults, includes_first=includes_first, spellings=spellings,
-        init_defaults=defaults if init_defaults is None else init_defaults,
+        init_defaults=defaults if init_defaults is None else init_defaults, lookup=lookup,
     )  # fmt: skip
 
 

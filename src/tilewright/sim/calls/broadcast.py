@@ -156,6 +156,7 @@ def init_vector_broadcast(machine: Machine, site: Site) -> None:
     machine.vector.ready = True
     machine.vector.owner = f"sfpu_bcast_{site.name.removesuffix('_init')[-3:]}_init"
     machine.vector.site = site
+    machine.vector.table = False
 
 
 @call(*VECTOR_FORMS, on="m")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import Unit
+from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
@@ -34,6 +34,9 @@ def vector_init(machine: Machine, site: Site, *operands: int) -> None:
     if site.form is not None and site.form.stateful:
         machine.vector.owner = site.name
         machine.vector.site = site
+        machine.vector.table = site.form.lookup and is_approximate(
+            site.form.init_template, site.form.init_defaults, site.template
+        )
 
 
 def need_vector(machine: Machine, site: Site, init: str, *, stateful: bool) -> None:
@@ -41,6 +44,8 @@ def need_vector(machine: Machine, site: Site, init: str, *, stateful: bool) -> N
     setup = machine.vector
     if stateful and setup.owner != init:
         found = f"the vector unit was last set up by {setup.owner}" if setup.owner else "the vector unit was never set up"
+        if setup.site is not None and setup.site.name == init:
+            found = "another vector call has overwritten the table in the registers"
         raise fault(
             "TW503", site, f"{found}, not by {init}", help=f"call {init} before it",
             notes=earlier("the init that is in force", setup.site),
@@ -57,7 +62,10 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
     assert form is not None
     if form.init:
         need_vector(machine, site, form.init, stateful=form.stateful)
-    init = machine.vector.site if form.stateful else None
+    setup = machine.vector
+    if setup.table and setup.owner != form.init:
+        setup.owner, setup.table = "", False
+    init = setup.site if form.stateful else None
     if init is not None and not same_variant(site, init):
         raise fault(
             "TW503", site, f"{form.init} prepared the {'exact' if variant_of(site, init) else 'approximate'} form",
@@ -80,6 +88,10 @@ def init_copy_dest(machine: Machine, site: Site) -> None:
 @call("copy_dest_values", on="m")
 def copy_dest(machine: Machine, site: Site, destination: int, source: int) -> None:
     need_vector(machine, site, "copy_dest_values_init", stateful=False)
+    if machine.vector.table:
+        machine.vector.owner, machine.vector.table = "", False
+    if source == destination:  # only sets the address the next broadcast starts from
+        return
     value = machine.arithmetic.copy_slot(machine.dst.get(site, source), integer="format" in site.attributes)
     machine.dst.put(site, destination, value, reduced=machine.dst.is_reduced(source))
 

@@ -72,7 +72,8 @@ struct SourceTiles {
 
 struct VectorState {
     bool any_init = false;
-    bool address_mode = false;
+    u32 address_step = 0;      // of the second address mode: rows per store
+    bool stepping = false;     // the first address mode moves too: exp without clamp leaves it so
     std::string owner[3];  // constants, look-up registers, load macros
     u32 variant[3] = {};
     std::map<std::string, std::vector<u32>> init_args;
@@ -105,6 +106,8 @@ struct Core {
     // set-up of each engine, once per thread that owns it
     bool started[kRoles] = {};
     Mode unpack_mode, math_mode;
+    const char* replay_taken = nullptr;  // the vector init that overwrote the matrix unit's replay buffer
+    u32 math_offset = 0;                 // DST tile the math thread last worked on: addresses count from there
     SourceSetup source_a, source_b;
     std::deque<SourceTiles> sources;
     VectorState vector[2];  // math, pack

@@ -165,7 +165,12 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         case Kind::UnaryBcast:
             if (mode.bcast == 2 && core.wide && !tiles.to_dst)
                 report("broken-on-hardware", at, "unary_bcast<ROW> of a buffer that goes through Src gives garbage in 32-bit DST");
-            spread_into(tiles, target, mode.bcast, core.wide); break;
+            if (tiles.to_dst && core.math_offset && machine.metal < 81)
+                report("broken-on-hardware", at,
+                       "unary_bcast of 32-bit tiles lands %u tiles too far: before ttnn 0.81 it counts from the tile that math used last",
+                       core.math_offset);
+            spread_into(tiles, target, mode.bcast, core.wide);
+            break;
         case Kind::Matmul:
             for (u32 r = 0; r < mode.rows; ++r)
                 for (u32 c = 0; c < mode.columns; ++c)
@@ -180,6 +185,8 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         default: binary_into(tiles, target, mode, accumulates, extra, core.wide);
     }
     for (u32 i = 0; i < results; ++i) wrote_slot(dst + i, mode.kind, reduced, at);
+    const bool unpacked_there = tiles.to_dst && (mode.kind == Kind::Copy || mode.kind == Kind::UnaryBcast);
+    if (!unpacked_there) core.math_offset = dst + results - 1;
 }
 
 }  // namespace
@@ -213,7 +220,7 @@ void math_init(const char* name, Mode mode, Loc at) {
     self().last = at;
     if (self_role() != Role::Math) return;
     check_started(name, at);
-    self_core().math_mode = mode;
+    set_math_mode(mode);
 }
 
 void transpose_dest(const char* name, u32 dst, Loc at) {

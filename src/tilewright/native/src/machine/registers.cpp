@@ -76,6 +76,7 @@ void regs_commit(Loc at) {
     }
     core.halves[core.math_half].ready = true;
     core.math_half = (core.math_half + 1) % core.halves_in_use();
+    if (!core.full_sync) core.math_offset = 0;
     core.math_holds = false;
 }
 

@@ -47,6 +47,12 @@ void configure(bool side_a, bool side_b, u32 a, u32 b, Loc at) {
 
 }  // namespace
 
+// Ops whose init records instructions.
+bool replays(const Mode& mode, bool wide) {
+    if (mode.kind == Kind::Reduce) return reduces_by_matmul(mode);
+    return mode.kind == Kind::Matmul || mode.kind == Kind::TransposeDest || (mode.kind == Kind::Transpose && wide);
+}
+
 bool reduces_by_matmul(const Mode& mode) { return mode.axis == 0 && mode.pool != 2; }
 
 u32 source_mask(const SourceSetup& setup, bool wide) {
@@ -69,6 +75,12 @@ bool same_mode(const Mode& have, const Mode& want, bool unpack) {
 }
 
 void check_mode(const char* name, const Mode& have, const Mode& want, bool unpack, Loc at) {
+    const Core& core = self_core();
+    if (!unpack && core.replay_taken && replays(want, core.wide)) {
+        report("wrong-init", at, "%s: %s() has overwritten its instructions in the replay buffer, run its init again", name,
+               core.replay_taken);
+        return;
+    }
     if (same_mode(have, want, unpack)) return;
     if (have.kind == Kind::None) {
         report("missing-init", at, "%s without its init: the %s was never set up", name, unpack ? "unpacker" : "math unit");
@@ -104,6 +116,11 @@ void hw_startup(u32 a, u32 b, u32 out, bool reverse, bool must_be_first, Loc at)
     if (self_role() == Role::Pack) pack_init(out, at);
 }
 
+void set_math_mode(const Mode& mode) {
+    self_core().math_mode = mode;
+    self_core().replay_taken = nullptr;
+}
+
 void init(const char* name, Mode mode, u32 a, u32 b, u32 parts, Loc at) {
     self().last = at;
     if (self_role() == Role::Pack) return;
@@ -111,7 +128,7 @@ void init(const char* name, Mode mode, u32 a, u32 b, u32 parts, Loc at) {
     self_core().buffer(a, at);
     self_core().buffer(b, at);
     if (self_role() == Role::Unpack && (parts & kUnpack)) self_core().unpack_mode = mode;
-    if (self_role() == Role::Math && (parts & kMath)) self_core().math_mode = mode;
+    if (self_role() == Role::Math && (parts & kMath)) set_math_mode(mode);
 }
 
 void reduce_init(Mode mode, u32 data, u32 scaler, u32 out, Loc at) {

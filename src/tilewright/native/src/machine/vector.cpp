@@ -11,6 +11,9 @@ namespace tw {
 
 namespace {
 
+constexpr u32 kRowsPerStore = 2;
+constexpr int kConstants = 0;  // index of their owner
+
 VectorState& state_of(bool pack_thread) { return self_core().vector[pack_thread ? 1 : 0]; }
 
 bool runs_here(bool pack_thread) { return self_role() == (pack_thread ? Role::Pack : Role::Math); }
@@ -23,7 +26,8 @@ void check_init(const char* name, const char* init, u32 variant, const VectorSta
     }
     if (kind == InitClass::Stateless) return;
     if (kind == InitClass::AddressMode) {
-        if (!state.address_mode) report("missing-init", at, "%s without %s(): its address mode was never set", name, init);
+        if (!state.address_step) report("missing-init", at, "%s without %s(): its address mode was never set", name, init);
+        if (state.address_step > kRowsPerStore) report("wrong-init", at, "%s needs %s(): another init changed its address mode", name, init);
         return;
     }
     const int resource = static_cast<int>(kind) - static_cast<int>(InitClass::Constants);
@@ -46,13 +50,19 @@ void sfpu_init(const char* name, u32 variant, const u32* args, u32 count, bool p
     VectorState& state = state_of(pack_thread);
     state.any_init = true;
     state.init_args[name] = std::vector<u32>(args, args + count);
+    const std::string_view called = name;
+    const bool fast_exp = called == "exp_tile_init" && (variant & 1u);
+    if (fills_replay(name) || (fast_exp && count > 1 && args[1] == 0)) self_core().replay_taken = name;
+    if (stops_stepping(name)) state.stepping = false;
     const InitClass kind = init_class(name, variant);
     if (kind == InitClass::Stateless) return;
-    if (kind == InitClass::AddressMode || kind == InitClass::Macros) state.address_mode = true;
+    if (kind == InitClass::AddressMode || kind == InitClass::Macros) state.address_step = kRowsPerStore;
+    if (called == "square_tile_init" && machine.metal >= 81) state.address_step = 2 * kRowsPerStore;
     if (kind == InitClass::AddressMode) return;
     const int resource = static_cast<int>(kind) - static_cast<int>(InitClass::Constants);
     state.owner[resource] = name;
     state.variant[resource] = variant;
+    if (fast_exp || called == "typecast_tile_init") state.owner[kConstants] = name;
 }
 
 void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 count, u32 faces, bool pack_thread, Loc at) {
@@ -61,12 +71,22 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     check_started(name, at);
     VectorState& state = state_of(pack_thread);
     check_init(name, init, variant, state, at);
+    if (state.stepping && std::string_view(init) != "exp_tile_init") {
+        report("wrong-init", at, "%s after exp_tile without clamp, which leaves the vector unit stepping through DST", name);
+        state.stepping = false;
+    }
     if (state.owner[1] != init) state.owner[1].clear();  // any other op overwrites the look-up registers
+    if (writes_constants(name)) state.owner[kConstants] = init;
     const VectorOp* op = find_vector_op(name);
     if (!op) {
         report("not-modelled", at, "%s is not modelled", name);
         return;
     }
+    if (op->inputs == 1 && op->outputs == 1 && args[0] == args[1]) {  // a copy onto itself only moves the address
+        self_core().math_offset = 0;
+        return;
+    }
+    if (!pack_thread) self_core().math_offset = op->inputs == 1 && op->outputs == 0 ? args[0] : 0;
     bool reduced = false;
     VectorCall call;
     call.variant = variant & ~kInitBlind;
@@ -95,6 +115,7 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     }
     ++stats.vector;
     run_vector_op(*op, call);
+    if (std::string_view(name) == "exp_tile" && (variant & 1u) && call.init_param_count > 1 && call.init_param(1) == 0) state.stepping = true;
     wrote_slot(target, Kind::None, reduced, at);
 }
 

@@ -7,6 +7,9 @@ namespace tw {
 // What an init leaves behind that its op needs (metal API, "init state model").
 enum class InitClass : u8 { Stateless, AddressMode, Constants, Lookup, Macros };
 InitClass init_class(const char* init, u32 variant);
+bool writes_constants(const char* call);
+bool stops_stepping(const char* init);
+bool fills_replay(const char* init);
 
 struct VectorCall {
     const u32* in[4] = {};
