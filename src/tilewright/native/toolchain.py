@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -56,8 +57,9 @@ def runner_path() -> Path:
     runner = cache_folder() / f"runner-{digest(compiler.version, *RUNNER_FLAGS, content)}"
     if runner.exists():
         return runner
+    units = sorted(SOURCES.rglob("*.cpp"))
+    print(f"tilewright: compiling the native machine ({len(units)} files), once per version", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        units = sorted(SOURCES.rglob("*.cpp"))
         objects = [Path(folder) / f"{unit.parent.name}-{unit.stem}.o" for unit in units]
 
         def compile_unit(pair: tuple[Path, Path]) -> subprocess.CompletedProcess[str]:

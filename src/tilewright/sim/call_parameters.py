@@ -103,8 +103,9 @@ def meaning_of(site: Site, init: Site | None) -> tuple[TileOp, dict[str, Any]] |
             in_call = match_template(form.template, site.template)
             in_init = match_template(form.init_template, () if init is None else init.template)
             if in_call is not None and in_init is not None:
-                given = {name: value for name, _, value in immediates(site, init)}
-                fitting.append((len(in_init) + len(form.init_template), row, {**in_call, **in_init, **given}))
+                given = {**in_call, **in_init, **{name: value for name, _, value in immediates(site, init)}}
+                if all(param.default is not None or param.name in given for param in row.params):
+                    fitting.append((len(in_init) + len(form.init_template), row, given))
     if not fitting and site.row is not None:
         fitting.append((0, site.row, {name: value for name, _, value in immediates(site, init)}))
     if not fitting:

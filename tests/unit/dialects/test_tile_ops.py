@@ -269,9 +269,9 @@ def test_steps_of_composites_compute_their_reference(composite: Composite) -> No
 
 def test_stateless_and_stateful_inits() -> None:
     stateful = {row.name: row.forms[0].stateful for row in tile_ops.ROWS}
-    for name in ("abs", "neg", "relu", "add", "mul", "add_scalar", "clamp", "elu", "floor", "fill", "eq", "lerp"):
+    for name in ("abs", "neg", "relu", "add", "mul", "add_scalar", "elu", "floor", "fill", "eq_scalar", "lerp"):
         assert not stateful[name], name
-    for name in ("exp", "log", "sqrt", "recip", "tanh", "gelu", "square", "max", "where", "div", "eqz", "typecast"):
+    for name in ("exp", "log", "sqrt", "recip", "tanh", "gelu", "square", "max", "where", "div", "eqz", "typecast", "clamp", "eq", "lt_int"):
         assert stateful[name], name
 
 
