@@ -438,6 +438,42 @@ def one_after_another(a, y):
             ttl.copy(blk, y[0, column]).wait()
 
 
+@ttl.operation(grid=(4, 1))
+def threads_swap_roles(a, y):
+    """Two threads fill one buffer and two empty another, but never on the same core."""
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=1)
+    y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=1)
+
+    def fill(column):
+        with a_cb.reserve() as blk:
+            ttl.copy(a[0, column], blk).wait()
+
+    def empty(column):
+        with y_cb.wait() as blk:
+            ttl.copy(blk, y[0, column]).wait()
+
+    @ttl.compute()
+    def compute():
+        with a_cb.wait() as x, y_cb.reserve() as o:
+            o.store(x + x)
+
+    @ttl.datamovement()
+    def first():
+        column, _ = ttl.node(dims=2)
+        if column % 2 == 0:
+            fill(column)
+        else:
+            empty(column)
+
+    @ttl.datamovement()
+    def second():
+        column, _ = ttl.node(dims=2)
+        if column % 2 == 0:
+            empty(column)
+        else:
+            fill(column)
+
+
 def tile(array: Any, row: int, column: int) -> Any:
     return array[row * 32 : row * 32 + 32, column * 32 : column * 32 + 32]
 
@@ -455,6 +491,7 @@ NEAR_MISSES = {
     back_to_the_source: lambda a: {(r * 4 + x, s): tile(a, r, s) for r in range(2) for x in range(4) for s in range(3)},
     signal_before_the_wait: lambda a: {(0, x): tile(a, 0, x) for x in range(2)},
     everybody_starts_together: lambda a: {(r, x): tile(a, r, x) for r in range(2) for x in range(4)},
+    threads_swap_roles: lambda a: {(0, x): 2 * tile(a, 0, x) for x in range(4)},
     one_after_another: lambda a: {(0, x): tile(a, 0, x) for x in range(4)},
 }
 

@@ -12,33 +12,8 @@ from dataclasses import dataclass, field
 
 from tilewright.dialects.ttl_network import GetRemoteMulticastSemaphoreOp, GetRemoteSemaphoreOp, nested_value
 from tilewright.network import Core, NetSpec, PipeSpec, cores_of
-from tilewright.passes.validate_traces import Event, Item
-
-
-@dataclass(eq=False)
-class Runner:
-    """Position of one thread of one core."""
-
-    core: Core
-    thread: str
-    items: tuple[Item, ...]
-    item: int = 0
-    repeat: int = 0
-    step: int = 0
-
-    @property
-    def event(self) -> Event | None:
-        return self.items[self.item][0][self.step] if self.item < len(self.items) else None
-
-    def advance(self) -> None:
-        chunk, count = self.items[self.item]
-        self.step += 1
-        if self.step == len(chunk):
-            self.step = 0
-            self.repeat += 1
-            if self.repeat == count:
-                self.repeat = 0
-                self.item += 1
+from tilewright.passes.thread_course import Runner, skip_repeats
+from tilewright.passes.validate_traces import Event
 
 
 @dataclass(frozen=True)
@@ -90,7 +65,7 @@ class GridMachine:
             state = self._state()
             repeats = tuple(runner.repeat for runner in self.runners)
             if state in seen:
-                self._skip(seen[state], repeats)
+                skip_repeats(self.runners, seen[state], repeats)
                 seen.clear()
             else:
                 seen[state] = repeats
@@ -109,17 +84,6 @@ class GridMachine:
             frozenset(self.offered),
             frozenset(self.levels.items()),
         )
-
-    def _skip(self, before: tuple[int, ...], now: tuple[int, ...]) -> None:
-        """Everything is as some repeats ago: the same will happen again while the repeats last."""
-        periods = [
-            (runner.items[runner.item][1] - 1 - late) // (late - early)
-            for runner, early, late in zip(self.runners, before, now, strict=True)
-            if late > early
-        ]
-        rounds = max(0, min(periods, default=0))
-        for runner, early, late in zip(self.runners, before, now, strict=True):
-            runner.repeat += rounds * (late - early)
 
     def _try(self, runner: Runner) -> bool:
         event = runner.event

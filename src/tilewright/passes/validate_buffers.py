@@ -7,6 +7,7 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.network import Core
 from tilewright.passes.context import PassContext
 from tilewright.passes.validate_events import HANDOVERS, Buffer, key_of, problem
 from tilewright.places import place_of
@@ -14,13 +15,10 @@ from tilewright.shards import shard_bytes
 
 
 def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
-    """One producer and one consumer for every buffer."""
+    """Every buffer has somebody who fills it and somebody who reads it."""
     problems: list[Diagnostic] = []
     for buffer in buffers.values():
         problems += _agreement(buffer)
-        for side, threads in (("reserve", buffer.producers), ("wait", buffer.consumers)):
-            if len(threads) > 1:
-                problems.append(_several(buffer, side, threads))
         if buffer.consumers and not buffer.producers:
             problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
         if buffer.producers and not buffer.consumers and not buffer.backed:  # a shard may be the last stop
@@ -38,7 +36,19 @@ def _agreement(buffer: Buffer) -> list[Diagnostic]:
     return [problem("TW101", f"threads disagree about the type of buffer {buffer.index}", bind) for bind in different[:1]]
 
 
-def _several(buffer: Buffer, side: str, threads: list[FuncOp]) -> Diagnostic:
+def several_users(
+    buffer: Buffer, producers: list[FuncOp] | None = None, consumers: list[FuncOp] | None = None, core: Core | None = None
+) -> list[Diagnostic]:
+    """More than one producer or consumer, of the whole kernel or of one core."""
+    sides = (
+        ("reserve", buffer.producers if producers is None else producers),
+        ("wait", buffer.consumers if consumers is None else consumers),
+    )
+    return [_several(buffer, side, threads, core) for side, threads in sides if len(threads) > 1]
+
+
+def _several(buffer: Buffer, side: str, threads: list[FuncOp], core: Core | None) -> Diagnostic:
+    where = "" if core is None else f" on core {core}"
     word = "fill" if side == "reserve" else "read"
     uses = [first_use(buffer, side, thread) for thread in threads]
     notes = tuple(
@@ -46,11 +56,11 @@ def _several(buffer: Buffer, side: str, threads: list[FuncOp]) -> Diagnostic:
     )
     return problem(
         "TW207",
-        f"{len(threads)} threads {word} buffer '{buffer.name}'",
+        f"{len(threads)} threads {word} buffer '{buffer.name}'{where}",
         uses[1],
         notes=notes[:1],
         label=f"second thread that {word}s it",
-        help="one producer and one consumer per buffer; make a second buffer",
+        help="one producer and one consumer per buffer and core; make a second buffer, or give each core one of the threads",
     )
 
 

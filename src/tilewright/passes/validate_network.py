@@ -15,7 +15,8 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
 from tilewright.dialects.walking import operations
 from tilewright.network import Core, NetSpec
-from tilewright.passes.grid_machine import Clash, GridMachine, Runner
+from tilewright.passes.grid_machine import Clash, GridMachine
+from tilewright.passes.thread_course import Runner
 from tilewright.passes.validate_events import Buffer, acquire_of, bind_of, functions_of, problem
 from tilewright.passes.validate_talk import pipe_of
 from tilewright.passes.validate_traces import Event, ThreadTrace

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
+from tilewright.passes.thread_course import Runner, skip_repeats
+from tilewright.passes.validate_buffers import several_users
 from tilewright.passes.validate_events import Buffer, functions_of, problem
 from tilewright.passes.validate_network import check_network
 from tilewright.passes.validate_talk import cores_talk
@@ -35,13 +38,14 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
         groups = _groups(traces, context.grid)
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
-        return []
+        return [found for buffer in buffers.values() for found in several_users(buffer)]
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
     context.trace.facts["communication"] = {"core_groups": len(groups)}
     talking = cores_talk(module)
     for courses, core in groups.items():
         several = len(groups) > 1
-        problems = _balance(courses, buffers, core if several else None)
+        problems = _roles(courses, traces, buffers, core if several else None)
+        problems = problems or _balance(courses, buffers, core if several else None)
         problems = problems or ([] if talking else _deadlock(courses, traces, buffers, depths, core if several else None))
         problems = problems or [found for course in courses for found in check_windows(course, buffers)]
         if problems:
@@ -63,6 +67,24 @@ def _groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Course
         if not any(trace.by_core for trace in traces):
             break
     return found
+
+
+def _roles(
+    courses: Courses, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], core: tuple[int, ...] | None
+) -> list[Diagnostic]:
+    """One producer and one consumer per buffer and core; other cores may give these roles to other threads."""
+    shared = [buffer for buffer in buffers.values() if max(len(buffer.producers), len(buffer.consumers)) > 1]
+    if not shared:
+        return []
+    users: dict[tuple[int, str], list[FuncOp]] = {}
+    for trace, course in zip(traces, courses, strict=True):
+        for key in {(event.buffer, event.word) for chunk, _ in course for event in chunk if event.word in ("wait", "reserve")}:
+            users.setdefault(key, []).append(trace.function)
+    return [
+        found
+        for buffer in shared
+        for found in several_users(buffer, users.get((buffer.index, "reserve"), []), users.get((buffer.index, "wait"), []), core)
+    ]
 
 
 def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...] | None) -> list[Diagnostic]:
@@ -103,30 +125,6 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
 
 
 @dataclass
-class Runner:
-    """Position of one thread."""
-
-    items: tuple[Item, ...]
-    item: int = 0
-    repeat: int = 0
-    step: int = 0
-
-    @property
-    def event(self) -> Event | None:
-        return self.items[self.item][0][self.step] if self.item < len(self.items) else None
-
-    def advance(self) -> None:
-        chunk, count = self.items[self.item]
-        self.step += 1
-        if self.step == len(chunk):
-            self.step = 0
-            self.repeat += 1
-            if self.repeat == count:
-                self.repeat = 0
-                self.item += 1
-
-
-@dataclass
 class Machine:
     """The queues of one core."""
 
@@ -145,7 +143,7 @@ class Machine:
             state = (tuple((r.item, r.step) for r in self.runners), tuple(sorted(self.filled.items())))
             repeats = tuple(runner.repeat for runner in self.runners)
             if state in seen:
-                self._skip(seen[state], repeats)
+                skip_repeats(self.runners, seen[state], repeats)
                 seen.clear()
             else:
                 seen[state] = repeats
@@ -168,20 +166,9 @@ class Machine:
             moved = True
         return moved
 
-    def _skip(self, before: tuple[int, ...], now: tuple[int, ...]) -> None:
-        """The threads are where they were some repeats ago: they will do the same again while their repeats last."""
-        periods = [
-            (runner.items[runner.item][1] - 1 - late) // (late - early)
-            for runner, early, late in zip(self.runners, before, now, strict=True)
-            if late > early
-        ]
-        rounds = max(0, min(periods, default=0))
-        for runner, early, late in zip(self.runners, before, now, strict=True):
-            runner.repeat += rounds * (late - early)
-
 
 def stopped_at(courses: Courses, depths: dict[int, int]) -> list[Event | None]:
-    return Machine([Runner(items) for items in courses], dict(depths)).run()
+    return Machine([Runner((), "", items) for items in courses], dict(depths)).run()
 
 
 def _deadlock(
