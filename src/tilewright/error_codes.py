@@ -189,7 +189,8 @@ CODES: dict[str, Code] = {
     "TW207": Code(
         "more than one producer or consumer",
         "A buffer connects one producing thread with one consuming thread; two writers or two readers would take each"
-        " other's blocks. Use one buffer per connection. Cores are judged apart: another core may give the role to another thread.",
+        " other's blocks. Use one buffer per connection. Cores are judged apart: another core may give the role to "
+        "another thread.",
     ),
     "TW208": Code(
         "nobody fills the buffer",
