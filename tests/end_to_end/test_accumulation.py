@@ -335,3 +335,26 @@ def test_transposed_right_operand(kernels, dtype, buffers, size):
 
     assert relative_error(arrays, reference) <= (8e-3 if dtype == "bf16" else 2e-3)
     assert sum(buffer.name.startswith("between") for buffer in program.buffers) == buffers
+
+
+COUNTED = """
+count, before = 1, 0
+for _ in range(steps):
+    with a_dfb.wait() as left, b_dfb.wait() as right:
+        if count == 3:
+            with out_dfb.reserve() as o, c_dfb.wait() as add:
+                o.store(left @ right + add)
+    count, before = count + before, count
+"""
+
+
+def test_integers_that_a_loop_changes(kernels):
+    """1, 1, 2, 3: the product of the fourth step. The reader counts its columns the same way."""
+    arrays = arrays_for((2, 2, 2), (1, 1, STEPS), "bf16")
+    source = TEXT.kernel(COUNTED, block=(2, 2, 2))
+    source = source.replace("step * k:(step + 1) * k], left", "at:at + k], left").replace("first.wait()", "at = at + k; first.wait()")
+    loop = "                for step in range(steps):\n                    with a_dfb.reserve"
+    assert loop in source and "at:at + k" in source
+    source = source.replace(loop, f"{' ' * 16}at = 0\n{loop}")
+    run_everywhere(kernels, source, arrays)
+    assert relative_error(arrays, lambda a, b, c: a[:, 192:] @ b[192:] + c) <= 8e-3

@@ -138,10 +138,33 @@ class _Writer:
         low, step = (self.expressions.text(value, 10) for value in (loop.lb, loop.step))
         goes_on = self.expressions.compared(variable, "<", loop.ub)
         advance = f"++{name}" if step == "1" else f"{name} += {step}"
-        inner = self._block(body)
+        before = self._carried(loop)
+        inner = [*self._block(body), *self._updates(loop)]
         self.used.discard(name)
         head = f"for (uint32_t {name} = {low}; {goes_on}; {advance}) {{"
-        return [head, *(f"{INDENT}{line}" if line else "" for line in inner), "}"]
+        return [*before, head, *(f"{INDENT}{line}" if line else "" for line in inner), "}"]
+
+    def _carried(self, loop: ForOp) -> list[str]:
+        """Integers the loop changes are variables in front of it."""
+        lines: list[str] = []
+        for start, argument, result in zip(loop.iter_args, loop.body.blocks[0].args[1:], loop.results, strict=True):
+            name = self._fresh(argument.name_hint or "value")
+            lines.append(f"uint32_t {name} = {self.expressions.text(start)};")
+            self.expressions.names[argument] = self.expressions.names[result] = name
+        return lines
+
+    def _updates(self, loop: ForOp) -> list[str]:
+        last = loop.body.blocks[0].last_op
+        assert last is not None
+        names = [self.expressions.names[argument] for argument in loop.body.blocks[0].args[1:]]
+        texts = [self.expressions.text(value) for value in last.operands]
+        pairs = [(name, text) for name, text in zip(names, texts, strict=True) if name != text]
+        if len(pairs) < 2:
+            return [f"{name} = {text};" for name, text in pairs]
+        # One may read another: all are computed before the first changes.
+        later = [self._fresh(f"next_{name}") for name, _ in pairs]
+        lines = [f"const uint32_t {new} = {text};" for new, (_, text) in zip(later, pairs, strict=True)]
+        return [*lines, *(f"{name} = {new};" for new, (name, _) in zip(later, pairs, strict=True))]
 
     def _branch(self, op: IfOp) -> list[str]:
         lines = [f"if ({self.expressions.text(op.cond)}) {{"]

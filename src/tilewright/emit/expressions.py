@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.arith import CmpiOp, ConstantOp
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.dialects.attributes import I1
 
@@ -107,12 +107,20 @@ class Expressions:
         owner = value.owner
         if isinstance(value, BlockArgument):
             loop = value.block.parent_op()
-            return isinstance(loop, ForOp) and self.may_be_negative(loop.lb)
+            if not isinstance(loop, ForOp):
+                return False
+            if value.index == 0:
+                return self.may_be_negative(loop.lb)
+            last = value.block.last_op
+            changed = last is not None and self.may_be_negative(last.operands[value.index - 1])
+            return changed or self.may_be_negative(loop.iter_args[value.index - 1])
         assert isinstance(owner, Operation)
         if isinstance(owner, ConstantOp):
             return isinstance(owner.value, IntegerAttr) and owner.value.value.data < 0
         if owner.name == "arith.subi":
             return True
+        if isinstance(owner, ForOp) and isinstance(value, OpResult):
+            return self.may_be_negative(owner.body.blocks[0].args[1 + value.index])
         return is_expression(owner) and any(self.may_be_negative(operand) for operand in owner.operands)
 
     def _folded(self, op: Operation) -> tuple[str, int] | None:

@@ -6,7 +6,7 @@ next pass keeps the few that are needed).
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp
@@ -75,25 +75,34 @@ def _finish_increments(function: FuncOp) -> None:
 
 
 def _drop_block_results(function: FuncOp) -> None:
-    """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill."""
+    """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill. Integers stay."""
     for loop in reversed([op for op in operations(function) if isinstance(op, ForOp) and op.results]):
         body = loop.body.blocks[0]
         last = body.last_op
         assert last is not None
-        for argument, initial in zip(list(body.args[1:]), loop.iter_args, strict=True):
-            argument.replace_all_uses_with(initial)
-        for result, initial in zip(loop.results, loop.iter_args, strict=True):
-            result.replace_all_uses_with(initial)
-        last.operands = []
-        for argument in reversed(list(body.args[1:])):
-            body.erase_arg(argument)
-        region = loop.detach_region(loop.body)
-        plain = ForOp.create(operands=[loop.lb, loop.ub, loop.step], regions=[region])
+        blocks = [number for number, result in enumerate(loop.results) if isinstance(result.type, TensorType)]
+        if not blocks:
+            continue
+        kept = [number for number in range(len(loop.results)) if number not in blocks]
+        initial = list(loop.iter_args)
+        for number in blocks:
+            body.args[1 + number].replace_all_uses_with(initial[number])
+            loop.results[number].replace_all_uses_with(initial[number])
+        last.operands = [last.operands[number] for number in kept]
+        for number in reversed(blocks):
+            body.erase_arg(body.args[1 + number])
+        plain = ForOp.create(
+            operands=[loop.lb, loop.ub, loop.step, *(initial[number] for number in kept)],
+            result_types=[loop.results[number].type for number in kept],
+            regions=[loop.detach_region(loop.body)],
+        )
         plain.attributes.update(loop.attributes)
         plain.location = loop.location
         parent = loop.parent
         assert parent is not None
         parent.insert_op_before(plain, loop)
+        for number, result in zip(kept, plain.results, strict=True):
+            loop.results[number].replace_all_uses_with(result)
         loop.detach()
         loop.erase()
 
