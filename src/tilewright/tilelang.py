@@ -7,19 +7,15 @@ from typing import Any
 from tilewright.lang.tilelang_jit import compile_kernel, jit
 from tilewright.lang.tilelang_kernel import TileLangKernel
 from tilewright.lang.tilelang_language import language
+from tilewright.lang.tilelang_profiler import Names, autotune, next_power_of_two
 
 compile = compile_kernel
 JITKernel = TileLangKernel
 
 
-class _PassConfigKeys:
-    """Settings of TileLang's own compiler; accepted, without effect."""
-
-    def __getattr__(self, name: str) -> str:
-        return name
-
-
-PassConfigKey = _PassConfigKeys()
+PassConfigKey = Names()  # settings of TileLang's own compiler
+TensorSupplyType = Names()
+next_power_of_2 = next_power_of_two
 
 
 def cdiv(value: int, divisor: int) -> int:
@@ -38,4 +34,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"Tilewright's tilelang has no '{name}'")
 
 
-__all__ = ["JITKernel", "PassConfigKey", "cdiv", "compile", "disable_cache", "enable_cache", "jit", "language"]
+def set_log_level(_level: Any) -> None:
+    """Tilewright writes no log."""
+
+
+__all__ = [
+    "JITKernel", "PassConfigKey", "TensorSupplyType", "autotune", "cdiv", "compile", "disable_cache", "enable_cache", "jit",
+    "language", "next_power_of_2", "set_log_level",
+]  # fmt: skip

@@ -74,6 +74,16 @@ def fill_tilelang_language(module: ModuleType) -> None:
     module.__dict__["__getattr__"] = found
 
 
+def fill_tilelang_part(**names: str) -> Callable[[ModuleType], None]:
+    """A module of tilelang's around the language; what it has is in `tilelang_profiler`."""
+
+    def fill(module: ModuleType) -> None:
+        holder = importlib.import_module("tilewright.lang.tilelang_profiler")
+        take(module, {name: getattr(holder, own) for name, own in names.items()})
+
+    return fill
+
+
 FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttl": fill_ttl,
     "ttl.math": fill_namespace("math"),
@@ -85,6 +95,11 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttnn": fill_ttnn,
     "tilelang": fill_tilelang,
     "tilelang.language": fill_tilelang_language,
+    "tilelang.autotuner": fill_tilelang_part(autotune="autotune"),
+    "tilelang.profiler": fill_tilelang_part(do_bench="do_bench", Profiler="Profiler"),
+    "tilelang.layout": fill_tilelang_part(make_swizzled_layout="no_layout"),
+    "tilelang.math": fill_tilelang_part(next_power_of_2="next_power_of_two"),
+    "tilelang.testing": fill_tilelang_part(set_random_seed="set_random_seed"),
 }
 PACKAGES = ("ttl", "ttlang", "ttnn", "tilelang")
 

@@ -28,7 +28,7 @@ class TensorArguments:
             if number in self.returned and (source is None or not _has_values(source)):
                 source = _created(layout, like, getattr(source, "dtype", None))
             self.given.append(source)
-            self.arrays.append(_argument(layout, source))
+            self.arrays.append(_argument(layout, source if layout.origin is None else self.given[layout.origin.tensor]))
 
     def finish(self, *, run: bool) -> Any:
         for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
@@ -39,10 +39,14 @@ class TensorArguments:
 
 
 def _argument(layout: TensorLayout, source: Any) -> Any:
-    if source is None:
-        from tilewright.frontend.tilelang.positions import made_values
+    if layout.made:
+        from tilewright.frontend.tilelang.positions import made_values, repeated_elements
 
-        return layout.packed(made_values(layout.made, layout.shape))
+        if layout.origin is None:
+            return layout.packed(made_values(layout.made, layout.shape))
+        if not _on_host(source):
+            raise fail("TW105", f"single elements of a tensor on a device ('{layout.name}')", help="pass a host tensor")
+        return layout.packed(repeated_elements(_values(source, layout.dtype), layout.origin.fixed, layout.shape))
     if not _on_host(source):
         if not layout.is_plain:
             raise fail(

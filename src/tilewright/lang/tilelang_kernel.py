@@ -12,6 +12,7 @@ from tilewright.lang.building import caller_span
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_arguments import TensorArguments
+from tilewright.lang.tilelang_profiler import Profiler
 from tilewright.lang.tilelang_types import Dimension, TensorType
 from tilewright.options import Options
 
@@ -94,7 +95,7 @@ class TileLangKernel(Kernel):
         sizes = self.sizes(values)
         result: list[Any] = []
         for name, value in zip(self.signature.parameters, values, strict=True):
-            if value is None:
+            if value is None and name not in self.types and self.signature.parameters[name].default is not None:
                 raise fail("TW004", f"output '{name}' has no declared type", self.span, help=f"{name}: T.Tensor(shape, dtype)")
             if isinstance(value, TensorType):
                 shape = tuple(sizes.get(size.name, size) if isinstance(size, Dimension) else size for size in value.shape)
@@ -119,10 +120,13 @@ class TileLangKernel(Kernel):
         """Only the front end: the ``ttl`` module before any pass, and the tile program it was made from."""
         return self._build(self.bind(args, {}), self._updated(options))
 
-    def get_kernel_source(self) -> str:
-        """The C++ of all three threads; the kernel must have declared shapes."""
-        program = self.compile()
-        return "\n".join(program.cpp.values())
+    def get_kernel_source(self, *args: Any, **named: Any) -> str:
+        """The C++ of all three threads, for these arguments or for declared shapes."""
+        program = self.compile(*args, **named)
+        return program.get_kernel_source() if isinstance(program, TileLangKernel) else "\n".join(program.cpp.values())
+
+    def get_profiler(self, *_supply: Any, **_hints: Any) -> Profiler:
+        return Profiler(self)
 
     def _build(self, values: list[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
         from tilewright.frontend.tilelang.build import build_tilelang

@@ -15,7 +15,14 @@ class Dimension:
         self.size: int | None = None
 
     def __repr__(self) -> str:
-        return self.name
+        return self.name or "a size computed from others"
+
+    def _computed(self, *_other: Any) -> Dimension:
+        """A size that follows from this one; it has no name of its own, and is computed again once this one is known."""
+        return Dimension("")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _computed
+    __neg__ = _computed
 
 
 class TensorType:

@@ -188,14 +188,17 @@ def is_narrowing(source: str, target: str) -> bool:
 
 def rounded(thread: Thread, tile: Tile, node: ast.AST) -> Tile:
     """The nearest values that 16 bits hold, wherever the tile is."""
-    call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
-    return Tile(block_functions.typecast(thread, [tile.block, "bf16"], {}, call), tile.layout)
+    return Tile(_converted(thread, tile.block, "bf16", node), tile.layout)
 
 
 def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
     """The same values in another format. Between floats the packer and the unpacker convert; others need a call."""
     if block.dtype == dtype or (block.dtype in FLOATS and dtype in FLOATS):
         return Block(block.ssa, block.shape, dtype)
+    return _converted(thread, block, dtype, node)
+
+
+def _converted(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
     call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
     return block_functions.typecast(thread, [block, dtype], {}, call)
 

@@ -36,6 +36,17 @@ class DataType(str):
 
         return converted(self, value)
 
+    @property
+    def bits(self) -> int:
+        digits = "".join(character for character in self.partition("_")[0] if character.isdigit())
+        return int(digits) if digits else {"float": 32, "half": 16, "bool": 8}.get(str(self), 32)
+
+    def as_torch(self) -> Any:
+        """``torch.float16`` of ``T.float16``."""
+        import torch  # pyright: ignore
+
+        return getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(str(self), str(self)))  # pyright: ignore
+
 
 def element_name(dtype: Any) -> str:
     """``T.float16``, ``torch.float16``, ``numpy.float16``, ``"float16"`` -> ``float16``."""

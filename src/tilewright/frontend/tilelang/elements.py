@@ -6,11 +6,11 @@ Integers that depend on the element (masks) are in `positions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
-from tilewright.frontend.integers import Leaf, Value, is_truth, linear, make
+from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.positions import PositionWriter
@@ -125,6 +125,12 @@ def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...])
     return (used[0], used[1]) if len(used) == 2 else (used[0], None)
 
 
+def depends(value: Value, leaves: Container[Any]) -> bool:
+    if isinstance(value, Node):
+        return any(depends(argument, leaves) for argument in value.args)
+    return value in leaves
+
+
 class Resolver:
     def __init__(self, reading: Reading, axes: Axes, target: Fragment) -> None:
         self.reading, self.axes, self.target = reading, axes, target
@@ -135,6 +141,8 @@ class Resolver:
         if isinstance(value, Read):
             return self._read(value)
         if isinstance(value, TensorElement):
+            if not any(depends(index, self.reading.parallel) for index in value.indices):
+                return self.positions.element(value.tensor, value.indices)
             return self._read(_loaded(self.reading, value))
         if isinstance(value, Position):
             return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)

@@ -46,8 +46,10 @@ class KernelReader(Reader):
     def declare(self, name: str, kind: Any) -> None:
         """``A: T.Tensor[[M, K], T.float16]`` in the body: sizes named by T.const get their values."""
         tensor = self.names.get(name)
-        if not isinstance(tensor, Tensor) or not isinstance(kind, TensorType):
+        if not isinstance(kind, TensorType):
             raise Trouble("TW001", f"the annotation of '{name}'", help="annotate tensor parameters with T.Tensor")
+        if not isinstance(tensor, Tensor):
+            raise Trouble("TW004", f"'{name}' is {tensor!r}, the kernel declares a tensor", help="pass a tensor")
         kind.match(tensor.shape, name, self.span())
         self.resolve_sizes()
 
@@ -99,7 +101,7 @@ class KernelReader(Reader):
         if not is_tensor(value) or len(kind.shape) != len(value.shape):
             return
         for wanted, size in zip(kind.shape, value.shape, strict=True):
-            if isinstance(wanted, Dimension):
+            if isinstance(wanted, Dimension) and wanted.name:
                 self.known_sizes.setdefault(wanted.name, int(size))
         self.resolve_sizes()
 

@@ -55,6 +55,17 @@ REFUSED = {
     "attr_ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
     "alloc_descriptor": TRANSFERS,
     "alloc_tmem": "use T.alloc_fragment",
+    "alloc_global": "make it a parameter, and write one function per launch: blocks do not wait for each other",
+    "sync_grid": "write one function per launch: blocks do not wait for each other",
+    "alloc_reducer": "use T.reduce_sum or T.gemm",
+    "finalize_reducer": "use T.reduce_sum or T.gemm",
+    "make_tensor": "declare the parameter: A: T.Tensor(shape, dtype)",
+    "ptr": "declare the parameter: A: T.Tensor(shape, dtype)",
+    "topk": "write it with T.reduce_max",
+    "WS": "processors are specialised already (reader, compute, writer): write the plain kernel",
+    "PersistentTileScheduler": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
+    "shift_left": "bits of numbers are not accessible: multiply by a power of two",
+    "shift_right": "bits of numbers are not accessible: divide by a power of two",
     "call_extern": "write it with the functions of T",
     "call_intrin": "write it with the functions of T",
     "call_pure_extern": "write it with the functions of T",
@@ -79,6 +90,9 @@ REFUSED = {
 }
 
 
+UNROLLED = ("serial", "Serial", "unroll", "Unroll")  # may stand inside T.Parallel
+
+
 class Action:
     """A function of ``T`` that only a kernel may call."""
 
@@ -87,7 +101,7 @@ class Action:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         reading = current(f"T.{self.name}")
-        if reading.parallel:
+        if reading.parallel and self.name not in UNROLLED:
             raise Trouble(
                 "TW001",
                 f"T.{self.name} inside T.Parallel",
@@ -121,7 +135,10 @@ class Refused:
 
 
 class Anything:
-    """``T.GemmWarpPolicy.FullRow`` and such: accepted, without effect."""
+    """``T.GemmWarpPolicy.FullRow``, ``T.Layout(…)`` and such: accepted, without effect."""
+
+    def __call__(self, *_args: Any, **_named: Any) -> Any:
+        return self
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -194,6 +211,8 @@ PLAIN: dict[str, Any] = {
     "dyn": DynamicFactory(),
     "GemmWarpPolicy": Anything(),
     "dtype": DataType,
+    "Layout": Anything(),
+    "Fragment": Anything(),
 }
 
 

@@ -7,12 +7,13 @@ clamped there, and masks are exact whatever the size of the tensors is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.frontend.integers import COMPARISONS, UNBOUNDED, Leaf, Node, Value, bounds, linear, make
-from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Read, Tensor
+from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Origin, Read, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Window
 from tilewright.frontend.tilelang.trouble import Trouble
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 TILE = hardware.TILE_ROWS
 ALONG, ROWS, COLUMNS, SCALARS = "along", "rows", "columns", "scalars"  # what a made tensor holds, see `made_values`
+ELEMENTS = "elements"  # each element of another tensor, repeated along a last dimension
+MOST_ELEMENTS = 2**15
 EXACT_REPEATED = 2048  # whole numbers that stay exact when a row or column of a tile is repeated over it
 LARGEST_EXACT = 2**24  # whole numbers that float32 holds
 MOST_SCALARS = 1024
@@ -35,6 +38,14 @@ def made_values(kind: str, shape: tuple[int, ...]) -> Any:
 
     axis = {ALONG: 0, ROWS: 0, COLUMNS: 1, SCALARS: 0}[kind]
     return np.ascontiguousarray(np.broadcast_to(np.indices(shape, np.float32)[axis], shape))
+
+
+def repeated_elements(values: Any, fixed: tuple[int | None, ...], shape: tuple[int, ...]) -> Any:
+    """The contents of a tensor of `ELEMENTS`."""
+    import numpy as np
+
+    chosen = values[tuple(slice(None) if index is None else index for index in fixed)]
+    return np.ascontiguousarray(np.broadcast_to(chosen[..., None], shape))
 
 
 class PositionWriter:
@@ -173,24 +184,50 @@ class PositionWriter:
         fragment = self._made(SCALARS, (make("-", value, low), 0), (1, extent), (high - low + 1, extent))
         return _plus(self.read(Read(fragment, (leaf,))), low)
 
+    def element(self, tensor: Tensor, indices: tuple[Value, ...]) -> Expression:
+        """One element of a tensor, for all elements of the block. The launcher adds a tensor that holds it as a row of tiles."""
+        if any(isinstance(index, int) and not 0 <= index < size for index, size in zip(indices, tensor.shape, strict=True)):
+            raise Trouble("TW103", f"an element outside tensor '{tensor.name}' {tensor.shape}")
+        leaf = self.axes[1] or self.axes[0]
+        assert leaf is not None
+        extent = self.reading.parallel[leaf]
+        fixed = tuple(index if isinstance(index, int) else None for index in indices)
+        sizes = tuple(size for size, index in zip(tensor.shape, fixed, strict=True) if index is None)
+        if math.prod(sizes) > MOST_ELEMENTS:
+            raise Trouble(
+                "TW001",
+                f"a single element of tensor '{tensor.name}', which has {math.prod(sizes)}",
+                help=f"copy whole blocks; single elements are for tensors of up to {MOST_ELEMENTS}",
+            )
+        origin, shape = Origin(tensor.index, fixed), (*sizes, extent)
+        same = [t for t in self.reading.tensors if t.origin == origin and t.shape == shape]
+        holder = same[0] if same else self._tensor(ELEMENTS, shape, f"{tensor.name}_elements")
+        holder.dtype, holder.format, holder.origin = tensor.dtype, tensor.format, origin
+        starts = (*(index for index, known in zip(indices, fixed, strict=True) if known is None), 0)
+        fragment = self._loaded(holder, starts, (*((1,) * len(sizes)), extent), (ELEMENTS, tensor.index, indices, extent))
+        return self.read(Read(fragment, (leaf,)))
+
     def _made(self, kind: str, starts: tuple[Value, ...], extents: tuple[int, ...], shape: tuple[int, ...]) -> Fragment:
         reading = self.reading
         key = (kind, starts, extents)
-        if key in reading.loaded:
-            return reading.loaded[key]
         growing = (0,) if kind in (ALONG, SCALARS) else (0,) if kind == ROWS else (1,)
         same = [t for t in reading.tensors if t.made == kind and _fits(t.shape, shape, growing)]
         tensor = same[0] if same else self._tensor(kind, shape)
         tensor.shape = tuple(max(old, new) for old, new in zip(tensor.shape, shape, strict=True))
-        fragment = reading.fragment(tuple(e for e in extents if e > 1) or extents, "float32", "fragment", tensor.name)
-        reading.emit(Load(fragment, Window(tensor, starts, extents), reading.place))
-        reading.loaded[key] = fragment
-        return fragment
+        return self._loaded(tensor, starts, extents, key)
 
-    def _tensor(self, kind: str, shape: tuple[int, ...]) -> Tensor:
-        name, number, taken = "positions", 1, {tensor.name for tensor in self.reading.tensors}
+    def _loaded(self, tensor: Tensor, starts: tuple[Value, ...], extents: tuple[int, ...], key: Any) -> Fragment:
+        reading = self.reading
+        if key not in reading.loaded:
+            shape = tuple(extent for extent in extents if extent > 1) or extents
+            reading.loaded[key] = reading.fragment(shape, tensor.dtype, "fragment", tensor.name)
+            reading.emit(Load(reading.loaded[key], Window(tensor, starts, extents), reading.place))
+        return reading.loaded[key]
+
+    def _tensor(self, kind: str, shape: tuple[int, ...], hint: str = "positions") -> Tensor:
+        name, number, taken = hint, 1, {tensor.name for tensor in self.reading.tensors}
         while name in taken:
-            name, number = f"positions_{number}", number + 1
+            name, number = f"{hint}_{number}", number + 1
         tensor = Tensor(name, shape, "float32", "f32", len(self.reading.tensors), kind)
         self.reading.tensors.append(tensor)
         return tensor

@@ -35,8 +35,9 @@ def need_fragment(value: Any, what: str, word: str) -> Fragment:
     return value
 
 
-def copy(reading: Reading, source: Any, target: Any, **_hints: Any) -> None:
+def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> None:
     """``T.copy(source, target)`` between a tensor and a fragment, or two fragments."""
+    source, target = src, dst
     outside = (Tensor, Corner, Window)
     if isinstance(source, outside) and isinstance(target, Fragment):
         window = window_like(source, target)
@@ -79,20 +80,20 @@ def window_like(outside: Tensor | Corner | Window, fragment: Fragment) -> Window
     return Window(tensor, starts, (*((1,) * (len(tensor.shape) - len(shape))), *shape))
 
 
-def fill(reading: Reading, target: Any, value: Any) -> None:
-    fragment = need_fragment(target, "the target of T.fill", "fill")
+def fill(reading: Reading, buffer: Any, value: Any) -> None:
+    fragment = need_fragment(buffer, "the target of T.fill", "fill")
     assign_whole(reading, fragment, value)
 
 
-def clear(reading: Reading, target: Any) -> None:
-    fill(reading, need_fragment(target, "the target of T.clear", "clear"), 0.0)
+def clear(reading: Reading, buffer: Any) -> None:
+    fill(reading, need_fragment(buffer, "the target of T.clear", "clear"), 0.0)
 
 
 def gemm(
     reading: Reading,
-    left: Any,
-    right: Any,
-    target: Any,
+    A: Any,
+    B: Any,
+    C: Any,
     transpose_A: bool = False,
     transpose_B: bool = False,
     policy: Any = None,
@@ -100,7 +101,7 @@ def gemm(
     **_hints: Any,
 ) -> None:
     del policy
-    first, second, total = (need_fragment(v, "an operand of T.gemm", "gemm") for v in (left, right, target))
+    first, second, total = (need_fragment(v, "an operand of T.gemm", "gemm") for v in (A, B, C))
     if any(len(one.shape) != 2 for one in (first, second, total)):
         raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", word="gemm")
     rows, inner = first.shape[::-1] if transpose_A else first.shape
@@ -122,8 +123,8 @@ def gemm(
 
 
 def reduction(kind: str, word: str) -> Callable[..., None]:
-    def reduce(reading: Reading, source: Any, target: Any, dim: int = -1, clear: bool = True, **_hints: Any) -> None:
-        data, result = need_fragment(source, "the data", word), need_fragment(target, "the result", word)
+    def reduce(reading: Reading, buffer: Any, out: Any, dim: int = -1, clear: bool = True, **_hints: Any) -> None:
+        data, result = need_fragment(buffer, "the data", word), need_fragment(out, "the result", word)
         if len(data.shape) != 2:
             raise Trouble("TW101", f"{word} of a fragment {data.shape}", help="reduce fragments of two dimensions", word=word)
         if not -2 <= dim < 2:
@@ -135,6 +136,11 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
                 f"{word} of {data.shape} over dimension {axis} gives {data.shape[1 - axis]} values,"
                 f" '{result.name}' has {result.shape}",
                 word=word,
+            )
+        if data.format == "f32" and kind in ("max", "absmax", "min"):
+            reading.note(
+                f"{word} of float32 gives its result with 11 significant bits",
+                "the matrix unit reduces; compare with a tolerance, or reduce bfloat16 data, which is exact",
             )
         value = reduced(kind, axis, whole(data), data.shape)
         if not clear:

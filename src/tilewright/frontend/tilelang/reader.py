@@ -12,7 +12,7 @@ from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.integers import bounds, make
 from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, Returned, counted_range
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
-from tilewright.frontend.tilelang.reading import Launch, Reading
+from tilewright.frontend.tilelang.reading import Launch, Reading, is_scalar
 from tilewright.frontend.tilelang.rewriting import code_of
 from tilewright.frontend.tilelang.statements import HANDLERS, HELP
 from tilewright.frontend.tilelang.symbols import (
@@ -101,11 +101,15 @@ class Reader(Reading):
         known = self.names.get(name)
         if isinstance(value, Fragment) and not value.name:
             value.name = name
-        if not self.parallel and isinstance(value, Expression):
+        scalar = isinstance(value, Expression) and not any(True for _ in _reads(value))  # of block and loop variables alone
+        if not self.parallel and isinstance(value, Expression) and (isinstance(known, Fragment) or not scalar):
             if not isinstance(known, Fragment):
                 known = self._like(name, value)
             assign_whole(self, known, value)
             self.names[name] = known
+            return
+        if isinstance(known, Fragment) and is_scalar(known):
+            self.scalars[known] = value
             return
         if isinstance(known, Fragment) and isinstance(value, (int, float)) and not isinstance(value, bool):
             raise Trouble("TW004", f"fragment '{name}' is replaced by a number", help=f"fill it: T.fill({name}, {value})")
@@ -119,6 +123,9 @@ class Reader(Reading):
 
     def _assign_element(self, target: ast.Subscript, value: Any) -> None:
         holder, key = self.evaluate(target.value), self.evaluate(_key(target.slice))
+        if isinstance(holder, Fragment) and is_scalar(holder) and not self.parallel and not _is_whole(key):
+            self.scalars[holder] = value
+            return
         if self.parallel:
             store_element(self, holder, key, value)
             return
@@ -155,8 +162,10 @@ class Reader(Reading):
             self.names[name] = plain(variable)
             carried = assigned_names(node.body) & read_before_assigned(node.body)
             known = {each: self.names[each] for each in carried if each in self.names}
+            scalars = dict(self.scalars)
             body = self.nested(node.body)
             self._check_carried(known)
+            self._check_scalars(scalars)
             self.names.pop(name, None)
             self.emit(Loop(variable, start, stop, body, self.place))
         self.stages, self.pipelined = before
@@ -170,6 +179,16 @@ class Reader(Reading):
                     f"'{name}' changes from one iteration to the next",
                     help="compute it from the loop variable, or keep it in a fragment",
                 )
+
+    def _check_scalars(self, before: dict[Fragment, Any]) -> None:
+        for fragment, value in before.items():
+            if self.scalars.get(fragment) is not value:
+                raise Trouble(
+                    "TW012",
+                    f"'{fragment.name}' changes from one iteration to the next",
+                    help="compute it from the loop variable, or keep it in a fragment of 32 elements",
+                )
+        self.scalars = before  # what the body gave a value has none after it
 
     def nested(self, statements: list[ast.stmt]) -> list[Statement]:
         body: list[Statement] = []
@@ -211,15 +230,17 @@ class Reader(Reading):
             return
         if not is_dynamic_truth(condition):
             raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
-        before = dict(self.names)
+        before, scalars = dict(self.names), dict(self.scalars)
         then = self.nested(node.body)
-        after = dict(self.names)
+        after, given = dict(self.names), self.scalars
+        self.scalars = dict(scalars)
         self.names.clear()
         self.names.update(before)
         otherwise = self.nested(node.orelse)
         for name in {*after, *self.names}:
             if after.get(name) is not self.names.get(name):  # its value depends on the way taken
                 self.names.pop(name, None)
+        self.scalars = {each: v for each, v in self.scalars.items() if given.get(each) is v}
         self.emit(Branch(raw(condition), then, otherwise, self.place))
 
     def _masked(self, condition: Expression, node: ast.If) -> None:

@@ -12,6 +12,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.frontend.integers import Leaf, Value, constant_difference, is_int_like
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.symbols import (
+    Arithmetic,
     Expression,
     Fragment,
     Index,
@@ -38,12 +39,15 @@ def current(what: str) -> Reading:
     return found
 
 
-@dataclass(frozen=True)
-class Corner:
-    """``A[by * 64, bx * 64]``: where a copy starts; the other side says how much."""
+@dataclass(frozen=True, eq=False)
+class Corner(Arithmetic):
+    """``A[by * 64, bx * 64]``: where a copy starts, and the other side says how much; or, in an expression, that element."""
 
     tensor: Tensor
     starts: tuple[Value, ...]
+
+    def as_expression(self) -> Expression:
+        return TensorElement(self.tensor, self.starts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,6 +75,7 @@ class Reading:
         self.bodies: list[list[Statement]] = []
         self.parallel: dict[Leaf, int] = {}  # variables of the T.Parallel loop one is in, and their extents
         self.conditions: list[Expression] = []  # of the ifs inside it
+        self.scalars: dict[Fragment, Any] = {}  # what buffers of one element hold
         self.loaded: dict[Any, Fragment] = {}  # tensor elements read in this T.Parallel body
         self.stages = 2  # of the innermost T.Pipelined
         self.pipelined = False  # in one
@@ -113,6 +118,8 @@ class Reading:
             raise Trouble(
                 "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
             )
+        if is_scalar(fragment) and fragment in self.scalars:
+            return self.scalars[fragment]
         if not self.parallel:
             raise Trouble(
                 "TW001",
@@ -187,6 +194,11 @@ class Reading:
                 code="TW106", message=message, span=self.span(), help=help, severity="note", notes=tuple[Note, ...]()
             )
             self.notes.append(note)
+
+
+def is_scalar(fragment: Fragment) -> bool:
+    """``T.alloc_local((1,), dtype)``: one number, which only names a value."""
+    return fragment.length == 1
 
 
 def bound(reading: Reading) -> Any:

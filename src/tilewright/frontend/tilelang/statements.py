@@ -60,10 +60,8 @@ def _for(reader: Reader, node: ast.For) -> None:
     domain = reader.evaluate(node.iter)
     if isinstance(domain, ParallelDomain):
         reader.parallel_loop(node, domain)
-    elif reader.parallel:
-        raise Trouble(
-            "TW001", "a loop inside T.Parallel", help="elements are computed all at once; put the loop around T.Parallel"
-        )
+    elif reader.parallel and isinstance(domain, Counted):
+        _unrolled(reader, node, domain)
     elif isinstance(domain, range) and reader.bodies:
         reader.loop(node, Counted(domain.start, domain.stop, domain.step))
     elif isinstance(domain, Counted):
@@ -72,6 +70,19 @@ def _for(reader: Reader, node: ast.For) -> None:
         for item in domain:
             reader.bind(node.target, item)
             reader.execute(node.body)
+
+
+def _unrolled(reader: Reader, node: ast.For, domain: Counted) -> None:
+    """A loop inside T.Parallel: its body once per iteration, for all elements at once."""
+    if is_symbolic(domain.start) or is_symbolic(domain.stop):
+        raise Trouble(
+            "TW001",
+            "a loop inside T.Parallel whose length only the device knows",
+            help="elements are computed all at once; put the loop around T.Parallel",
+        )
+    for number in range(domain.start, domain.stop, domain.step):
+        reader.bind(node.target, number)
+        reader.execute(node.body)
 
 
 def _with(reader: Reader, node: ast.With) -> None:

@@ -225,13 +225,22 @@ class Fragment(Arithmetic):
         return f"fragment '{self.name}' {self.shape}"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The tensor (by its number) that a made one repeats the elements of; ``fixed`` are the indices that never change."""
+
+    tensor: int
+    fixed: tuple[int | None, ...]
+
+
 class Tensor(Arithmetic):
     """A tensor argument."""
 
-    __slots__ = ("dtype", "format", "index", "made", "name", "shape")
+    __slots__ = ("dtype", "format", "index", "made", "name", "origin", "shape")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int, made: str = "") -> None:
         self.made = made  # what the launcher fills it with; empty for the user's tensors
+        self.origin: Origin | None = None  # of elements of another tensor
         self.name = name
         self.shape = shape
         self.dtype = dtype
@@ -268,6 +277,8 @@ def expression(value: Any) -> Expression:
         return Read(value)
     if isinstance(value, Index):
         return Position(value.value)
+    if isinstance(value, Arithmetic) and hasattr(value, "as_expression"):
+        return value.as_expression()  # pyright: ignore
     if isinstance(value, (int, float)) or hasattr(value, "__float__"):
         return Number(float(value))
     if isinstance(value, Tensor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from tilewright.frontend.values import Frame
 from tilewright.lang.building import Build, ThreadFunction
 
 
-class ThreadWriter:
+class ThreadWriter(ABC):
     """One thread; subclasses say what statements mean in it."""
 
     def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build) -> None:
@@ -144,9 +145,10 @@ class ThreadWriter:
             self.at(statement.place)
             self.emitter.close_branch()
 
+    @abstractmethod
     def concerns(self, statements: Sequence[Statement]) -> bool:
         """Whether this thread has something to do there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def statement(self, statement: Statement) -> None:
-        raise NotImplementedError
+        """Writes a load, a store or an assignment."""
