@@ -14,6 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": ("auto", "source", "lars"),
     "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
     "inits": ("hoist", "each"),
+    "f32_reductions": ("exact", "tf32"),
 }
 
 
@@ -31,6 +32,7 @@ class Options:
     math_fidelity: str | None = None  # LoFi, HiFi2, HiFi3, HiFi4
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
+    f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
     grid: tuple[int, ...] | str | None = None  # overrides the decorator's
 
     @staticmethod

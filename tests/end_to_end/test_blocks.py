@@ -1,8 +1,8 @@
 """Matmul, reductions, broadcasts and their fusion: values against float64 NumPy, and the emitted C++ bit for bit.
 
 Tolerances: a result in bf16 has 8 significant bits, so one rounding is 2**-9 of its size; an expression rounds every value that
-goes through a bf16 buffer. In f32 the matrix unit reads 11 bits of its operands (tf32), so a product is good to 2**-10 and a sum of
-n of them to about sqrt(n) of that.
+goes through a bf16 buffer. In f32 the matrix unit reads 11 bits of the factors of a matmul (tf32), so a product is good to 2**-10 and
+a sum of n of them to about sqrt(n) of that; everything else keeps 24 bits.
 """
 
 from __future__ import annotations
@@ -85,48 +85,48 @@ CASES = {
     "softmax": (
         {"x": (2, 3)}, (2, 3),
         "e = ttl.math.exp(x - ttl.math.reduce_max(x, dims=[1]))\no0.store(e / ttl.math.reduce_sum(e, dims=[1]))",
-        softmax, 8e-3, 1e-3,
+        softmax, 8e-3, 5e-7,
     ),
     "softmax with recip": (
         {"x": (2, 3)}, (2, 3),
         f"e = ttl.math.exp(x - {B}(ttl.math.reduce_max(x, dims=[1]), dims=[1], shape=(2, 3)))\n"
         f"o0.store(e * {B}(ttl.math.recip(ttl.math.reduce_sum(e, dims=[1])), dims=[1], shape=(2, 3)))",
-        softmax, 8e-3, 1e-3,
+        softmax, 8e-3, 5e-7,
     ),
     "log-softmax": (
         {"x": (2, 3)}, (2, 3),
         "d = x - ttl.math.reduce_max(x, dims=[1])\no0.store(d - ttl.math.log(ttl.math.reduce_sum(ttl.math.exp(d), dims=[1])))",
-        lambda x: np.log(softmax(x)), 8e-3, 1e-3,
+        lambda x: np.log(softmax(x)), 8e-3, 5e-7,
     ),
     "rmsnorm": (
         {"x": (2, 3), "w": (1, 3)}, (2, 3),
         f"r = ttl.math.rsqrt(ttl.math.reduce_mean(x * x, dims=[1]) + 1e-5)\no0.store(x * r * {B}(w, dims=[0], shape=(2, 3)))",
-        rms, 6e-3, 1e-3,
+        rms, 6e-3, 5e-7,
     ),
     "layernorm": (
         {"x": (2, 3), "g": (1, 3), "b": (1, 3)}, (2, 3),
         "d = x - ttl.math.reduce_mean(x, dims=[1])\nv = ttl.math.reduce_mean(d * d, dims=[1])\n"
         f"o0.store(d * ttl.math.rsqrt(v + 1e-5) * {B}(g, dims=[0], shape=(2, 3)) + {B}(b, dims=[0], shape=(2, 3)))",
-        layer, 8e-3, 2e-3,
+        layer, 8e-3, 5e-7,
     ),
     "cosine similarity": (
         {"x": (2, 3), "y": (2, 3)}, (2, 1),
         "o0.store(ttl.math.reduce_sum(x * y, dims=[1]) * ttl.math.rsqrt("
         "ttl.math.reduce_sum(x * x, dims=[1]) * ttl.math.reduce_sum(y * y, dims=[1])))",
-        cosine, 1e-2, 2e-3,
+        cosine, 1e-2, 5e-7,
     ),
     "variance in one pass": (
         {"x": (2, 3)}, (2, 1),
         "m = ttl.math.reduce_mean(x, dims=[1])\no0.store(ttl.math.reduce_mean(x * x, dims=[1]) - m * m)",
-        lambda x: first_column(x.var(1)), 1.2e-2, 4e-3,
+        lambda x: first_column(x.var(1)), 1.2e-2, 5e-7,
     ),
     "columns": (
-        {"x": (3, 2)}, (3, 2), "o0.store(x - ttl.math.reduce_max(x, dims=[0]))", lambda x: x - x.max(0, keepdims=True), 6e-3, 1e-3,
+        {"x": (3, 2)}, (3, 2), "o0.store(x - ttl.math.reduce_max(x, dims=[0]))", lambda x: x - x.max(0, keepdims=True), 6e-3, 5e-7,
     ),
     "minimum": (
-        {"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_min(x, dims=[1]))", lambda x: x - x.min(1, keepdims=True), 6e-3, 1e-3,
+        {"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_min(x, dims=[1]))", lambda x: x - x.min(1, keepdims=True), 6e-3, 5e-7,
     ),
-    "all elements": ({"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_mean(x))", lambda x: x - x.mean(), 6e-3, 1e-3),
+    "all elements": ({"x": (2, 2)}, (2, 2), "o0.store(x - ttl.math.reduce_mean(x))", lambda x: x - x.mean(), 6e-3, 5e-7),
     "attention": (
         {"q": (2, 2), "k": (2, 3), "v": (3, 2)}, (2, 2),
         "e = ttl.math.exp((q @ k) * 0.125)\no0.store((e / ttl.math.reduce_sum(e, dims=[1])) @ v)",

@@ -1,4 +1,4 @@
-"""f32 blocks that the matrix unit reads keep all their bits everywhere else: a second buffer index over the same memory."""
+"""f32 keeps its bits: reductions on the vector unit, and a second buffer index for blocks that the matrix unit reads too."""
 
 from __future__ import annotations
 
@@ -81,3 +81,60 @@ def kernel(x_t, w_t, out_t):
     w, out = np.zeros((64, 64), np.float32), np.full((7 * 32, 64), np.nan, np.float32)
     kernels.run_everywhere(source, x, w, out)
     assert np.array_equal(out, x)
+
+
+DIMS = {"rows": ([1], (2, 1)), "columns": ([0], (1, 3)), "all": ([0, 1], (1, 1))}
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "min", "mean"])
+@pytest.mark.parametrize("dims", DIMS)
+def test_a_stored_reduction_is_exact_and_zero_elsewhere(kernels, block_kernels, dims, kind):
+    """All 24 bits, for several tiles and for one; what is no result is zero, as the matrix unit leaves it."""
+    axes, shape = DIMS[dims]
+    for size in ((2, 3), shape):
+        body = f"o0.store(ttl.math.reduce_{kind}(x, dims={axes}))"
+        _, (x,), (out,) = run(kernels, block_kernels, body, {"x": size}, (shape,))
+        if size == (2, 3):
+            function = {"sum": np.sum, "max": np.max, "min": np.min, "mean": np.mean}[kind]
+            expected = function(x.astype(np.float64), axis=tuple(axes), keepdims=True)
+            found = out[: expected.shape[0], : expected.shape[1]]
+            assert np.max(np.abs(found - expected)) <= 4e-7 * np.sum(np.abs(x), axis=tuple(axes)).max() * (kind != "max")
+        rows, cols = (slice(None) if axis not in axes else slice(1, None) for axis in (0, 1))
+        rest = out[rows, cols] if dims != "all" else out.ravel()[1:]
+        assert not rest.any()
+
+
+def test_a_reduced_block_as_a_factor(kernels, block_kernels):
+    """An outer product: the matrix unit reads whole tiles, so nothing undefined may be left in them."""
+    inputs = {"x": (2, 2), "y": (1, 2)}
+    body = "o0.store(ttl.math.reduce_max(x, dims=[1]) @ y)"
+    _, (x, y), (out,) = run(kernels, block_kernels, body, inputs, ((2, 2),))
+    expected = x.astype(np.float64).max(1, keepdims=True) @ y[:1].astype(np.float64)
+    assert np.max(np.abs(out - expected)) <= 2e-3 * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize(("options", "call"), [
+    ({}, "sfpu_reduce<PoolType::SUM, DataFormat::Float32, ReduceDim::REDUCE_ROW>"),
+    ({"f32_reductions": "tf32"}, "reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>"),
+    ({"metal": "0.69"}, "reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>"),
+    ({"metal": "0.62"}, "reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>"),
+], ids=["exact", "tf32", "0.69 has none", "0.62 has none"])  # fmt: skip
+def test_who_reduces(kernels, block_kernels, options, call):
+    body = "o0.store(x - ttl.math.reduce_sum(x, dims=[1]))"
+    program, (x,), (out,) = run(kernels, block_kernels, body, X, ((2, 3),), **options)
+    expected = x - x.astype(np.float64).sum(1, keepdims=True)
+    exact = not options
+    assert np.max(np.abs(out - expected)) <= (3e-7 if exact else 2e-3) * np.max(np.abs(expected))
+    assert call in program.cpp["compute"]
+    assert any("vector unit" in decision.title for decision in program.trace.decisions) == exact
+    aliases = [buffer for buffer in program.buffers if buffer.alias_of is not None]
+    assert bool(aliases) != exact, "with tf32 reductions x is read both ways"
+
+
+def test_one_tile_is_reduced_where_it_was_computed(kernels, block_kernels):
+    """exp(x) of one tile never leaves DST between the function and its sum."""
+    body = "o0.store(x / ttl.math.reduce_sum(ttl.math.exp(x), dims=[1]))"
+    program, (x,), (out,) = run(kernels, block_kernels, body, {"x": (2, 1)}, ((2, 1),))
+    assert [buffer.shape for buffer in program.buffers if buffer.origin == "compiler"] == [(2, 1)]
+    expected = x / np.exp(x.astype(np.float64)).sum(1, keepdims=True)
+    assert np.max(np.abs(out - expected)) <= 3e-7 * np.max(np.abs(expected))

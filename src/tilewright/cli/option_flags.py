@@ -20,6 +20,7 @@ HELP: dict[str, str] = {
     "math_fidelity": "matrix unit passes",
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",
+    "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
     "grid": "cores, such as 8x8, auto or full; overrides the decorator's",
 }
 

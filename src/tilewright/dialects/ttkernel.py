@@ -87,8 +87,10 @@ STRUCTURAL_CALLS = (
         for op in ("add", "sub", "mul")
         for dim in ("row", "col")
     ),
+    Call("sfpu_reduce_init", "m", 0, 0, "prepare sfpu_reduce; attribute template names the pool"),
+    Call("sfpu_reduce", "m", 1, 0, "DST index of a tile, reduced in place to its first column or row"),
     Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
-    Call("fill_scaler", "d", 1, 0, "write attribute value into the first row of every face of the reserved tile"),
+    Call("fill_scaler", "d", 1, 0, "write attribute value into the reserved tile: faces, row, column or corner"),
     Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),
     Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
     Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import traits_def
@@ -51,7 +53,8 @@ class MatmulOp(_BlockOp):
 class ReduceOp(_BlockOp):
     """``%r = ttl.reduce %x {kind = "sum", dims = [1]}``: over tiles and within tiles; reduced dimensions have size 1.
 
-    An optional second operand is a tile of scale factors that each element is multiplied with.
+    An optional second operand is a tile of scale factors that each element is multiplied with. ``exact`` keeps f32 off the matrix
+    unit; what the tiles hold besides the result is then undefined.
     """
 
     name = "ttl.reduce"
@@ -59,6 +62,15 @@ class ReduceOp(_BlockOp):
     @property
     def dims(self) -> tuple[int, ...]:
         return int_list(self, "dims")
+
+    @property
+    def exact(self) -> bool:
+        return "exact" in self.attributes
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles of the operand one tile of the result comes from."""
+        return math.prod(size for axis, size in enumerate(shape_of(self.operands[0].type)) if axis in self.dims)
 
     def verify_(self) -> None:
         expect(self, len(self.operands) in (1, 2), "takes a block and perhaps a scaler")

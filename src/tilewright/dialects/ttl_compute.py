@@ -153,8 +153,14 @@ def _attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
     return dict(parser.parse_optional_attr_dict()) if is_entry else {}
 
 
+BY_POSITION = "by_position"
+
+
 class CopyTileOp(FlatOp):
-    """``%token, %tile = ttl.copy_tile %arg, %index, %dst``: bring tile ``%index`` of a buffer into a DST slot."""
+    """``%token, %tile = ttl.copy_tile %arg, %index, %dst``: bring tile ``%index`` of a buffer into a DST slot.
+
+    With ``by_position`` the place that ``%arg`` was taken from says which tile it is.
+    """
 
     name = "ttl.copy_tile"
 

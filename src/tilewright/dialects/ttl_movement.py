@@ -88,7 +88,10 @@ class WaitOp(FlatOp):
 
 
 class FillScalerOp(FlatOp):
-    """``ttl.fill_scaler %cb {value = 1.0 : f32}``: push one tile that holds the value in the first row of every face."""
+    """``ttl.fill_scaler %cb {value = 1.0 : f32}``: push one tile that holds the value in the first row of every face.
+
+    ``pattern`` names another place: the first ``row`` or ``column`` of the tile, or its ``corner``.
+    """
 
     name = "ttl.fill_scaler"
 

@@ -76,6 +76,40 @@ class TileReduceOp(IrregularTileOp):
         return int_value(self, "rows", 1), int_value(self, "cols", 1)
 
 
+class TileScratchOp(IrregularTileOp):
+    """``%s = ttl.tile_scratch``: a DST slot that a later op may use on its way; it holds nothing."""
+
+    name = "ttl.tile_scratch"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+
+
+class TileFoldOp(IrregularTileOp):
+    """``%r = ttl.tile_fold %x, %scratch {kind = "sum", rows, cols}``: that many tiles joined element by element, in DST."""
+
+    name = "ttl.tile_fold"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return int_value(self, "rows", 1), int_value(self, "cols", 1)
+
+
+class TileVectorReduceOp(IrregularTileOp):
+    """``%r = ttl.tile_vector_reduce %x {kind = "sum", dim = "row"}``: within a tile in DST; the rest of it is left undefined."""
+
+    name = "ttl.tile_vector_reduce"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
+        expect(self, self.dim in DIMS[:2], f"dim is one of {DIMS[:2]}")
+
+
 class TileBcastOp(IrregularTileOp):
     """``%r = ttl.tile_bcast %x {dim = "col"}``: column 0, row 0 or element (0, 0) repeated over the tile."""
 
@@ -123,6 +157,9 @@ TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileMatmulOp,
     AccumulateMatmulOp,
     TileReduceOp,
+    TileScratchOp,
+    TileFoldOp,
+    TileVectorReduceOp,
     TileBcastOp,
     TileTransposeOp,
     TileBinaryBcastOp,

@@ -26,6 +26,8 @@ STRUCTURAL = {
     "reduce_init": "reduce.h",
     "reduce_tile": "reduce.h",
     "reduce_uninit": "reduce.h",
+    "sfpu_reduce": "compute_kernel_api.h",
+    "sfpu_reduce_init": "compute_kernel_api.h",
     "unary_bcast": "bcast.h",
     "unary_bcast_init": "bcast.h",
 }

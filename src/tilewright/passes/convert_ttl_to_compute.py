@@ -22,8 +22,10 @@ from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.walking import operations
 from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
+from tilewright.passes.exact_reductions import choose_exact
 from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.region_builder import RegionEmitter
+from tilewright.passes.thin_values import drop_unseen_broadcasts
 from tilewright.passes.transposed_products import fold_transposes
 
 NAME = "convert-ttl-to-compute"
@@ -41,7 +43,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
                 expand(function)
             fold_transposes(function)
+            drop_unseen_broadcasts(function, module)
             emitter = RegionEmitter(function, module)
+            choose_exact(function, module, emitter.scalers, context)
             for block in _blocks(function):
                 _convert_block(block, emitter, context)
             _erase_dead_math(function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
+from tilewright.dialects import tile_ops
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key
 from tilewright.dialects.ttl import TileOpBase
@@ -12,9 +13,12 @@ from tilewright.dialects.ttl_tile_blocks import (
     IrregularTileOp,
     ResidentTileOp,
     TileBcastOp,
+    TileFoldOp,
     TileMatmulOp,
     TileReduceOp,
+    TileScratchOp,
     TileTransposeOp,
+    TileVectorReduceOp,
 )
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
@@ -27,6 +31,7 @@ ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live 
 FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
+FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
 MATRIX_FORMATS = ("bf16", "bfp8_b")  # what the matrix unit reads without losing bits
 
 
@@ -221,6 +226,33 @@ class FormBuilder:
             return [(built, FormUse(ACCUMULATE, product))]
         return []
 
+    # Reductions on the vector unit ----------------------------------------------------------------------------------------
+
+    def _exact_form(self, op: Operation) -> Form:
+        if isinstance(op, TileScratchOp):
+            return Form(key="scratch", operands=(), result=ResultRule.FREE)
+        if isinstance(op, TileVectorReduceOp):
+            template = reduced_by_vector(op)
+            operands = (Operand(self.numbers[op.operands[0]], Place.DST),)
+            init = f"sfpu_reduce<{template[0]}>"
+            return self.form("sfpu", operands, ResultRule.IN_PLACE, self.cost("sfpu_reduce", template), init, reuses=0)
+        assert isinstance(op, TileFoldOp)
+        joins = tile_ops.BY_NAME[FOLDS[op.kind]].form(Unit.SFPU)
+        assert joins is not None
+        rows, cols = op.counts
+        load = op_costs.copy_tile_cost("f32", self.config.fp32_dest_acc_en, True, self.chip.name)
+        cost = self.cost(joins.call)
+        operands = (Operand(self.numbers[op.operands[0]], Place.BUFFER), Operand(self.numbers[op.operands[1]], Place.DST))
+        return Form(
+            key="fold",
+            operands=operands,
+            result=ResultRule.ZEROED,
+            math_cycles=round((load.math_cycles + cost.math_cycles) * rows * cols + self.cost("fill_tile").math_cycles),
+            unpack_cycles=round(load.unpack_cycles * rows * cols),
+            init=joins.init,
+            init_cycles=round(cost.init_math_cycles),
+        )
+
     # Ops outside the table ----------------------------------------------------------------------------------------------
 
     def _irregular_forms(self, op: Operation) -> list[tuple[Form, FormUse]]:
@@ -228,6 +260,8 @@ class FormBuilder:
         rule, repeat = ResultRule.FREE, 1
         if isinstance(op, ResidentTileOp):  # it is there
             return [(Form(key="resident", operands=(), result=ResultRule.FREE), FormUse("resident"))]
+        if isinstance(op, (TileScratchOp, TileFoldOp, TileVectorReduceOp)):
+            return [(self._exact_form(op), FormUse(Unit.SFPU.value))]
         if isinstance(op, TileMatmulOp):
             cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):
@@ -244,6 +278,12 @@ class FormBuilder:
             cost, init = self.cost("transpose_wh_tile"), "transpose"
         form = self.form("buffer", operands, rule, cost, init, repeat=repeat)
         return [(form, FormUse("buffer"))]
+
+
+def reduced_by_vector(op: TileVectorReduceOp) -> tuple[str, ...]:
+    """Template arguments of sfpu_reduce."""
+    pool, dim = reduce_template(op.kind, op.dim)
+    return (pool, "DataFormat::Float32", dim)
 
 
 def _orders(form: UnitForm) -> tuple[tuple[int, ...], ...]:

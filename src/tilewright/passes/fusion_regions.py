@@ -21,6 +21,16 @@ BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockO
 READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, TransposeOp)
 
 
+def reads_buffers(op: Operation) -> bool:
+    """Needs its operands in L1. An exact reduction of a single tile works on DST."""
+    return isinstance(op, READS_BUFFERS) and not (isinstance(op, ReduceOp) and op.exact and op.tiles == 1)
+
+
+def is_masked(op: Operation) -> bool:
+    """A reduction on the matrix unit: the packer writes zeros outside its result."""
+    return isinstance(op, ReduceOp) and not op.exact
+
+
 def is_math(value: SSAValue) -> bool:
     return isinstance(value.owner, BLOCK_MATH)
 
@@ -99,7 +109,7 @@ def shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAV
 def _levels(order: list[Operation], same: dict[SSAValue, SSAValue]) -> tuple[set[SSAValue], dict[Operation, int]]:
     cut: set[SSAValue] = set()
     for op in order:
-        if isinstance(op, READS_BUFFERS):
+        if reads_buffers(op):
             cut |= {same.get(o, o) for o in op.operands if is_math(o)}
     return cut, _levels_with(order, same, cut)
 
@@ -157,9 +167,9 @@ def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut
     reduced: set[SSAValue] = set()
     for op in order:
         below = [same.get(o, o) for o in op.operands]
-        if isinstance(op, ReduceOp) or any(value in reduced and value not in cut for value in below):
+        if is_masked(op) or any(value in reduced and value not in cut for value in below):
             reduced.add(op.results[0])
     for region in _regions(order, same, cut, _levels_with(order, same, cut)):
-        heads = [op for op in region.ops if isinstance(op, ReduceOp)]
+        heads = [op for op in region.ops if is_masked(op)]
         if heads and any(op.results[0] not in reduced for op in region.ops):
             cut |= {op.results[0] for op in heads}

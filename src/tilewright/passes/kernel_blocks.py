@@ -17,8 +17,9 @@ from tilewright.dialects.ttl_tile_blocks import (
     TileMatmulOp,
     TileReduceOp,
     TileTransposeOp,
+    TileVectorReduceOp,
 )
-from tilewright.passes.dst_forms import SFPU_BCAST
+from tilewright.passes.dst_forms import SFPU_BCAST, reduced_by_vector
 from tilewright.passes.kernel_buffers import call
 from tilewright.passes.kernel_names import bcast_call, bcast_init, bcast_type, reduce_template, sfpu_bcast_call
 from tilewright.passes.tile_views import buffer_of
@@ -35,6 +36,12 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
         return _reduce(op, math)
     if isinstance(op, TileBinaryBcastOp):
         return _binary_bcast(op, math)
+    if isinstance(op, TileVectorReduceOp):
+        words = [text_attr(word) for word in reduced_by_vector(op)]
+        return [
+            call("sfpu_reduce_init", attributes={"template": ArrayAttr(words[:2])}, like=op),
+            call("sfpu_reduce", [math.dst_index(op.results[0], op)], attributes={"template": ArrayAttr(words)}, like=op),
+        ]
     if isinstance(op, TileBcastOp):
         buffer, tile = math.buffer_tile(op.operands[0], op)
         template: dict[str, Any] = {"template": ArrayAttr([text_attr(bcast_type(op.dim))])}

@@ -14,7 +14,7 @@ from tilewright.dialects.attributes import i32_attr, int_value, number_attr, tex
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
-from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
+from tilewright.dialects.ttl_compute import BY_POSITION, CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.init_keys import init_params, template_values, worked_on
@@ -122,8 +122,11 @@ class MathConverter:
         assert isinstance(extract, ExtractOp)
         view = view_of(extract.operands[0])
         buffer = self.buffers[view.buffer]
-        # The index counts from the start of the whole block: cuts of the view are already in it.
-        number = self.indices.value(self.indices.add(op.operands[1], block_start(extract.operands[0]), op))
+        if BY_POSITION in op.attributes:
+            number = self.buffer_tile(op.operands[0], op)[1]
+        else:
+            # The index counts from the start of the whole block: cuts of the view are already in it.
+            number = self.indices.value(self.indices.add(op.operands[1], block_start(extract.operands[0]), op))
         index = self.dst_index(op.results[1], op)
         self._insert(
             call("copy_tile_init", [buffer], like=op),

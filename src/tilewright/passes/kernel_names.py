@@ -6,6 +6,7 @@ from __future__ import annotations
 BCAST_WORDS = {"row": "cols", "col": "rows", "scalar": "scalar"}
 BCAST_TYPES = {"row": "COL", "col": "ROW", "scalar": "SCALAR"}
 SFPU_BCAST_SINCE = (0, 78)  # the older releases have no sfpu_binary_bcast.h
+SFPU_REDUCE_SINCE = (0, 78)  # the older releases reduce columns only, or nothing
 REDUCE_DIMS = {"row": "REDUCE_ROW", "col": "REDUCE_COL", "scalar": "REDUCE_SCALAR"}
 
 

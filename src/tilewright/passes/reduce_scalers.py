@@ -1,13 +1,14 @@
-"""The tile of ones a reduction multiplies with: made once by a data-movement thread, held by the compute thread.
+"""Tiles of ones and zeros that reductions need: made once by a data-movement thread, held by the compute thread.
 
 ``reduce_tile`` multiplies every datum with a scaler tile; for a plain sum or maximum that is 1.0 in the first row of every face.
+Masks have ones where the result of a reduction is.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, FunctionType, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import FloatAttr, FunctionType, LocationAttr, ModuleOp, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.ir_types import NOC_THREAD, TileType
@@ -16,6 +17,8 @@ from tilewright.dialects.ttl_blocks import ReduceOp
 from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp
 from tilewright.dialects.ttl_movement import FillScalerOp
 from tilewright.passes import compiler_buffers
+
+FACES = "faces"  # the first row of every face
 
 
 class Scalers:
@@ -31,31 +34,29 @@ class Scalers:
         # A block-float scaler would be bf16 as well: its value must be exact.
         dtype = "f32" if kind.element_type.dtype == "f32" else "bf16"
         if dtype not in self.blocks:
-            self.blocks[dtype] = self._create(dtype, op)
+            self.blocks[dtype] = self._create(dtype, f"ones_{dtype}", op.location, FACES)
         return self.blocks[dtype]
 
-    def _create(self, dtype: str, op: ReduceOp) -> SSAValue:
+    def mask_for(self, dims: tuple[int, ...], location: LocationAttr) -> SSAValue:
+        """A block of one f32 tile: ones where a reduction over ``dims`` has its result, zeros elsewhere."""
+        pattern = "corner" if len(dims) == 2 else "column" if dims[0] == 1 else "row"
+        if pattern not in self.blocks:
+            self.blocks[pattern] = self._create("f32", f"first_{pattern}", location, pattern)
+        return self.blocks[pattern]
+
+    def _create(self, dtype: str, name: str, location: LocationAttr, pattern: str) -> SSAValue:
         index = compiler_buffers.next_index(self.function)
-        name = f"ones_{dtype}"
-        buffer = compiler_buffers.bind(self.function, index, (1, 1), dtype, name, op.location)
-        ops = compiler_buffers.waited(buffer, op.location)
-        bind = buffer.owner
-        assert isinstance(bind, BindCBOp)
-        anchor = bind
-        while isinstance(anchor.next_op, BindCBOp):
-            anchor = anchor.next_op
+        buffer = compiler_buffers.bind(self.function, index, (1, 1), dtype, name, location)
+        ops = compiler_buffers.waited(buffer, location)
         entry = self.function.body.blocks[0]
-        entry.insert_ops_after(ops, anchor)
+        entry.insert_ops_after(ops, _last_bind(buffer))
         assert entry.last_op is not None
-        entry.insert_op_before(CBPopOp.create(operands=[buffer], location=op.location), entry.last_op)
+        entry.insert_op_before(CBPopOp.create(operands=[buffer], location=location), entry.last_op)
         mover = self._mover()
-        there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, op.location)
-        fill = FillScalerOp.create(operands=[there], attributes={"value": FloatAttr(1.0, f32)}, location=op.location)
-        anchor = there.owner
-        assert isinstance(anchor, BindCBOp)
-        while isinstance(anchor.next_op, BindCBOp):
-            anchor = anchor.next_op
-        mover.body.blocks[0].insert_op_after(fill, anchor)
+        there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, location)
+        attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
+        fill = FillScalerOp.create(operands=[there], attributes=attributes, location=location)
+        mover.body.blocks[0].insert_op_after(fill, _last_bind(there))
         return ops[-1].results[0]
 
     def _mover(self) -> FuncOp:
@@ -70,3 +71,12 @@ class Scalers:
         function.attributes["ttl.role"] = text_attr("reader")
         self.module.body.blocks[0].add_op(function)
         return function
+
+
+def _last_bind(buffer: SSAValue) -> Operation:
+    """The last of the binds at the top of a function."""
+    anchor = buffer.owner
+    assert isinstance(anchor, BindCBOp)
+    while isinstance(anchor.next_op, BindCBOp):
+        anchor = anchor.next_op
+    return anchor

@@ -16,7 +16,15 @@ from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
 from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
+from tilewright.dialects.ttl_tile_blocks import (
+    TileBcastOp,
+    TileFoldOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileScratchOp,
+    TileTransposeOp,
+    TileVectorReduceOp,
+)
 from tilewright.passes import compiler_buffers
 from tilewright.passes.fusion_regions import FusedRegion, Partition
 from tilewright.passes.reduce_scalers import Scalers
@@ -167,7 +175,7 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
     if isinstance(op, ReduceOp):
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
-        return [first, affine(0, 0)]
+        return [first] if op.exact else [first, affine(0, 0)]
     if isinstance(op, BcastOp):
         return [_repeated_map(_shape(op.operands[0]), len(_shape(op.results[0])))]
     if isinstance(op, TransposeOp):
@@ -192,7 +200,7 @@ def _inputs(
     found: dict[Input, None] = {}
     for op in region.ops:
         operands = [parts.canonical(operand) for operand in op.operands]
-        if isinstance(op, ReduceOp) and len(operands) == 1:
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
             operands.append(scalers.block_for(op))
         for value, map_ in zip(operands, operand_maps(op), strict=True):
             if value not in inside or value in blocks:
@@ -215,7 +223,7 @@ class _BodyWriter:
 
     def write(self, op: Operation) -> None:
         operands = [self.parts.canonical(operand) for operand in op.operands]
-        if isinstance(op, ReduceOp) and len(operands) == 1:
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
             operands.append(self.scalers.block_for(op))
         tiles = [
             self.values[value] if value in self.values else self.arguments[value, map_]
@@ -224,11 +232,28 @@ class _BodyWriter:
         if is_free(op):
             self.values[op.results[0]] = tiles[0]
             return
+        if isinstance(op, ReduceOp) and op.exact:
+            self._exact_reduction(op, tiles[0])
+            return
         kind, attributes = _tile_op(op)
+        self.values[op.results[0]] = self._add(kind, tiles, attributes, op)
+
+    def _add(self, kind: type[Operation], tiles: Sequence[SSAValue], attributes: dict[str, Attribute], op: Operation) -> SSAValue:
         new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
         new.results[0].name_hint = op.results[0].name_hint
         self.body.add_op(new)
-        self.values[op.results[0]] = new.results[0]
+        return new.results[0]
+
+    def _exact_reduction(self, op: ReduceOp, tile: SSAValue) -> None:
+        """Tiles are joined element by element, then the one that is left within itself."""
+        kind = {"kind": op.attributes["kind"]}
+        if op.tiles > 1:
+            counts = reduced_counts(op)
+            scratch = self._add(TileScratchOp, [], {}, op)
+            tile = self._add(TileFoldOp, [tile, scratch], {**kind, "rows": counts[0], "cols": counts[1]}, op)
+        for dim in ("col", "row") if len(op.dims) == 2 else (dim_name(op.dims),):
+            tile = self._add(TileVectorReduceOp, [tile], {**kind, "dim": text_attr(dim)}, op)
+        self.values[op.results[0]] = tile
 
 
 def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
@@ -242,14 +267,18 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
         depth, columns = right[::-1] if TURNED_B in op.attributes else right
         return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
     if isinstance(op, ReduceOp):
-        shape = _shape(op.operands[0])
-        counts = [extent if dim in op.dims else 1 for dim, extent in enumerate(shape)]
-        attributes = {"kind": op.attributes["kind"], "rows": i32_attr(counts[0]), "cols": i32_attr(counts[1])}
+        rows, cols = reduced_counts(op)
+        attributes = {"kind": op.attributes["kind"], "rows": rows, "cols": cols}
         return TileReduceOp, {**attributes, "dim": text_attr(dim_name(op.dims))}
     if isinstance(op, BcastOp):
         return TileBcastOp, {"dim": text_attr(dim_name(op.dims))}
     assert isinstance(op, TransposeOp)
     return TileTransposeOp, {}
+
+
+def reduced_counts(op: ReduceOp) -> list[Attribute]:
+    """Rows and columns of tiles that one result comes from."""
+    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.operands[0]))]
 
 
 def is_free(op: Operation) -> bool:

@@ -15,10 +15,22 @@ from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of, i32_attr, int_list, int_value, text_attr, text_value
+from tilewright.dialects.attributes import (
+    INDEX,
+    constant,
+    constant_of,
+    i32_attr,
+    int_list,
+    int_value,
+    number_attr,
+    text_attr,
+    text_value,
+)
+from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.loops import for_loop, loop_end
-from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
+from tilewright.dialects.ttl import TILE_OPS, StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
+    BY_POSITION,
     ComputeOp,
     CopyDestValuesOp,
     CopyTileOp,
@@ -27,12 +39,20 @@ from tilewright.dialects.ttl_compute import (
     LinearizedIndexOp,
     MulAccumulateOp,
 )
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_tile_blocks import (
+    IrregularTileOp,
+    ResidentTileOp,
+    TileFoldOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileScratchOp,
+)
 from tilewright.dialects.walking import operations
 from tilewright.dst.allocation import Layout
 from tilewright.passes import accumulation
 from tilewright.passes.affine_values import affine_value
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_forms import FOLDS
 from tilewright.passes.dst_sections import RESIDENTS, erase_dropped
 from tilewright.passes.kernel_names import reduce_template
 
@@ -78,7 +98,8 @@ class _Lowering:
         last = self.compute.block.last_op
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
-        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op)]
+        skipped = (TileScratchOp,)  # a slot, no call
+        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op) and not isinstance(op, skipped)]
         if all(isinstance(op, ResidentTileOp) for op in steps):
             pass  # everything is where it will be packed from
         elif self.op_major and self.tiles > 1:
@@ -232,6 +253,9 @@ class _Lowering:
             block.add_op(handle)
             values[op.results[0]] = handle.results[0]
             return
+        if isinstance(op, TileFoldOp):
+            values[op.results[0]] = self.folded(op, block, indices)
+            return
         operands: list[SSAValue] = []
         for value in op.operands:
             owner = value.owner
@@ -321,6 +345,36 @@ class _Lowering:
             values[op.results[0]] = handle.results[0]
         else:
             values[op.results[0]] = new.results[0]
+
+    def folded(self, op: TileFoldOp, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
+        """Tiles of one output, one after the other into the scratch slot and from there onto the result."""
+        kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.operands[1])
+        neutral = number_attr(0.0 if op.kind == "sum" else float("-inf"))
+        start = TILE_OPS["fill"].create(
+            result_types=[kind], attributes={"value": neutral, **self.place_attributes(result)}, location=op.location
+        )
+        block.add_op(start)
+        inner, loops = self.loops(block, op.counts, ("row", "col"))
+        tile = self.stepped_extract(op.operands[0], (loops[0], loops[1]), inner, indices)
+        load = CopyTileOp.create(
+            operands=[tile, self.constant(0), self.constant(self.place(scratch)[0])],
+            result_types=[DstType(), kind],
+            attributes={BY_POSITION: UnitAttr(), **self.place_attributes(scratch)},
+            location=op.location,
+        )
+        del load.attributes["dst_idx"]  # its third operand says it
+        held = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
+        join = TILE_OPS[FOLDS[op.kind]].create(
+            operands=[held.results[0], load.results[1]],
+            result_types=[kind],
+            attributes=self.place_attributes(result),
+            location=op.location,
+        )
+        inner.add_ops([load, held, join])
+        self.close(inner, block)
+        handle = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
+        block.add_op(handle)
+        return handle.results[0]
 
     def _steps(self, op: Operation, number: int, loops: list[SSAValue]) -> tuple[SSAValue, SSAValue] | None:
         """What the loops add to the (row, column) of an operand; None if it stays where it is."""

@@ -116,6 +116,9 @@ class ExactArithmetic(DirectMemory):
         """Floats pass through the vector unit, which flushes denormals."""
         return value if integer else sfpu.unary("identity_tile", value, dst32=self.dst32)
 
+    def vector_reduce(self, kind: str, dim: str, data: Array) -> Array:
+        return sfpu.sfpu_reduce(cast(Any, kind), cast(Any, dim), data, dst32=self.dst32)
+
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
         return sfpu.sfpu_bcast(cast(Any, kind), cast(Any, dim), data, vector, dst32=self.dst32)
 

@@ -138,6 +138,13 @@ class FastArithmetic(DirectMemory):
     def copy_slot(self, value: Array, *, integer: bool) -> Array:
         return value
 
+    def vector_reduce(self, kind: str, dim: str, data: Array) -> Array:
+        result = data.copy()
+        axis = -1 if dim == "row" else -2
+        found = {"sum": np.sum, "max": np.max, "min": np.min}[kind](data, axis=axis, keepdims=True)
+        result[..., slice(None) if dim == "row" else slice(0, 1), slice(None) if dim == "col" else slice(0, 1)] = found
+        return result
+
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
         with np.errstate(all="ignore"):
             return ELEMENTWISE[kind](data, self.broadcast(vector, dim))

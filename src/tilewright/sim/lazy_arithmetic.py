@@ -208,6 +208,9 @@ class LazyArithmetic:
     def copy_slot(self, value: Any, *, integer: bool) -> Any:
         return self._later(("copy slot", integer), partial(self._exact.copy_slot, integer=integer), value)
 
+    def vector_reduce(self, kind: str, dim: str, data: Any) -> Any:
+        return self._later(("vector reduce", kind, dim), partial(self._exact.vector_reduce, kind, dim), data)
+
     def vector_broadcast(self, kind: str, dim: str, data: Any, vector: Any) -> Any:
         function = partial(self._exact.vector_broadcast, kind, dim)
         return self._later(("vector broadcast", kind, dim), function, data, vector)

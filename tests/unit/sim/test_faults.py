@@ -183,6 +183,14 @@ def compute():
     expect_fault("TW503", "pack_tile(1, o, 0)", "DST[1]", "edge mask", "reduce_uninit", compute=compute, writer=IDLE)
 
 
+def test_vector_reduction_prepared_for_another_pool(expect_fault):
+    compute = vector_calls(
+        'sfpu_reduce_init(template=("PoolType::MAX", "DataFormat::Float32"))',
+        'sfpu_reduce(0, template=("PoolType::SUM", "DataFormat::Float32", "ReduceDim::REDUCE_ROW"))',
+    )
+    expect_fault("TW503", "sfpu_reduce(0", "prepared another reduction than sum", compute=compute)
+
+
 def test_vector_unit_with_the_constants_of_another_op(expect_fault):
     compute = vector_calls("exp_tile_init()", "log_tile_init()", "exp_tile(0)")
     found = expect_fault("TW503", "exp_tile(0)", "last set up by log_tile_init", compute=compute)

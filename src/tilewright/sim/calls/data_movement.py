@@ -96,8 +96,11 @@ def write_barrier(machine: Machine, site: Site) -> None:
 
 @call("fill_scaler", on="d")
 def fill_scaler(machine: Machine, site: Site, buffer: Buffer) -> None:
-    """The processor itself writes attribute ``value`` into the first row of every face; the rest of the tile is zero."""
+    """The processor itself writes attribute ``value`` where ``pattern`` says; the rest of the tile is zero."""
     values = np.zeros(machine.tile_shape, np.float32)
-    values[:, :: hardware.FACE_ROWS, :] = site.attributes.get("value", 1.0)
+    pattern = site.attributes.get("pattern", "faces")
+    rows = {"faces": slice(None, None, hardware.FACE_ROWS), "column": slice(None)}.get(pattern, slice(0, 1))
+    cols = slice(None) if pattern in ("faces", "row") else slice(0, 1)
+    values[:, rows, cols] = site.attributes.get("value", 1.0)
     slot = buffer.back_slot(site, site.attributes.get("tile", 0))
     buffer.slots[slot] = machine.arithmetic.constant_tile(values, buffer.dtype)

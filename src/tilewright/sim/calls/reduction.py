@@ -1,16 +1,17 @@
-"""reduce_tile: pooling of a tile with a tile of scalers, and the packer's edge mask that goes with it."""
+"""reduce_tile: pooling of a tile with a tile of scalers, and the packer's edge mask that goes with it; sfpu_reduce."""
 
 from __future__ import annotations
 
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import need_float_source
 from tilewright.sim.calls.setup import need_mode, need_source, set_mode
-from tilewright.sim.faults import fault
+from tilewright.sim.calls.vector import need_vector
+from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, Wait, call
 
-POOLS = ("SUM", "AVG", "MAX")
+POOLS = ("SUM", "AVG", "MAX", "MIN")
 DIMS = ("ROW", "COL", "SCALAR")
 
 
@@ -72,3 +73,25 @@ def math_reduce(
     result = machine.arithmetic.reduce(tiles.a, tiles.b, old, pool=pool, dim=dim, dtype=data.dtype)
     machine.dst.put(site, index, result, reduced=True)
     return None
+
+
+@call("sfpu_reduce_init", on="m")
+def init_vector_reduce(machine: Machine, site: Site) -> None:
+    machine.vector.ready = True
+    machine.vector.owner = site.name
+    machine.vector.site = site
+
+
+@call("sfpu_reduce", on="m")
+def vector_reduce(machine: Machine, site: Site, index: int) -> None:
+    """In place; the result is column 0 or row 0, the rest of the tile is no longer of use."""
+    need_vector(machine, site, "sfpu_reduce_init", stateful=True)
+    pool, dim = form_of(site)
+    init = machine.vector.site
+    if init is not None and f"PoolType::{pool.upper()}" not in " ".join(init.template):
+        raise fault(
+            "TW503", site, f"sfpu_reduce_init prepared another reduction than {pool}",
+            help="give call and init the same template arguments", notes=earlier("the init that is in force", init),
+        )  # fmt: skip
+    dst = machine.dst
+    dst.put(site, index, machine.arithmetic.vector_reduce(pool, dim, dst.get(site, index)), reduced=dst.is_reduced(index))

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.sim.numerics import accuracy, tables
 from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
-from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce_columns
+from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
@@ -120,6 +120,6 @@ def available(name: str, dst32: bool, *, approx: bool = False, variant: str = ""
 
 
 __all__ = [
-    "available", "binary", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce_columns", "ternary", "typecast",
+    "available", "binary", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast",
     "unary",
 ]  # fmt: skip

@@ -112,15 +112,15 @@ def test_broadcast_column_between_slots(entry: Any, recordings: ModuleType) -> N
 
 @pytest.mark.recorded(r"sfpu_reduce_(sum|max|min)_col\..*")
 def test_column_reduction(entry: Any, recordings: ModuleType) -> None:
-    """Only row 0 is defined; the sample holds it."""
+    """Row 0, and the rest of the tile; of extremes, rows 1 to 3 hold what the macro leaves in its registers."""
     kind = entry.name.split("_")[2]
-    packed = entry.pack(sfpu.sfpu_reduce_columns(kind, entry.dst(0), dst32=entry.dst32))
+    packed = entry.pack(sfpu.sfpu_reduce(kind, "col", entry.dst(0), dst32=entry.dst32))
     rows = np.broadcast_to(np.arange(32)[:, None], (packed.shape[0], 32, 32)).astype(np.uint32)
     part, want = entry.sample()
-    first_row = recordings.to_recorded(rows).ravel()[part] == 0
-    assert first_row.sum() >= 8
-    got = recordings.to_recorded(packed).ravel()[part]
-    assert (got[first_row] == want[first_row]).all()
+    row = recordings.to_recorded(rows).ravel()[part]
+    defined = (row == 0) | (row > 3) | (kind == "sum")
+    assert (row == 0).sum() >= 8
+    assert (recordings.to_recorded(packed).ravel()[part] == want)[defined].all()
 
 
 @pytest.mark.recorded(r"typecast_.*")

@@ -33,21 +33,72 @@ void broadcast_by_template(Call call) {
     return column ? broadcast<2, true>(call) : broadcast<2, false>(call);
 }
 
+// How sfpu_reduce joins two values: pools are sum, average, maximum, minimum.
+u32 pooled(u32 a, u32 b, u32 pool) {
+    if (pool < 2) return vector_add(a, b);
+    return (pool == 2 ? ordered(b) > ordered(a) : ordered(b) < ordered(a)) ? b : a;
+}
+
+// A register holds four rows of the eight even or the eight odd columns of a face; first column as its name.
+constexpr int kRegisterColumns[] = {0, 1, 16, 17};
+
+void reduce_rows(Call call, u32 pool) {
+    for (int r = 0; r < 32; ++r) {
+        u32 lanes[8];
+        for (int j = 0; j < 8; ++j) {
+            u32 parts[4];
+            for (int k = 0; k < 4; ++k) parts[k] = call.in[0][tile_index(r, kRegisterColumns[k] + 2 * j)];
+            lanes[j] = pool < 2 ? pooled(parts[0], pooled(parts[1], pooled(parts[2], parts[3], pool), pool), pool)
+                                : pooled(pooled(parts[0], parts[2], pool), pooled(parts[1], parts[3], pool), pool);
+        }
+        for (int distance = 4; distance; distance /= 2) {
+            u32 turned[8];
+            for (int j = 0; j < 8; ++j) turned[j] = lanes[(j - distance + 8) % 8];
+            for (int j = 0; j < 8; ++j) lanes[j] = pooled(lanes[j], turned[j], pool);
+        }
+        for (int j = 0; j < 8; ++j) call.out[tile_index(r, 2 * j)] = stored(lanes[j], Store::Truncate, call.wide);
+    }
+}
+
+void reduce_columns(Call call, u32 pool) {
+    for (int c = 0; c < 32; ++c) {
+        u32 rows[4];
+        if (pool < 2) {
+            u32 sums[8][4];  // block of four rows, lane
+            for (int lane = 0; lane < 4; ++lane) {
+                for (int block = 7; block >= 0; --block) {
+                    const u32 own = call.in[0][tile_index(4 * block + lane, c)];
+                    sums[block][lane] = block % 4 == 3 ? own : vector_add(own, sums[block + 1][lane]);
+                }
+                sums[0][lane] = vector_add(sums[0][lane], sums[4][lane]);
+            }
+            for (int i = 0; i < 4; ++i)
+                rows[i] = vector_add(vector_add(sums[i][0], sums[i][1]), vector_add(sums[i][2], sums[i][3]));
+            if (pool == 1)
+                for (u32& row : rows) row = vector_multiply(row, as_bits(1.0f / 32.0f));
+        } else {
+            for (int lane = 0; lane < 4; ++lane) {
+                rows[lane] = call.in[0][tile_index(lane, c)];
+                for (int block = 1; block < 8; ++block) rows[lane] = pooled(rows[lane], call.in[0][tile_index(4 * block + lane, c)], pool);
+            }
+            for (int lane = 2; lane >= 0; --lane) {
+                const u32 best = pooled(rows[lane], rows[lane + 1], pool), other = pooled(rows[lane], rows[lane + 1], 5 - pool);
+                rows[lane] = best;
+                rows[lane + 1] = other;
+            }
+        }
+        for (int i = 0; i < 4; ++i) call.out[tile_index(i, c)] = stored(rows[i], Store::Truncate, call.wide);
+    }
+}
+
 // Variant: pool; parameter: dimension.
 void reduce(Call call) {
-    const u32 pool = call.variant, axis = call.param(0);
-    for (int line = 0; line < 32; ++line) {
-        u32 value = 0;
-        for (int i = 0; i < 32; ++i) {
-            const u32 next = call.in[0][axis == 0 ? tile_index(line, i) : tile_index(i, line)];
-            if (i == 0) value = next;
-            else if (pool < 2) value = vector_add(value, next);
-            else if (pool == 2) value = ordered(next) > ordered(value) ? next : value;
-            else value = ordered(next) < ordered(value) ? next : value;
-        }
-        if (pool == 1) value = vector_multiply(value, as_bits(1.0f / 32.0f));
-        call.out[axis == 0 ? tile_index(line, 0) : tile_index(0, line)] = stored(value, Store::NearestEven, call.wide);
-    }
+    std::vector<u32> before(call.in[0], call.in[0] + kTile);
+    VectorCall kept = call;
+    kept.in[0] = before.data();
+    for (int i = 0; i < kTile; ++i) call.out[i] = before[i];
+    if (call.param(0) == 0) reduce_rows(kept, call.variant);
+    else reduce_columns(kept, call.variant);
 }
 
 void product(Call call) {
