@@ -358,3 +358,26 @@ def test_integers_that_a_loop_changes(kernels):
     source = source.replace(loop, f"{' ' * 16}at = 0\n{loop}")
     run_everywhere(kernels, source, arrays)
     assert relative_error(arrays, lambda a, b, c: a[:, 192:] @ b[192:] + c) <= 8e-3
+
+
+LARGE = {
+    "16 steps": ((2, 2, 1), (1, 1, 16), (1, 1)),
+    "512 cubed, one core": ((2, 2, 16), (8, 8, 1), (1, 1)),
+    "512 cubed on 8x8": ((2, 2, 4), (8, 8, 4), (8, 8)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    ("body", "size"), [(IDIOMS["plain"][0], size) for size in LARGE] + [(FILL, "16 steps")], ids=[*LARGE, "16 steps of a name"]
+)
+def test_large_products(kernels, body, size, dtype):
+    block, blocks, grid = LARGE[size]
+    arrays = arrays_for(block, blocks, dtype)
+    names = TEXT.OLD if size == "16 steps" else TEXT.NEW
+    program = kernels.compile(TEXT.kernel(body, block=block, blocks=blocks, grid=grid, names=names), *arrays)
+    simulate(program, simulated := [tensors.to_array(array) for array in arrays])
+    tensors.from_array(arrays[-1], simulated[-1])
+    wanted = product if body == FILL else (lambda a, b, c: a @ b)
+    assert relative_error(arrays, wanted) <= (6e-3 if dtype == "bf16" else 2e-3)
+    assert lifecycle(program.cpp["compute"])[1], "held across the loop"

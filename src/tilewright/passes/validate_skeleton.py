@@ -87,6 +87,12 @@ def _roles(
     ]
 
 
+def _advice(buffer: Buffer, few: bool) -> str:
+    if few and buffer.producers == buffer.consumers:  # a partial sum that is read before there is one
+        return f"store a first value before the loop: with {buffer.name}.reserve() as first: first.store(…)"
+    return "use the same loop bounds and the same ifs in both threads"
+
+
 def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...] | None) -> list[Diagnostic]:
     totals: Counter[tuple[int, str]] = Counter()
     last: dict[tuple[int, str], Event] = {}
@@ -118,7 +124,7 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
                 anchor.op,
                 label=f"{popped if few else pushed} times",
                 notes=notes,
-                help="use the same loop bounds and the same ifs in both threads",
+                help=_advice(buffer, few),
             )
         )
     return problems
