@@ -20,6 +20,7 @@ from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.walking import operations
+from tilewright.passes import loop_invariants
 from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.exact_reductions import choose_exact
@@ -44,6 +45,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
                 expand(function)
             fold_transposes(function)
             drop_unseen_broadcasts(function, module)
+            loop_invariants.hold(function, context)
             emitter = RegionEmitter(function, module)
             choose_exact(function, module, emitter.scalers, context)
             for block in _blocks(function):
