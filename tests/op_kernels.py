@@ -15,8 +15,12 @@ from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.sim.numerics import formats
 
-HOST = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "bfp8_b": np.float32, "i32": np.int32, "u32": np.uint32, "u16": np.uint16}
-LIMITS = {"i32": (-(2**31), 2**31), "u32": (0, 2**32), "u16": (0, 2**16)}
+BLOCK_FLOATS = ("bfp8_b", "bfp4_b")  # sixteen numbers share an exponent
+HOST = {
+    "bf16": ml_dtypes.bfloat16, "f32": np.float32, **dict.fromkeys(BLOCK_FLOATS, np.float32), "i32": np.int32, "u32": np.uint32,
+    "u16": np.uint16, "u8": np.uint8,
+}  # fmt: skip
+LIMITS = {"i32": (-(2**31), 2**31), "u32": (0, 2**32), "u16": (0, 2**16), "u8": (0, 2**8)}
 SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-39, -1e-39, 3.38e38, -3.38e38, 2.0**-126, -(2.0**-126), 1.0, -1.0, 0.5, 2.0, -3.0)
 SMALLEST = 2.0**-126  # normal; results near it may be zero
 TILE = (32, 32)
@@ -82,10 +86,17 @@ def operands(row: TileOp, dtype: str) -> list[Any]:
         ordinary = generator.uniform(*row.domain, 512)
         extreme = np.ldexp(generator.uniform(1, 2, 256), generator.integers(-126, 127, 256)) * generator.choice([-1, 1], 256)
         special = np.array([SPECIAL[(first, second, (first + second) % len(SPECIAL))[place]] for first, second in pairs])
-        if dtype == "bfp8_b":  # sixteen numbers share an exponent: wild ones would be all that is left
+        if dtype in BLOCK_FLOATS:  # wild ones would be all that is left of their sixteen
             ordinary, extreme, special = (generator.uniform(*row.domain, count) for count in (512, 256, 256))
         tiles.append(stored(np.concatenate([ordinary, extreme, special]).reshape(TILE), dtype))
-    return tiles
+    return [_inside(tile, *row.domain) for tile in tiles] if dtype == "bfp4_b" else tiles
+
+
+def _inside(tile: Any, low: float, high: float) -> Any:
+    """Three bits round numbers out of the domain, or to zero, and the infinity of one takes its sixteen with it."""
+    blocks = tile.reshape(64, 16)
+    outside = (blocks < low) | (blocks > high) | ((blocks == 0) & (low > -0.5))
+    return np.where(outside, blocks.max(axis=1, keepdims=True), blocks).reshape(TILE)
 
 
 def _integers(row: TileOp, dtype: str, generator: Any, place: int) -> Any:
@@ -107,7 +118,7 @@ def stored(values: Any, dtype: str) -> Any:
     """Values as a tensor of ``dtype`` holds them."""
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.asarray(values).astype(HOST[dtype])
-    if dtype != "bfp8_b":
+    if dtype not in BLOCK_FLOATS:
         return array
     tiles = array.reshape(-1, 32, 32)
     return formats.from_l1(formats.to_l1(tiles, dtype), dtype).reshape(array.shape)
@@ -154,10 +165,13 @@ def assert_within(row: TileOp, dtype: str, tiles: list[Any], found: Any, expecte
     with np.errstate(all="ignore"):
         error = np.abs(found.astype(np.float64) - expected)
     allowed = bound * step(expected) + 4 * SMALLEST
-    if dtype == "bfp8_b":  # the packer rounds to seven bits, and again at the scale of the largest of sixteen
-        largest = np.abs(np.where(inside, expected, 0)).reshape(64, 16).max(axis=1).repeat(16).reshape(TILE)
+    if dtype in BLOCK_FLOATS:  # the packer rounds to seven bits, and again at the scale of the largest of sixteen
+        largest = np.abs(np.where(inside, expected, np.nan_to_num(found.astype(np.float64), posinf=0, neginf=0)))
+        largest = largest.reshape(64, 16).max(axis=1).repeat(16).reshape(TILE)
         quantum = np.ldexp(1.0, np.frexp(largest * (1 + 2.0**-7) + bound * step(largest))[1] - 7)
         allowed = allowed + step(expected) + quantum / 2
+        if dtype == "bfp4_b":  # and then drops four bits
+            allowed = allowed + 16 * quantum
     wrong = inside & ~(error <= allowed * (1 + 1e-6))
     if not wrong.any():
         return

@@ -17,6 +17,7 @@ from tilewright.sim.run import simulate
 
 OPS = sys.modules["tilewright_tests_op_kernels"]
 PAIRS = sorted(pair for pair in tile_ops.TYPECASTS | tile_ops.FREE_TYPECASTS if set(pair) <= set(OPS.HOST))
+WHOLE = (*INTEGER_DTYPES, "u8")
 TILES = (64, 64)
 
 
@@ -55,11 +56,13 @@ def values(array):
 
 
 def converted(array, source, target):
-    """What each conversion gives: floats to 32-bit integers cut, to u16 round; everything clamps; integers to bf16 round."""
+    """What each conversion gives: floats to 32-bit integers cut, to u16 round; all clamp but u8, which wraps; to bf16 they round."""
     numbers = values(array)
-    if target in INTEGER_DTYPES:
+    if target == "u8":
+        return np.trunc(numbers).astype(np.int64) % 256
+    if target in WHOLE:
         low, high = OPS.LIMITS[target]
-        if source not in INTEGER_DTYPES:
+        if source not in WHOLE:
             numbers = np.floor(numbers + 0.5) if target == "u16" else np.trunc(numbers)
         return np.clip(numbers, low, high - 1).astype(np.int64)
     return numbers.astype(np.float64)
@@ -67,23 +70,24 @@ def converted(array, source, target):
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=[f"{source}-{target}" for source, target in PAIRS])
 def test_typecast(kernels, source, target):
-    signed = source not in ("u32", "u16")
-    given = integers(source, 3, -300 if signed else 0, 70000 if source != "u16" else 65536) if source in INTEGER_DTYPES else (
+    low, high = OPS.LIMITS.get(source, (0, 0))
+    given = integers(source, 3, max(low, -300), min(high, 70000)) if source in WHOLE else (
         floats(source, 3, -300.0, 300.0)
     )  # fmt: skip
     kernel = Mixed(kernels, {"out": f"ttl.math.typecast(a, '{target}')"}, {"a": given}, {"out": target})
     wanted = converted(given[1], source, target)
     found = values(kernel.results["out"])
-    if target in INTEGER_DTYPES or target == "f32":
+    if target in WHOLE or target == "f32":
         assert np.array_equal(found, wanted)
     else:
         rounding = OPS.step(wanted) / 2
-        if target == "bfp8_b":
+        if target in OPS.BLOCK_FLOATS:
             largest = np.abs(wanted).reshape(-1, 16).max(axis=1).repeat(16).reshape(TILES)
-            rounding = OPS.step(wanted) * 1.5 + np.ldexp(1.0, np.frexp(largest * 1.01)[1] - 7) / 2
+            quantum = np.ldexp(1.0, np.frexp(largest * 1.01)[1] - 7)
+            rounding = OPS.step(wanted) * 1.5 + quantum / 2 + (16 * quantum if target == "bfp4_b" else 0)
         assert (np.abs(found - wanted) <= rounding).all()
     assert ("typecast_tile<" in kernel.cpp) == ((source, target) in tile_ops.TYPECASTS), "free conversions need no call"
-    wide = {source, target} & {"f32", "i32", "u32"}
+    wide = {source, target} & {"f32", "i32", "u32", "u8"}
     assert kernel.program.config.fp32_dest_acc_en == bool(wide)
 
 
@@ -223,7 +227,10 @@ def test_integers_need_a_wide_dst(kernels):
     assert first.code == "TW107" and "16-bit DST" in first.message and first.span is not None and first.help
 
 
-MATRIX_PAIRS = [("bf16", "bfp8_b"), ("bfp8_b", "bf16"), ("f32", "bf16"), ("bf16", "f32"), ("f32", "bfp8_b"), ("bfp8_b", "bfp8_b")]
+MATRIX_PAIRS = [
+    ("bf16", "bfp8_b"), ("bfp8_b", "bf16"), ("f32", "bf16"), ("bf16", "f32"), ("f32", "bfp8_b"), ("bfp8_b", "bfp8_b"),
+    ("bf16", "bfp4_b"), ("bfp4_b", "bfp8_b"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("left", "right"), MATRIX_PAIRS, ids=[f"{left} @ {right}" for left, right in MATRIX_PAIRS])
@@ -240,3 +247,33 @@ def test_matmul_of_two_formats(kernels, left, right):
         assert np.max(np.abs(values(kernel.results[name]) - wanted)) <= allowed * np.max(np.abs(wanted)), name
     if left != right:
         assert len(re.findall(r"\breconfig_data_format(_srca|_srcb)?\(", kernel.cpp)) >= 1
+
+
+def test_bytes_between_floats(kernels):
+    """u8 in, whole numbers inside, u8 out; DST is 32 bits wide and bytes do not go straight to it."""
+    a, b = integers("u8", 11, 0, 256), floats("bf16", 12, 0.0, 3.0)
+    outputs = {
+        "scaled": "ttl.math.typecast(ttl.math.typecast(a, 'f32') * ttl.math.typecast(b, 'f32'), 'u8')",
+        "same": "a",
+        "wide": "ttl.math.typecast(a, 'u16') + 300",
+    }
+    kernel = Mixed(kernels, outputs, {"a": a, "b": b}, {"scaled": "u8", "same": "u8", "wide": "u16"})
+    assert kernel.program.config.fp32_dest_acc_en and not kernel.program.config.unpack_to_dest
+    assert np.array_equal(kernel.results["same"], a[1])
+    assert np.array_equal(values(kernel.results["wide"]), values(a[1]) + 300)
+    assert np.array_equal(values(kernel.results["scaled"]), np.trunc(values(a[1]) * values(b[1])).astype(np.int64) % 256)
+
+
+def test_arithmetic_on_bytes_is_refused(kernels):
+    with pytest.raises(KernelError, match="u8") as error:
+        Mixed(kernels, {"out": "a + a"}, {"a": integers("u8", 1, 0, 256)}, {"out": "u8"})
+    assert "typecast" in str(error.value)
+
+
+def test_weights_in_bfp4(kernels):
+    """bf16 activations times bfp4_b weights, the product in bf16: both are exact operands of the matrix unit."""
+    a, w = floats("bf16", 13), floats("bfp4_b", 14)
+    wide = "ttl.math.typecast(w, 'bf16')"
+    kernel = Mixed(kernels, {"out": f"a * {wide}", "total": f"a + {wide}"}, {"a": a, "w": w}, {"out": "bf16", "total": "bf16"})
+    for name, exact in (("out", values(a[1]) * values(w[1])), ("total", values(a[1]) + values(w[1]))):
+        assert (np.abs(values(kernel.results[name]) - exact) <= 1.5 * OPS.step(exact) + 2.0**-8).all(), name

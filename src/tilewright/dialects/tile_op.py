@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-FLOAT_DTYPES = ("bf16", "f32", "bfp8_b")
+FLOAT_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b")
 INTEGER_DTYPES = ("i32", "u32", "u16")
 
 # Members of the kernel API's DataFormat, by our dtype names.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult
 
 Array = NDArray[Any]
-PACKED = ("bfp8_b",)  # already in the order of L1
+PACKED = ("bfp8_b", "bfp4_b")  # already in the order of L1
 
 FIRST_ADDRESS = 0x100000  # any distinct numbers will do: kernels only hand them back
 ADDRESS_STEP = 0x100000

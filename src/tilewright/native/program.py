@@ -17,7 +17,7 @@ Bytes = NDArray[np.uint8]
 Core = tuple[int, int]
 
 ROLES = ("reader", "compute", "writer")
-FORMATS = {"f32": 0, "bf16": 5, "bfp8_b": 6, "i32": 8, "u16": 9, "u32": 24, "u8": 30}  # the vendor's DataFormat numbers
+FORMATS = {"f32": 0, "bf16": 5, "bfp8_b": 6, "bfp4_b": 7, "i32": 8, "u16": 9, "u32": 24, "u8": 30}  # DataFormat of the vendor
 FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 
 

@@ -32,7 +32,7 @@ FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
 FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
-MATRIX_FORMATS = ("bf16", "bfp8_b")  # what the matrix unit reads without losing bits
+MATRIX_FORMATS = ("bf16", "bfp8_b", "bfp4_b")  # what the matrix unit reads without losing bits
 
 
 def is_tile_math(op: Operation) -> bool:

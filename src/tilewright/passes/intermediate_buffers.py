@@ -79,7 +79,7 @@ def _create(spills: tuple[int, ...], region: RegionProblem, compute: ComputeOp, 
         tile = region.value(number).type
         assert isinstance(tile, TileType)
         # A 32-bit DST value survives only in a 32-bit buffer that is read back unchanged.
-        dtype = "f32" if wide and tile.dtype in ("bf16", "bfp8_b") else tile.dtype
+        dtype = "f32" if wide and tile.dtype in ("bf16", "bfp8_b", "bfp4_b") else tile.dtype
         name = f"spill_{index}"
         buffers[number] = compiler_buffers.bind(function, index, compute.output_shape, dtype, name, compute.location)
     if wide:

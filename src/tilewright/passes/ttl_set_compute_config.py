@@ -29,7 +29,7 @@ from tilewright.program import ComputeConfig
 NAME = "ttl-set-compute-config"
 
 WIDE_INTEGERS = ("i32", "u32")
-WIDE = ("f32", *WIDE_INTEGERS)  # formats that only a 32-bit DST holds
+WIDE = ("f32", *WIDE_INTEGERS, "u8")  # formats that only a 32-bit DST holds
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -48,7 +48,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         matrix = _read_by_matrix_unit(function)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
-        unpack = sorted(op.cb_index for op in wide if fp32 and op.results[0] in read and op.results[0] not in matrix)
+        direct = [op for op in wide if fp32 and _is_direct(op)]
+        unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:
             reason = "asked for"
         elif wide:
@@ -76,6 +77,11 @@ def _computed_wide(function: FuncOp) -> list[Operation]:
     """Tile ops whose result only a 32-bit DST holds."""
     regions = [op for op in function.walk() if isinstance(op, ComputeOp)]
     return [op for region in regions for op in region.block.ops if op.results and _tile_dtype(op.results[0]) in WIDE]
+
+
+def _is_direct(op: BindCBOp) -> bool:
+    """Bytes pass the source registers, which hold them exactly; other formats of a 32-bit DST do not fit there."""
+    return _dtype(op) != "u8"
 
 
 def _tile_dtype(value: SSAValue) -> str:

@@ -18,8 +18,10 @@ from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
-INTEGER_DTYPES = ("i32", "u32", "u16")
-STORAGE: dict[str, Any] = {"bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16}
+INTEGER_DTYPES = ("i32", "u32", "u16", "u8")
+STORAGE: dict[str, Any] = {
+    "bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8,
+}  # fmt: skip
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 
 
@@ -140,6 +142,6 @@ class ExactArithmetic(DirectMemory):
 
 def storage_shape(dtype: str) -> tuple[int, ...]:
     """Shape of one tile in L1."""
-    if dtype == "bfp8_b":
+    if dtype in formats.BLOCK_FLOATS:
         return (hardware.tile_bytes(dtype),)
     return (hardware.TILE_ROWS, hardware.TILE_COLS)

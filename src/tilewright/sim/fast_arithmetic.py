@@ -19,7 +19,7 @@ from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16}
+INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}
 
 
 def round_bf16(values: Array) -> Array:

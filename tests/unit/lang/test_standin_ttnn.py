@@ -118,10 +118,10 @@ def test_creation():
 
 
 def test_block_format_is_rounded_as_the_packed_one():
-    from tilewright.sim.numerics import bfp8
+    from tilewright.sim.numerics import block_floats
 
     values = np.random.default_rng(4).standard_normal((5, 32, 32)).astype(np.float32)
-    packed = bfp8.decode(bfp8.encode_host(values)).view(np.float32)
+    packed = block_floats.decode(block_floats.encode_host(values)).view(np.float32)
     assert np.array_equal(block_rounded(values, 7), packed)
 
 

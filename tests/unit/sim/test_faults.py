@@ -420,9 +420,9 @@ def test_call_and_init_of_different_precision(expect_fault):
 
 
 def test_call_without_numeric_model_fails_where_it_is(expect_fault):
-    template = "template=('(uint32_t)DataFormat::Float16_b', '(uint32_t)DataFormat::UInt8')"
+    template = "template=('(uint32_t)DataFormat::Int32', '(uint32_t)DataFormat::UInt32')"
     compute = vector_calls(f"typecast_tile_init({template})", f"typecast_tile(0, {template})")
-    expect_fault("TW514", "typecast_tile(0, ", "bf16_u8", compute=compute)
+    expect_fault("TW514", "typecast_tile(0, ", "i32_u32", compute=compute)
 
 
 def test_rows_broadcast_into_32_bit_dst(expect_fault):

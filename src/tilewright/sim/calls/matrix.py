@@ -28,7 +28,7 @@ def need_float_source(site: Site, buffer: Buffer) -> None:
 
 def need_wide_dst(machine: Machine, site: Site, buffer: Buffer) -> None:
     narrow = not machine.program.config.fp32_dest_acc_en
-    if narrow and (buffer.dtype in ("i32", "u32") or buffer.unpack_to_dest):
+    if narrow and (buffer.dtype in ("i32", "u32", "u8") or buffer.unpack_to_dest):
         raise fault(
             "TW511", site, f"{buffer.label} holds {buffer.dtype}, which only a 32-bit DST can take as it is",
             help="set fp32_dest_acc",

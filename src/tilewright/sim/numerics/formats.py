@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.sim.numerics import bfp8
+from tilewright.sim.numerics import block_floats
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -29,7 +29,8 @@ SMALLEST_NORMAL = np.uint32(0x00800000)
 FRACTION = np.uint32(0x007FFFFF)
 HIGH_HALF = np.uint32(0xFFFF0000)
 
-L1_DTYPES = ("bf16", "f32", "bfp8_b", "i32", "u32", "u16")
+L1_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
+BLOCK_FLOATS = ("bfp8_b", "bfp4_b")
 
 
 class FormatError(ValueError):
@@ -93,14 +94,16 @@ def to_l1(values: Array, dtype: str) -> Array:
         return narrow_bf16(round_to_bf16_even(to_bits(values)))
     if dtype == "f32":
         return to_bits(values).copy()
-    if dtype == "bfp8_b":
-        return bfp8.encode_host(np.ascontiguousarray(values, dtype=np.float32))
+    if dtype in BLOCK_FLOATS:
+        return block_floats.encode_host(np.ascontiguousarray(values, dtype=np.float32), small=dtype == "bfp4_b")
     if dtype == "i32":
         return np.asarray(values).astype(np.int32).view(np.uint32)
     if dtype == "u32":
         return np.asarray(values).astype(np.uint32)
     if dtype == "u16":
         return np.asarray(values).astype(np.uint16)
+    if dtype == "u8":
+        return np.asarray(values).astype(np.uint8)
     raise FormatError(f"unknown L1 dtype {dtype!r}; possible: {', '.join(L1_DTYPES)}")
 
 
@@ -110,12 +113,14 @@ def from_l1(l1: Array, dtype: str) -> Array:
         return from_bits(widen_bf16(l1))
     if dtype == "f32":
         return from_bits(l1).copy()
-    if dtype == "bfp8_b":
-        return from_bits(bfp8.decode(l1))
+    if dtype in BLOCK_FLOATS:
+        return from_bits(block_floats.decode(l1))
     if dtype == "i32":
         return np.ascontiguousarray(l1, dtype=np.uint32).view(np.int32).copy()
     if dtype == "u32":
         return l1.astype(np.uint32)
     if dtype == "u16":
         return l1.astype(np.uint16)
+    if dtype == "u8":
+        return l1.astype(np.uint8)
     raise FormatError(f"unknown L1 dtype {dtype!r}; possible: {', '.join(L1_DTYPES)}")

@@ -7,10 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.sim.numerics import bfp8
+from tilewright.sim.numerics import block_floats
 from tilewright.sim.numerics.formats import (
+    BLOCK_FLOATS,
     HIGH_HALF,
     INFINITY,
+    L1_DTYPES,
     MAGNITUDE,
     SIGN,
     SMALLEST_NORMAL,
@@ -57,12 +59,15 @@ def pack(
         return np.array(dst, dtype=np.uint32)
     if dtype == "u16":
         return dst.astype(np.uint16)
-    if dtype not in ("bf16", "f32", "bfp8_b"):
-        raise FormatError(f"the packer cannot write {dtype!r}; possible: bf16, f32, bfp8_b, i32, u32, u16")
-    if dtype == "bfp8_b":
+    if dtype == "u8":
+        return dst.astype(np.uint8)
+    if dtype in BLOCK_FLOATS:
         if l1_acc:
-            raise FormatError("L1 accumulation is not available for bfp8_b")
-        return _pack_bfp8(dst, dst32=dst32, relu=relu, precise=precise)
+            raise FormatError(f"L1 accumulation is not available for {dtype}")
+        blocks = _pack_bfp8(dst, dst32=dst32, relu=relu, precise=precise)
+        return blocks if dtype == "bfp8_b" else block_floats.cut_to_bfp4(blocks)
+    if dtype not in ("bf16", "f32"):
+        raise FormatError(f"the packer cannot write {dtype!r}; possible: {', '.join(L1_DTYPES)}")
     bits = _late_format(dst, dtype, dst32=dst32)
     if relu is not None:
         bits = _apply_relu(bits, relu)
@@ -104,7 +109,7 @@ def _pack_bfp8(dst: U32, *, dst32: bool, relu: Relu | None, precise: bool) -> Ar
     bits = np.where(is_tiny(bits), np.uint32(0), bits)
     if relu is not None:
         bits = _apply_relu(bits, relu)
-    return bfp8.encode(bits, precise=precise and dst32)
+    return block_floats.encode(bits, precise=precise and dst32)
 
 
 def accumulate_l1(old_l1: Array, bits: U32, dtype: str) -> Array:

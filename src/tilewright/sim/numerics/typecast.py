@@ -61,10 +61,22 @@ def _u32_to_u16(bits: U32) -> U32:
     return np.minimum(bits, np.uint32(0xFFFF))
 
 
+def _low_byte(bits: U32) -> U32:
+    return bits & np.uint32(0xFF)
+
+
+def _f32_to_u8(bits: U32) -> U32:
+    """Towards zero, modulo 256; from 2^31 on, for infinity and for NaN 0."""
+    values = values_of(bits)
+    fits = np.abs(values) < 2.0**31
+    return _low_byte(np.trunc(np.where(fits, values, 0.0)).astype(np.int64).astype(np.uint32))
+
+
 def _same(bits: U32) -> U32:
     return bits
 
 
+_NARROW = tuple(dtype for dtype in FLOAT_DTYPES if dtype != "f32")
 _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
     **{(real, "i32"): _f32_to_i32 for real in FLOAT_DTYPES},
     **{(real, "u32"): _f32_to_u32 for real in FLOAT_DTYPES},
@@ -72,8 +84,12 @@ _CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
     ("i32", "f32"): _i32_to_f32,
     ("u32", "f32"): _u32_to_f32,
     ("u16", "f32"): _u32_to_f32,
-    **{("i32", real): _i32_to_bf16 for real in ("bf16", "bfp8_b")},
-    **{(whole, real): _u32_to_bf16 for whole in ("u32", "u16") for real in ("bf16", "bfp8_b")},
+    **{(real, "u8"): _f32_to_u8 for real in FLOAT_DTYPES},
+    ("u8", "f32"): _u32_to_f32,
+    **{("i32", real): _i32_to_bf16 for real in _NARROW},
+    **{(whole, real): _u32_to_bf16 for whole in ("u32", "u16", "u8") for real in _NARROW},
+    ("u16", "u8"): _low_byte,
+    ("u8", "u16"): _same,
     ("i32", "u16"): _i32_to_u16,
     ("u32", "u16"): _u32_to_u16,
     ("u16", "i32"): _same,
@@ -103,6 +119,6 @@ def typecast(dst: U32, source: str, target: str, *, dst32: bool) -> U32:
         raise FormatError(f"no typecast from {source} to {target}; possible: {known}")
     if not dst32 and {source, target} == {"bf16", "f32"}:
         return dst
-    if not dst32 and {source, target} & {"i32", "u32"}:
+    if not dst32 and {source, target} & {"i32", "u32", "u8"}:
         raise FormatError(f"typecast from {source} to {target} needs 32-bit DST")
     return cast(dst)

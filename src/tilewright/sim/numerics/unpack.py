@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics import bfp8
+from tilewright.sim.numerics import block_floats
 from tilewright.sim.numerics.formats import (
+    BLOCK_FLOATS,
     HIGH_HALF,
     INFINITY,
     SIGN,
@@ -24,10 +25,10 @@ def to_src(l1: Array, dtype: str, *, dst32: bool) -> U32:
     """What SrcA or SrcB holds after unpacking: bf16 as is, f32 cut to bf16 (16-bit DST) or tf32 (32-bit DST)."""
     if dtype == "bf16":
         return widen_bf16(l1)
-    if dtype == "bfp8_b":
-        return bfp8.decode(l1)
+    if dtype in BLOCK_FLOATS:
+        return block_floats.decode(l1)
     if dtype != "f32":
-        raise FormatError(f"{dtype!r} has no float path into Src; possible: bf16, f32, bfp8_b")
+        raise FormatError(f"{dtype!r} has no float path into Src; possible: bf16, f32, bfp8_b, bfp4_b")
     bits: U32 = np.asarray(l1, dtype=np.uint32)
     if dst32:
         return bits & TF32
@@ -43,9 +44,9 @@ def src_format(dtype: str, *, dst32: bool, unpack_to_dest: bool = False) -> str:
 
 def copy_to_dst(l1: Array, dtype: str, *, dst32: bool, unpack_to_dest: bool) -> U32:
     """copy_tile. Lossless with unpack-to-dest and in 16-bit DST; else an FPU add with zero."""
-    if dtype in ("i32", "u32"):
+    if dtype in ("i32", "u32", "u8"):
         if not dst32:
-            raise FormatError("a 32-bit integer needs 32-bit DST")
+            raise FormatError(f"{dtype} needs 32-bit DST")
         return np.array(l1, dtype=np.uint32)
     if dtype == "u16":
         return l1.astype(np.uint32)

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import bfp8
-from tilewright.sim.numerics.formats import FormatError, from_l1, scalar_bits, to_l1
+from tilewright.sim.numerics import block_floats, packer, unpack
+from tilewright.sim.numerics.formats import FormatError, from_l1, scalar_bits, to_bits, to_l1
 
 
 def tiles(seed: int, scale: float = 1.0) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_bfp8_shares_an_exponent_per_face_row() -> None:
     """Half a step of the block's largest magnitude: 7 bits, the leading one explicit; saturation adds another half."""
     values = tiles(3)
     packed = to_l1(values, "bfp8_b")
-    assert packed.shape == (3, bfp8.PACKED_BYTES)
+    assert packed.shape == (3, block_floats.PACKED_BYTES)
     back = from_l1(packed, "bfp8_b")
     blocks = values.reshape(3, 32, 2, 16)
     largest = np.abs(blocks).max(axis=-1, keepdims=True)
@@ -57,9 +57,9 @@ def test_bfp8_decode_inverts_encode_on_its_own_numbers() -> None:
 
 
 def test_bfp8_signed_zero_reads_as_minus_infinity() -> None:
-    packed = np.zeros((1, bfp8.PACKED_BYTES), dtype=np.uint8)
+    packed = np.zeros((1, block_floats.PACKED_BYTES), dtype=np.uint8)
     packed[0, 64] = 0x80
-    assert bfp8.decode(packed)[0, 0, 0] == 0xFF800000
+    assert block_floats.decode(packed)[0, 0, 0] == 0xFF800000
 
 
 def test_scalar_bits() -> None:
@@ -72,3 +72,34 @@ def test_unknown_dtype_lists_the_known_ones() -> None:
         to_l1(np.zeros((32, 32)), "f16")
     with pytest.raises(FormatError, match="possible"):
         from_l1(np.zeros((32, 32)), "f16")
+
+
+def test_bfp4_keeps_three_bits() -> None:
+    """The host rounds ties to even, the packer drops; both share the exponent of the largest number."""
+    values = np.zeros((32, 32), dtype=np.float32)
+    values[0, :16] = [1.75, 1.25, 1.125, 1.375, 0.875, 0.9, 0.125, 0.1251, 0.375, -1.5, -0.1, -0.25, 0, -0.0, 1.999, 0.5]
+    host = from_l1(to_l1(values, "bfp4_b"), "bfp4_b")[0, :16]
+    expected = [1.75, 1.25, 1.0, 1.5, 1.0, 1.0, 0.0, 0.25, 0.5, -1.5, 0, -0.25, 0, 0, 1.75, 0.5]
+    assert host.tolist() == expected
+    packed = packer.pack(to_bits(values), "bfp4_b", dst32=False)
+    assert packed.shape == (576,)
+    cut = from_l1(packed, "bfp4_b")[0, :16]
+    # 1.999 rounds up to 2 in bfp8_b: the shared exponent is that of 2, and three bits of it are steps of a half
+    assert cut.tolist() == [1.5, 1.0, 1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0, -1.5, 0.0, 0.0, 0.0, 0.0, 2.0, 0.5]
+    assert not np.signbit(cut[10])
+
+
+def test_bfp4_decode_inverts_encode_on_its_own_numbers() -> None:
+    values = np.random.default_rng(4).integers(-7, 8, (3, 32, 32)).astype(np.float32)
+    values[..., ::16] = 7
+    packed = to_l1(values, "bfp4_b")
+    assert packed.shape == (3, 576)
+    assert (from_l1(packed, "bfp4_b") == values).all()
+    assert (packer.pack(to_bits(values), "bfp4_b", dst32=False) == packed).all()
+
+
+def test_bytes() -> None:
+    tile = np.arange(1024, dtype=np.uint32).reshape(32, 32)
+    assert (packer.pack(tile, "u8", dst32=True) == tile % 256).all()
+    with pytest.raises(FormatError, match="32-bit DST"):
+        unpack.copy_to_dst(tile.astype(np.uint8), "u8", dst32=False, unpack_to_dest=False)

@@ -230,7 +230,7 @@ def test_unknown_names_are_refused_with_neighbours() -> None:
     with pytest.raises(UnknownOperation):
         sfpu.available("no_such_tile", True)
     with pytest.raises(FormatError, match="f32 to i32"):
-        sfpu.typecast(tile, "f32", "u8", dst32=True)
+        sfpu.typecast(tile, "u32", "u8", dst32=True)
 
 
 def test_available_tells_exact_from_bounded() -> None:

@@ -5,7 +5,7 @@
 namespace tw {
 
 // Numbers of the vendor's DataFormat.
-enum class Format : u8 { Float32 = 0, Tf32 = 4, Float16_b = 5, Bfp8_b = 6, Int32 = 8, UInt16 = 9, UInt32 = 24, UInt8 = 30 };
+enum class Format : u8 { Float32 = 0, Tf32 = 4, Float16_b = 5, Bfp8_b = 6, Bfp4_b = 7, Int32 = 8, UInt16 = 9, UInt32 = 24, UInt8 = 30 };
 
 const char* format_name(Format format);
 u32 format_tile_bytes(Format format);

@@ -104,6 +104,21 @@ void pack_block_float(const u32* values, const PackSetup& setup, u8* page) {
     }
 }
 
+// bfp4_b is bfp8_b cut to three bits of magnitude; a magnitude that becomes zero has no sign.
+void pack_small_block_float(const u32* values, const PackSetup& setup, u8* page) {
+    u8 wide[1088];
+    pack_block_float(values, setup, wide);
+    std::memcpy(page, wide, 64);
+    for (int i = 0; i < 1024; i += 2) {
+        u32 pair = 0;
+        for (int place = 0; place < 2; ++place) {
+            const u32 datum = wide[64 + i + place] >> 4;
+            if (datum & 7u) pair |= datum << (4 * place);
+        }
+        page[64 + i / 2] = static_cast<u8>(pair);
+    }
+}
+
 }  // namespace
 
 void pack_tile(const u32* values, const PackSetup& setup, u8* page) {
@@ -111,6 +126,7 @@ void pack_tile(const u32* values, const PackSetup& setup, u8* page) {
         case Format::Float16_b: return pack_bf16(values, setup, page);
         case Format::Float32: return pack_f32(values, setup, page);
         case Format::Bfp8_b: return pack_block_float(values, setup, page);
+        case Format::Bfp4_b: return pack_small_block_float(values, setup, page);
         case Format::UInt16:
             for (int i = 0; i < 1024; ++i) {
                 const u16 half = static_cast<u16>(values[i]);

@@ -85,12 +85,19 @@ u32 clamped(u32 x, double value, double limit) {
     return value <= 0.0 ? 0u : value >= limit ? static_cast<u32>(limit) : static_cast<u32>(value);
 }
 
-bool is_float(u32 format) { return format == 0 || format == 5 || format == 6; }
+bool is_float(u32 format) { return format == 0 || format == 5 || format == 6 || format == 7; }
+
+// Towards zero, modulo 256; what is far too large, infinity and NaN give 0.
+u32 to_u8(u32 x) {
+    const double value = std::trunc(real(x));
+    return value < 2147483648.0 && value > -2147483648.0 ? static_cast<u32>(static_cast<i32>(value)) & 0xFFu : 0u;
+}
 
 u32 typecast(u32 x, Call call) {
     const u32 from = call.variant & 0xFF, to = call.variant >> 8 & 0xFF;
-    constexpr u32 f32 = 0, i32_ = 8, u32_ = 24;
+    constexpr u32 f32 = 0, i32_ = 8, u32_ = 24, u8_ = 30;
     if (is_float(from) && is_float(to)) return to == f32 ? x : round_to_bf16_even(x);
+    if (to == u8_) return is_float(from) ? to_u8(x) : x & 0xFFu;
     if (is_float(from) && to == i32_) return to_i32(x);
     if (is_float(from) && to == u32_) return clamped(x, std::trunc(real(x)), 4294967295.0);
     if (is_float(from)) return clamped(x, std::floor(real(x) + 0.5), 65535.0);  // the rounding instruction, ties away

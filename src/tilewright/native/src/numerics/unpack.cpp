@@ -8,6 +8,7 @@ const char* format_name(Format format) {
         case Format::Tf32: return "tf32";
         case Format::Float16_b: return "bfloat16";
         case Format::Bfp8_b: return "bfp8_b";
+        case Format::Bfp4_b: return "bfp4_b";
         case Format::Int32: return "int32";
         case Format::UInt16: return "uint16";
         case Format::UInt32: return "uint32";
@@ -21,6 +22,7 @@ u32 format_tile_bytes(Format format) {
         case Format::Float16_b:
         case Format::UInt16: return 2048;
         case Format::Bfp8_b: return 1088;
+        case Format::Bfp4_b: return 576;
         case Format::UInt8: return 1024;
         default: return 4096;
     }
@@ -57,6 +59,12 @@ void unpack_tile(const u8* page, Format format, bool wide, bool to_dst, u32* out
             return;
         case Format::Bfp8_b:
             for (int i = 0; i < 1024; ++i) out[i] = from_block_float(page[64 + i], page[i / 16]);
+            return;
+        case Format::Bfp4_b:  // sign and three bits, two to a byte: the upper bits of a bfp8_b datum
+            for (int i = 0; i < 1024; ++i) {
+                const u32 datum = page[64 + i / 2] >> (4 * (i & 1));
+                out[i] = from_block_float(static_cast<u8>(datum << 4), page[i / 16]);
+            }
             return;
         case Format::UInt16:
             for (int i = 0; i < 1024; ++i) {

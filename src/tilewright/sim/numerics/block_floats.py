@@ -1,6 +1,7 @@
-"""bfp8_b: blocks of 16 numbers (one face row) that share an 8-bit exponent.
+"""bfp8_b and bfp4_b: blocks of 16 numbers (one face row) that share an 8-bit exponent.
 
-A packed tile is ``uint8[..., 1088]``: 64 exponents, then 1024 sign-magnitude bytes, both in face order.
+A packed bfp8_b tile is ``uint8[..., 1088]``: 64 exponents, then 1024 sign-magnitude bytes, both in face order. bfp4_b has the
+same exponents and the upper four bits of every byte, two numbers to a byte, the first one in its lower half: ``uint8[..., 576]``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ F32 = npt.NDArray[np.float32]
 BLOCK = 16
 EXPONENTS = 64
 PACKED_BYTES = 1088
+SMALL_BYTES = 576
 ROUND_NEAREST_AWAY = np.uint32(0x10000)  # half of the last of 6 fraction bits
 
 
@@ -34,6 +36,8 @@ def tile_from_faces(blocks: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 def decode(packed: U8) -> U32:
     """Packed tiles to fp32 patterns. The exponent wraps modulo 256; a signed zero magnitude reads as -inf."""
+    if packed.shape[-1] == SMALL_BYTES:
+        packed = _widened(packed)
     lead = packed.shape[:-1]
     exponents = packed[..., :EXPONENTS].astype(np.int32)[..., None]
     datums = packed[..., EXPONENTS:].reshape(*lead, EXPONENTS, BLOCK).astype(np.int32)
@@ -78,21 +82,40 @@ def _share_exponent(bits: U32, magnitude: U32) -> U8:
     return packed
 
 
-def encode_host(values: F32) -> U8:
-    """Host conversion float32 to bfp8_b: shared exponent of the block, mantissas rounded to nearest even."""
+def cut_to_bfp4(packed: U8) -> U8:
+    """bfp8_b tiles to bfp4_b as the packer does: four bits of magnitude are dropped, a zero has no sign."""
+    datums = packed[..., EXPONENTS:] >> np.uint8(4)
+    return _halved(packed[..., :EXPONENTS], np.where((datums & 7) == 0, 0, datums).astype(np.uint8))
+
+
+def _halved(exponents: U8, datums: U8) -> U8:
+    return np.concatenate([exponents, datums[..., 0::2] | (datums[..., 1::2] << np.uint8(4))], axis=-1)
+
+
+def _widened(small: U8) -> U8:
+    """bfp4_b tiles as bfp8_b tiles of the same values."""
+    pairs = small[..., EXPONENTS:]
+    packed = np.empty((*small.shape[:-1], PACKED_BYTES), dtype=np.uint8)
+    packed[..., :EXPONENTS] = small[..., :EXPONENTS]
+    packed[..., EXPONENTS::2] = pairs << np.uint8(4)
+    packed[..., EXPONENTS + 1 :: 2] = pairs & 0xF0
+    return packed
+
+
+def encode_host(values: F32, *, small: bool = False) -> U8:
+    """Host conversion from float32: shared exponent of the block, mantissas of 7 (``small``: 3) bits, ties to even."""
     bits = values.view(np.uint32)
     lead = bits.shape[:-2]
+    width = 3 if small else 7
     blocks = faces_from_tile(bits & np.uint32(0x7FFFFFFF))
     sign = faces_from_tile(bits >> np.uint32(31)).astype(np.int64)
     exponent = (blocks >> np.uint32(23)).astype(np.int64)
     significand = np.where(exponent == 0, 0, (blocks & np.uint32(0x7FFFFF)).astype(np.int64) | 0x800000)
     shared = exponent.max(axis=-1, keepdims=True)
-    drop = np.minimum(17 + shared - exponent, 40)
+    drop = np.minimum(24 - width + shared - exponent, 40)
     half = np.int64(1) << (drop - 1)
     odd = (significand >> drop) & 1
-    shifted = np.minimum((significand + half - 1 + odd) >> drop, 127)
-    datums = np.where(shifted == 0, 0, (sign << 7) | shifted)
-    packed = np.empty((*lead, PACKED_BYTES), dtype=np.uint8)
-    packed[..., :EXPONENTS] = shared[..., 0]
-    packed[..., EXPONENTS:] = datums.reshape(*lead, 1024)
-    return packed
+    shifted = np.minimum((significand + half - 1 + odd) >> drop, (1 << width) - 1)
+    datums = np.where(shifted == 0, 0, (sign << width) | shifted).astype(np.uint8).reshape(*lead, 1024)
+    exponents = shared[..., 0].astype(np.uint8)
+    return _halved(exponents, datums) if small else np.concatenate([exponents, datums], axis=-1)
