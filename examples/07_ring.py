@@ -70,7 +70,7 @@ def main() -> None:
     total = a.reshape(TILE, NODES, TILE).sum(axis=1)
     error = np.abs(y - np.tile(total, NODES)).max()
     print(f"max error against NumPy: {error:.3g}")
-    assert error <= 1e-5
+    assert error <= NODES * 2**-22  # one rounding of float32 per node
 
 
 if __name__ == "__main__":

@@ -61,11 +61,21 @@ def test_work_that_does_not_divide(arch: str, engine: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("nodes", [2, 11, 64])
-def test_rings_of_any_length(nodes: int, engine: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("arch", "nodes"), [("wormhole_b0", 2), ("wormhole_b0", 11), ("wormhole_b0", 64), ("blackhole", 8), ("blackhole", 130)]
+)
+def test_rings_of_any_length(arch: str, nodes: int, engine: str, tmp_path: Path):
     module = example("07_ring", tmp_path, NODES=str(nodes))
-    with execution.session(mode=engine):
+    with execution.session(mode=engine, overrides={"arch": arch}):
         module.main()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["05_depth_one", "06_multicast"])
+def test_lessons_on_a_blackhole(name: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with execution.session(mode=engine, overrides={"arch": "blackhole"}):
+        example(name, tmp_path).main()
+    assert "max error against NumPy" in capsys.readouterr().out
 
 
 def scatter_and_gather(columns: int, rows: int) -> Any:
@@ -474,6 +484,28 @@ def threads_swap_roles(a, y):
             fill(column)
 
 
+@ttl.operation(grid=(4, 1))
+def range_of_one_core(a, y):
+    """The only core of the range is, on one core, the sender itself."""
+    turn = ttl.Semaphore(initial_value=0)
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=1)
+
+    @ttl.datamovement()
+    def move():
+        column, _ = ttl.node(dims=2)
+        if column == 2:
+            turn.get_remote_multicast((slice(2, 3), 0)).set(1)
+            turn.wait_eq(1)
+        with a_cb.reserve() as blk:
+            ttl.copy(a[0, column], blk).wait()
+
+    @ttl.datamovement()
+    def write():
+        column, _ = ttl.node(dims=2)
+        with a_cb.wait() as blk:
+            ttl.copy(blk, y[0, column]).wait()
+
+
 def tile(array: Any, row: int, column: int) -> Any:
     return array[row * 32 : row * 32 + 32, column * 32 : column * 32 + 32]
 
@@ -491,6 +523,7 @@ NEAR_MISSES = {
     back_to_the_source: lambda a: {(r * 4 + x, s): tile(a, r, s) for r in range(2) for x in range(4) for s in range(3)},
     signal_before_the_wait: lambda a: {(0, x): tile(a, 0, x) for x in range(2)},
     everybody_starts_together: lambda a: {(r, x): tile(a, r, x) for r in range(2) for x in range(4)},
+    range_of_one_core: lambda a: {(0, x): tile(a, 0, x) for x in range(4)},
     threads_swap_roles: lambda a: {(0, x): 2 * tile(a, 0, x) for x in range(4)},
     one_after_another: lambda a: {(0, x): tile(a, 0, x) for x in range(4)},
 }

@@ -161,7 +161,7 @@ class SemaphoreConverter:
         box = rectangle([self.places.chip[core] for core in cores])
         semaphore = self._own(op.operands[0])
         inside = {(core, 0): int(core in cores) for core in cores_of(grid)}
-        if box is None:
+        if box is None or len(cores) == 1:  # a multicast that reaches nobody but its sender would never be acknowledged
             for core in cores:
                 x, y = self.places.chip[core]
                 self._call("noc_semaphore_set_remote", [outbox, self.places.address(x, y, semaphore, op)], op)
