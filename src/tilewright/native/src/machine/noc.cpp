@@ -37,11 +37,11 @@ bool inside_window(const Buffer& buffer, u32 l1, u32 bytes, u32 first, u32 count
     return l1 >= start && u64{l1} + bytes <= u64{start} + u64{count} * buffer.page_bytes;
 }
 
-// Several indices may share one piece of L1, so any of them may hold the reservation. On its own core a thread may only use
-// what it reserved itself.
-bool reserved(Core& core, u32 l1, u32 bytes) {
+// Several indices may share one piece of L1, so any of them may hold the reservation. What a thread fills itself, it must have
+// reserved itself; what is sent somewhere by NoC address may have been reserved by any thread there.
+bool reserved(Core& core, u32 l1, u32 bytes, bool by_self) {
     for (Buffer& buffer : core.buffers) {
-        if (&core == &self_core() && buffer.producer != &self()) continue;
+        if (by_self && buffer.producer != &self()) continue;
         if (buffer.present && inside_window(buffer, l1, bytes, buffer.write, buffer.reserved)) return true;
     }
     return false;
@@ -55,13 +55,13 @@ bool waited_for(Core& core, u32 l1, u32 bytes) {
     return false;
 }
 
-bool check_destination(Core& core, u32 l1, u32 bytes, const char* call, Loc at) {
+bool check_destination(Core& core, u32 l1, u32 bytes, const char* call, Loc at, bool by_self = false) {
     if (!inside_l1(core, l1, bytes)) {
         report("address-out-of-range", at, "%s of %u bytes to 0x%x, outside L1 of core (%u,%u)", call, bytes, l1, core.x, core.y);
         return false;
     }
     const Buffer* buffer = buffer_at(core, l1);
-    if (buffer && !reserved(core, l1, bytes)) {
+    if (buffer && !reserved(core, l1, bytes, by_self)) {
         report("missing-reserve", at, "%s into buffer %u of core (%u,%u), outside the %u pages reserved there", call, buffer->id, core.x,
                core.y, buffer->reserved);
     }
@@ -76,7 +76,7 @@ bool check_source(u32 l1, u32 bytes, const char* call, Loc at) {
     }
     check_reads_landed(self(), l1, bytes, at);
     const Buffer* buffer = buffer_at(core, l1);
-    if (buffer && !waited_for(core, l1, bytes) && !reserved(core, l1, bytes)) {
+    if (buffer && !waited_for(core, l1, bytes) && !reserved(core, l1, bytes, true)) {
         report("missing-wait", at, "%s from buffer %u, outside the %u pages waited for", call, buffer->id, buffer->waited);
     }
     return true;
@@ -188,7 +188,7 @@ u64 multicast_address(u32 x0, u32 y0, u32 x1, u32 y1, u32 l1, Loc at) {
 
 void noc_read(u64 from, u32 l1, u32 bytes, Loc at) {
     self().last = at;
-    if (!check_destination(self_core(), l1, bytes, "NoC read", at)) return;
+    if (!check_destination(self_core(), l1, bytes, "NoC read", at, true)) return;
     self().reads.push_back({from, l1, bytes, at});
     stats.read_bytes += bytes;
 }
@@ -236,7 +236,7 @@ void noc_write_barrier(bool only_sent, Loc at) {
 
 void noc_zero(u32 l1, u32 bytes, Loc at) {
     self().last = at;
-    if (check_destination(self_core(), l1, bytes, "NoC write of zeros", at)) std::memset(pointer(l1), 0, bytes);
+    if (check_destination(self_core(), l1, bytes, "NoC write of zeros", at, true)) std::memset(pointer(l1), 0, bytes);
 }
 
 void finish_transfers(Thread& thread) {
