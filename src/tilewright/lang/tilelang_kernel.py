@@ -125,6 +125,12 @@ class TileLangKernel(Kernel):
         program = self.compile(*args, **named)
         return program.get_kernel_source() if isinstance(program, TileLangKernel) else "\n".join(program.cpp.values())
 
+    def declared_types(self) -> list[TensorType]:
+        """Types of the tensors a call takes, as the kernel reads without any."""
+        built = self.build()
+        taken = [layout for number, layout in enumerate(built.layouts) if number not in built.outputs and not layout.made]
+        return [TensorType(layout.shape, layout.element) for layout in taken]
+
     def get_profiler(self, *_supply: Any, **_hints: Any) -> Profiler:
         return Profiler(self)
 

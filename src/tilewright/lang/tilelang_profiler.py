@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ class Profiler:
     def inputs(self) -> list[Any]:
         """Random tensors for every parameter that is not created by the call: torch's if the script uses torch."""
         kernel = self.kernel
+        if not kernel.types:
+            return [_random(kind, number) for number, kind in enumerate(kernel.declared_types())]
         names = [name for index, name in enumerate(kernel.signature.parameters) if index not in kernel.out_idx]
         missing = next((name for name in names if not _is_known(kernel.types.get(name))), None)
         if missing is not None:
@@ -108,35 +111,44 @@ def do_bench(function: Callable[[], Any], *_args: Any, **_hints: Any) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
+class Tuned:
+    """A factory or kernel whose left-out arguments come from the first configuration that compiles."""
+
+    def __init__(self, target: Any, configs: Any) -> None:
+        self.target, self.configs = target, configs
+        functools.update_wrapper(self, getattr(target, "function", target))
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._tried(self.target, args, named)
+
+    def compile(self, *args: Any, **named: Any) -> Any:
+        return self._tried(self.target.compile, args, named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "target":
+            raise AttributeError(name)
+        return getattr(self.target, name)
+
+    def _tried(self, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        configs: Any = self.configs(*args, **named) if callable(self.configs) else self.configs
+        names = list(inspect.signature(getattr(self.target, "function", self.target)).parameters)
+        last: KernelError | None = None
+        for config in configs or [{}]:
+            taken = {*named, *names[: len(args)]}
+            try:
+                result = call(*args, **{key: value for key, value in config.items() if key not in taken}, **named)
+                if hasattr(result, "get_profiler"):  # a kernel: see whether it compiles
+                    result.compile()
+                return result
+            except KernelError as error:
+                last = error
+        assert last is not None
+        raise last
+
+
 def autotune(function: Callable[..., Any] | None = None, *, configs: Any = None, **_hints: Any) -> Any:
     """``@tilelang.autotune(configs=…)``: arguments that a call leaves out come from the first configuration that compiles."""
-
-    def decorate(target: Any) -> Any:
-        @functools.wraps(target)
-        def tuned(*args: Any, **named: Any) -> Any:
-            found: Any = configs(*args, **named) if callable(configs) else configs
-            return _first_that_compiles(target, list(found or [{}]), args, named)
-
-        return tuned
-
-    return decorate if function is None else decorate(function)
-
-
-def _first_that_compiles(target: Any, configs: list[dict[str, Any]], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    signature = getattr(target, "signature", None)
-    names = list(signature.parameters) if signature is not None else []
-    last: KernelError | None = None
-    for config in configs:
-        taken = {*named, *names[: len(args)]}
-        try:
-            result = target(*args, **{key: value for key, value in config.items() if key not in taken}, **named)
-            if hasattr(result, "compile") and hasattr(result, "types"):
-                result.compile()
-            return result
-        except KernelError as error:
-            last = error
-    assert last is not None
-    raise last
+    return functools.partial(Tuned, configs=configs) if function is None else Tuned(function, configs)
 
 
 def next_power_of_two(number: int) -> int:

@@ -53,8 +53,10 @@ def test_profilers_check_a_kernel():
     assert profiler.run_once().shape == (64, 32)
 
 
-def test_profilers_need_shapes():
-    with pytest.raises(KernelError, match="the shape of 'A' is not known"):
+def test_profilers_of_eager_kernels_need_sizes():
+    profiler = squared.compile(M=64, N=32, rows=32).get_profiler()
+    profiler.assert_allclose(lambda a: a * a)
+    with pytest.raises(KernelError, match="missing a required argument"):
         squared.get_profiler().inputs()
 
 
@@ -71,6 +73,21 @@ def test_tuning_takes_the_first_configuration_that_compiles():
 
         return main
 
+    @tilelang.autotune(configs=lambda *_, **__: [{"rows": 48}, {"rows": 64}])
+    @tilelang.jit
+    def eager(A, rows: int):
+        M, N = T.const("M, N")
+        A: T.Tensor((M, N), "float32")
+        B = T.empty((M, N), "float32")
+        with T.Kernel(T.ceildiv(M, rows)) as bx:
+            x = T.alloc_fragment((rows, N), "float32")
+            T.copy(A[bx * rows, 0], x)
+            T.copy(x, B[bx * rows, 0])
+        return B
+
+    assert eager.compile(M=128, N=32).fixed == {"rows": 64}
+    a = np.ones((128, 32), np.float32)
+    assert np.array_equal(eager(a), a)
     assert tuned(32).types["A"].shape == (96, 32)
     assert tuned(32, M=64).types["A"].shape == (64, 32)
     with pytest.raises(KernelError, match="whole tiles"):

@@ -15,6 +15,7 @@ TILE_FORMATS = {
     "bfloat16": "bf16",
     "float32": "f32",
     "float": "f32",
+    "tfloat32": "f32",
     "int32": "i32",
     "uint32": "u32",
     "uint16": "u16",

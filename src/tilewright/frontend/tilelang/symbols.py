@@ -252,6 +252,10 @@ class Tensor(Arithmetic):
 
         return current("an element of a tensor").read_tensor(self, key)
 
+    @property
+    def data(self) -> Any:
+        raise Trouble("TW001", f"the memory of tensor '{self.name}'", help="there are no pointers: reshape it on the host")
+
     def __repr__(self) -> str:
         return f"tensor '{self.name}' {self.shape}"
 
