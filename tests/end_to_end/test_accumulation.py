@@ -381,3 +381,62 @@ def test_large_products(kernels, body, size, dtype):
     wanted = product if body == FILL else (lambda a, b, c: a @ b)
     assert relative_error(arrays, wanted) <= (6e-3 if dtype == "bf16" else 2e-3)
     assert lifecycle(program.cpp["compute"])[1], "held across the loop"
+
+
+FLASH = """
+largest = ttl.block.fill(-1e30, shape=(m, 1))
+weight = ttl.block.fill(0.0, shape=(m, 1))
+total = ttl.block.fill(0.0, shape=(m, n))
+for _ in range(steps):
+    with a_dfb.wait() as score, b_dfb.wait() as value:
+        new = ttl.math.max(largest, ttl.math.reduce_max(score, dims=[1]))
+        p = ttl.math.exp(score - ttl.block.broadcast(new, dims=[1], shape=score.shape))
+        shrink = ttl.math.exp(largest - new)
+        weight = weight * shrink + ttl.math.reduce_sum(p, dims=[1])
+        total = total * ttl.block.broadcast(shrink, dims=[1], shape=total.shape) + p @ value
+        largest = new
+with out_dfb.reserve() as o, c_dfb.wait() as add:
+    o.store(total * ttl.block.broadcast(ttl.math.recip(weight), dims=[1], shape=total.shape) + add)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_online_softmax_over_three_running_names(kernels, dtype):
+    block, blocks = (1, 2, 2), (1, 1, STEPS)
+    arrays = arrays_for(block, blocks, dtype)
+    program, _ = run_everywhere(kernels, TEXT.kernel(FLASH, block=block, blocks=blocks), arrays)
+    lifecycle(program.cpp["compute"])
+
+    def reference(a, b, c):
+        e = np.exp(a - a.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True) @ b + c
+
+    assert relative_error(arrays, reference) <= (1.5e-2 if dtype == "bf16" else 2e-3)
+
+
+REDUCED_ENDS = """
+with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.reserve() as acc:
+    acc.store(left - ttl.block.broadcast(ttl.math.reduce_max(left, dims=[1]), dims=[1], shape=left.shape))
+for _ in range(steps - 1):
+    with a_dfb.wait() as left, b_dfb.wait() as right, acc_dfb.wait() as prev, acc_dfb.reserve() as nxt:
+        nxt.store(ttl.math.max(prev, left * right))
+with acc_dfb.wait() as total, out_dfb.reserve() as o, c_dfb.wait() as add:
+    o.store(total * (add * add))
+"""
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_products_beside_a_held_maximum(kernels, dtype, size):
+    """The matrix unit's product adds to its slot, which a held section does not find empty the second time."""
+    arrays = arrays_for((size, size, size), (1, 1, STEPS), dtype)
+    run_everywhere(kernels, TEXT.kernel(REDUCED_ENDS, block=(size, size, size)), arrays)
+
+    def reference(a, b, c):
+        first, *others = np.split(a, STEPS, 1)
+        total = first - first.max(1, keepdims=True)
+        for left, right in zip(others, np.split(b, STEPS, 0)[1:], strict=True):
+            total = np.maximum(total, left * right)
+        return total * c * c
+
+    assert relative_error(arrays, reference) <= (1.5e-2 if dtype == "bf16" else 1e-5)

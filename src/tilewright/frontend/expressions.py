@@ -117,6 +117,8 @@ def _name(thread: Thread, node: ast.Name) -> Any:
 
 def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     owner = evaluate(thread, node.value)
+    if isinstance(owner, carried.Scope) and node.attr == "shape" and isinstance(owner.carried.start, Block):
+        return owner.carried.start.shape  # known before its dtype is
     for kind, methods in METHODS.items():
         if isinstance(owner, kind) and node.attr in methods:
             return BoundMethod(owner, node.attr)

@@ -20,7 +20,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import YieldOp, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp, TileReduceOp
 from tilewright.passes import compiler_buffers, running_blocks, running_sums
 from tilewright.passes.context import PassContext
 from tilewright.passes.running_blocks import RunningBlock
@@ -124,6 +124,8 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
         section.regions.append(PlannedRegion(STEP, _without_residents(step, section), targets, step))
     if any(_read_by_matrix_unit(region.draft) for region in section.regions):
         return "a unit must read the running value from L1"
+    if any(_masks_packer(region.draft) for region in section.regions):
+        return "a reduction in the loop sets up the packer"
     added = all(_planned(region, section, config, context) and only_added_to(region.plan) for region in section.regions)  # pyright: ignore
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
@@ -208,13 +210,18 @@ def _next_to_loop(section: Section) -> set[ComputeOp]:
         if isinstance(op, ComputeOp):
             if op not in starts or any(section.number(value) is None for value in op.outputs):
                 break
-            if any(section.number(value) is not None for value in op.inputs):
+            if any(section.number(value) is not None for value in op.inputs) or _masks_packer(op):
                 break
             found.add(op)
         elif op.regions and any(isinstance(inner, ComputeOp) for inner in op.walk()):
             break
         op = op.prev_op
     return found
+
+
+def _masks_packer(compute: ComputeOp) -> bool:
+    """While a reduction is set up the packer writes only what it fills, which is not what the end of the section packs."""
+    return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
 
 
 def _loading(number: int, block: RunningBlock) -> PlannedRegion:
@@ -241,7 +248,8 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
     reader = _single_reader(section)
     if reader is not None:
         region = PlannedRegion(END, _without_residents(reader, section), [None] * len(reader.outputs), reader)
-        if not _read_by_matrix_unit(region.draft) and _planned(region, section, config, context):
+        possible = not _read_by_matrix_unit(region.draft) and not _masks_packer(region.draft)
+        if possible and _planned(region, section, config, context):
             return [region]
         region.draft.drop_all_references()
     return [_packing(number, block) for number, block in enumerate(section.blocks)]

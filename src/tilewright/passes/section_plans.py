@@ -69,7 +69,8 @@ def plan_region(
             continue
         packed_anywhere = layout is Layout.OP_MAJOR or tiles == 1
         allocation = _pinned(single, plan.parts[0].allocation, residents, targets, len(sizes), spare, packed_anywhere)
-        if allocation is None:
+        shared = len(sizes) if layout is Layout.TILE_MAJOR and tiles > 1 else None  # from here on, tiles use a slot in turn
+        if allocation is None or (shared is not None and _needs_zero(single, allocation, shared)):
             continue
         part = replace(plan.parts[0], allocation=allocation)
         proof = replace(single, capacity=len(sizes) + spare)
@@ -95,8 +96,10 @@ def _on_used_slots(region: RegionProblem) -> RegionProblem:
     return replace(region, problem=replace(region.problem, ops=tuple(ops)), uses=uses)
 
 
-def _needs_zero(problem: Problem, allocation: Allocation) -> bool:
-    return any(isinstance(step, Execute) and _rule(problem, step) is ResultRule.ZEROED for step in allocation.steps)
+def _needs_zero(problem: Problem, allocation: Allocation, above: int = 0) -> bool:
+    """Whether a step adds to a slot, from number ``above`` on, that it takes for untouched."""
+    executed = [step for step in allocation.steps if isinstance(step, Execute)]
+    return any(_rule(problem, step) is ResultRule.ZEROED and step.target >= above for step in executed)
 
 
 def _pinned(
