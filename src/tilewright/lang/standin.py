@@ -95,7 +95,7 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttnn": fill_ttnn,
     "tilelang": fill_tilelang,
     "tilelang.language": fill_tilelang_language,
-    "tilelang.autotuner": fill_tilelang_part(autotune="autotune"),
+    "tilelang.autotuner": fill_tilelang_part(autotune="autotune", AutoTuner="AutoTuner"),
     "tilelang.profiler": fill_tilelang_part(do_bench="do_bench", Profiler="Profiler"),
     "tilelang.layout": fill_tilelang_part(make_swizzled_layout="no_layout"),
     "tilelang.math": fill_tilelang_part(next_power_of_2="next_power_of_two"),

@@ -151,6 +151,43 @@ def autotune(function: Callable[..., Any] | None = None, *, configs: Any = None,
     return functools.partial(Tuned, configs=configs) if function is None else Tuned(function, configs)
 
 
+class AutoTuner:
+    """``AutoTuner.from_kernel(factory, configs)``; ``run()`` gives the first configuration that compiles and its kernel."""
+
+    def __init__(self, kernel: Any, configs: Any) -> None:
+        self.kernel, self.configs = kernel, configs
+
+    @classmethod
+    def from_kernel(cls, kernel: Any, configs: Any) -> AutoTuner:
+        return cls(kernel, configs)
+
+    def _set(self, *_args: Any, **_named: Any) -> AutoTuner:
+        """Settings of measurements, which are not made."""
+        return self
+
+    set_profile_args = set_cache_args = _set
+
+    def set_compile_args(self, out_idx: Any = None, **_settings: Any) -> AutoTuner:
+        self.out_idx = out_idx
+        return self
+
+    def run(self, *_args: Any, **_named: Any) -> Any:
+        from types import SimpleNamespace
+
+        from tilewright.lang.tilelang_jit import compile_kernel
+
+        last: KernelError | None = None
+        for config in list(self.configs):
+            try:
+                found = self.kernel(**config)
+                kernel = compile_kernel(found, out_idx=getattr(self, "out_idx", None) or list(found.out_idx))
+                kernel.compile()
+                return SimpleNamespace(kernel=kernel, config=config, latency=None, ref_latency=None, func=self.kernel)
+            except KernelError as error:
+                last = error
+        raise last or ValueError("no configurations")
+
+
 def next_power_of_two(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 

@@ -94,6 +94,17 @@ def test_tuning_takes_the_first_configuration_that_compiles():
         tuned(31)
 
 
+def test_tuner_objects():
+    with standin.installed(("tilelang",)):
+        from tilelang.autotuner import AutoTuner  # pyright: ignore
+
+    tuner = AutoTuner.from_kernel(doubled, [{"M": 16}, {"M": 96, "N": 64}]).set_compile_args(out_idx=[-1]).set_profile_args(warmup=3)
+    found = tuner.run(warmup=3, rep=20)
+    assert found.config == {"M": 96, "N": 64}
+    a = np.ones((96, 64), np.float32)
+    assert np.array_equal(found.kernel(a), 2 * a)
+
+
 def test_eager_kernels_compile_by_sizes():
     kernel = squared.compile(M=96, N=64, rows=32)
     assert isinstance(kernel.compile(), Program) and "void kernel_main()" in kernel.get_kernel_source()

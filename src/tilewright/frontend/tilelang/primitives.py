@@ -137,11 +137,6 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
                 f" '{result.name}' has {result.shape}",
                 word=word,
             )
-        if data.format == "f32" and kind in ("max", "absmax", "min"):
-            reading.note(
-                f"{word} of float32 gives its result with 11 significant bits",
-                "the matrix unit reduces; compare with a tolerance, or reduce bfloat16 data, which is exact",
-            )
         value = reduced(kind, axis, whole(data), data.shape)
         if not clear:
             value = Apply(COMBINES[kind], (whole(result), value))
