@@ -57,6 +57,18 @@ def with_number(
     return chosen, {chosen.params[0].name: number}
 
 
+def dtypes_of(op: TileOp | Composite) -> tuple[str, ...]:
+    """What the op works on: its own dtypes or those of all its steps, and those that another row serves."""
+    whole = next((other for other in (*ROWS, *COMPOSITES) if op.name in (other.scalar, other.rscalar)), op)
+    served = tuple(dtype for dtype, _ in (*op.by_dtype, *whole.by_dtype))
+    if isinstance(op, TileOp):
+        own = op.dtypes
+    else:
+        steps = [dtypes_of(BY_NAME.get(step.op) or COMPOSITE_BY_NAME[step.op]) for step in op.steps]
+        own = tuple(dtype for dtype in steps[0] if all(dtype in step for step in steps))
+    return tuple(dict.fromkeys((*own, *served)))
+
+
 def in_release(op: TileOp | Composite, metal: str) -> TileOp | Composite:
     """``op``, or what stands for it in a release without its call."""
     if isinstance(op, Composite) or op.name not in SUBSTITUTES or any(form.exists_in(metal) for form in op.forms):

@@ -12,7 +12,15 @@ from xdsl.ir import Attribute
 from tilewright.diagnostics import Note
 from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
-from tilewright.dialects.tile_ops import BY_NAME, BY_OPERATOR, COMPOSITE_BY_NAME, COMPOSITE_BY_OPERATOR, in_release, with_number
+from tilewright.dialects.tile_ops import (
+    BY_NAME,
+    BY_OPERATOR,
+    COMPOSITE_BY_NAME,
+    COMPOSITE_BY_OPERATOR,
+    dtypes_of,
+    in_release,
+    with_number,
+)
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
@@ -56,16 +64,14 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     for other in blocks[1:]:
         check_same(thread, first, other, node)
     by_dtype = dict(op.by_dtype)
+    if first.dtype not in by_dtype and first.dtype not in _own_dtypes(op):
+        name, possible = op.name.removesuffix("_scalar"), ", ".join(dtypes_of(op))
+        raise thread.error("TW107", f"{name} does not work on {first.dtype}", node, help=f"it takes {possible}; typecast first")
     if first.dtype in by_dtype:
         op = BY_NAME[by_dtype[first.dtype]]
     op = in_release(op, thread.build.metal)
     if isinstance(op, Composite):
         return _composite(thread, op, blocks, params, node)
-    if first.dtype not in op.dtypes:
-        possible = ", ".join((*op.dtypes, *by_dtype))
-        raise thread.error(
-            "TW107", f"{op.name} does not work on {first.dtype}", node, help=f"it takes {possible}; typecast first"
-        )
     attributes = {
         param.name: checked_param(thread, op, param, first.dtype, params[param.name], node)
         for param in op.params
@@ -75,6 +81,10 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
     return result
+
+
+def _own_dtypes(op: TileOp | Composite) -> tuple[str, ...]:
+    return op.dtypes if isinstance(op, TileOp) else dtypes_of(op)
 
 
 def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
