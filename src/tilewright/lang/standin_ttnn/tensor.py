@@ -26,7 +26,11 @@ class Tensor:
         layout: Layout = Layout.TILE,
         device: Device | None = None,
         memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
+        *,
+        data_type: DataType | None = None,  # the names ttnn's own constructor has
+        mem_config: MemoryConfig | None = None,
     ) -> None:
+        dtype, memory_config = data_type or dtype, mem_config or memory_config
         self.array = stored(values, dtype)
         self.dtype = dtype
         self.layout = layout
