@@ -89,6 +89,7 @@ STRUCTURAL_CALLS = (
     ),
     Call("sfpu_reduce_init", "m", 0, 0, "prepare sfpu_reduce; attribute template names the pool"),
     Call("sfpu_reduce", "m", 1, 0, "DST index of a tile, reduced in place to its first column or row"),
+    Call("pack_relu_config", "p", 0, 0, "the packer replaces negative numbers by zero; attribute mode, none or zero"),
     Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
     Call("fill_scaler", "d", 1, 0, "write attribute value into the reserved tile: faces, row, column or corner"),
     Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),

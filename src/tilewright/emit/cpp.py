@@ -199,6 +199,8 @@ class _Writer:
         arguments = network.word_arguments(name, arguments)
         if name == "fill_scaler":
             return fill_scaler(op, arguments[0])
+        if name == "pack_relu_config":
+            arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)
         spelled, template = self._row_spelling(op)
         if name == "pack_tile":

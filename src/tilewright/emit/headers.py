@@ -18,6 +18,7 @@ STRUCTURAL = {
     "reconfig_data_format_srcb": "reconfig_data_format.h",
     "pack_reconfig_data_format": "reconfig_data_format.h",
     "pack_reconfig_l1_acc": "pack.h",
+    "pack_relu_config": "pack.h",
     "mm_init": "matmul.h",
     "mm_init_short": "matmul.h",
     "mm_block_init_short": "matmul.h",

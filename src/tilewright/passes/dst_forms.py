@@ -55,6 +55,7 @@ class FormBuilder:
         config: ComputeConfig,
         context: PassContext,
         straight: frozenset[int],
+        clipped: frozenset[int] = frozenset(),
     ) -> None:
         self.numbers = numbers
         self.leaf_count = leaf_count
@@ -63,6 +64,7 @@ class FormBuilder:
         self.options = context.options
         self.chip = context.chip
         self.straight = straight  # leaves that are unpacked to DST as they are
+        self.clipped = clipped  # outputs that only the packer takes, so it may clip them
         self.uses: dict[tuple[int, int], FormUse] = {}
 
     def op(self, index: int, op: Operation) -> Op:

@@ -8,10 +8,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.hardware import Chip, dst_tiles
+from tilewright.passes.accumulation import accumulates
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import FormBuilder, FormUse, is_tile_math
 from tilewright.passes.tile_views import buffer_of
@@ -36,7 +38,10 @@ def capacity_of(config: ComputeConfig, context: PassContext) -> int:
     return min(context.options.dst_capacity or hardware_tiles, hardware_tiles)
 
 
-def region_problem(compute: ComputeOp, config: ComputeConfig, context: PassContext) -> RegionProblem:
+def region_problem(
+    compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool = False
+) -> RegionProblem:
+    """``packed``: what the region yields is packed and not kept in DST."""
     block = compute.block
     leaves = tuple(block.args[: len(compute.inputs)])
     ops = tuple(op for op in block.ops if is_tile_math(op))
@@ -46,7 +51,8 @@ def region_problem(compute: ComputeOp, config: ComputeConfig, context: PassConte
     numbers.update({op.results[0]: len(leaves) + index for index, op in enumerate(ops)})
     outputs = tuple(numbers[value] for value in last.operands)
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
-    builder = FormBuilder(numbers, len(leaves), frozenset(outputs), config, context, straight)
+    clipped = _clipped(compute, outputs) if packed else frozenset[int]()
+    builder = FormBuilder(numbers, len(leaves), frozenset(outputs), config, context, straight, clipped)
     tiles = 1
     for extent in compute.output_shape:
         tiles *= extent
@@ -70,6 +76,15 @@ def region_problem(compute: ComputeOp, config: ComputeConfig, context: PassConte
         costs=costs,
     )
     return RegionProblem(problem, ops, leaves, builder.uses)
+
+
+def _clipped(compute: ComputeOp, outputs: tuple[int, ...]) -> frozenset[int]:
+    """Outputs that the packer may clip at zero: floats that replace what is in their block."""
+    adding = {number for number, block in zip(outputs, compute.outputs, strict=True) if accumulates(block)}
+    last = compute.block.last_op
+    assert last is not None
+    floats = {number for number, value in zip(outputs, last.operands, strict=True) if _dtype(value) in FLOAT_DTYPES}
+    return frozenset(floats - adding)
 
 
 def _unpacked_to_dst(block: SSAValue, config: ComputeConfig) -> bool:

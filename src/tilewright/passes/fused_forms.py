@@ -9,16 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import Unit, UnitForm
-from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.tile_op import Unit, UnitForm, release_key
+from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.verify import parameters_of
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
 
 if TYPE_CHECKING:
     from tilewright.passes.dst_forms import FormBuilder
 
+PACK_RELU = "pack_relu"  # the op is no call: the packs of its result clip
+PACK_RELU_SINCE = (0, 78)
 PREVIOUS = -1  # the result of the call before, in a form of several calls
 
 
@@ -46,8 +50,36 @@ class FusedForms:
         self.builder = builder
 
     def of(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
-        patterns = {"mul": (self._square, self._silu), "add": (self._addcmul,), "div": (self._reciprocal,)}
+        patterns = {
+            "mul": (self._square, self._silu),
+            "add": (self._addcmul,),
+            "div": (self._reciprocal,),
+            "relu": (self._by_packer,),
+            "exp": (self._scaled_exponential,),
+        }
         return [found for pattern in patterns.get(op.SPEC.name, ()) if (found := pattern(op)) is not None]
+
+    def _by_packer(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
+        """``relu(x)`` that is only packed: the packer clips for nothing"""
+        result = op.results[0]
+        if release_key(self.builder.options.metal) < PACK_RELU_SINCE or self.builder.options.allocator != "optimal":
+            return None
+        if self._number(result) not in self.builder.clipped or not all(isinstance(use.operation, YieldOp) for use in result.uses):
+            return None
+        operands = (Operand(self._number(op.operands[0]), Place.DST),)
+        return Form(key=PACK_RELU, operands=operands, result=ResultRule.IN_PLACE, reuses=0), FormUse(PACK_RELU)
+
+    def _scaled_exponential(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
+        """``exp(x * number)``, approximate: the init of the approximate function multiplies"""
+        inner = op.operands[0].owner
+        if not isinstance(inner, TileOpBase) or inner.SPEC.name != "mul_scalar" or not self.builder.absorbable(inner):
+            return None
+        scale = inner.attributes.get("scalar")
+        if not parameters_of(op, op.SPEC).get("approx") or not isinstance(scale, FloatAttr):
+            return None
+        absorbs = (self._number(inner.results[0]) - self.builder.leaf_count,)
+        values = (self._number(inner.operands[0]),)
+        return self._single("exp_scaled", values, in_place=True, absorbs=absorbs, scale=scale.value.data)
 
     def _number(self, value: Any) -> int:
         return self.builder.numbers[value]
@@ -62,7 +94,7 @@ class FusedForms:
         operands = tuple(Operand(value, Place.DST) for value in values)
         rule, reuses = (ResultRule.IN_PLACE, 0) if in_place else (ResultRule.FREE, None)
         built = self.builder.form(
-            row, operands, rule, self._cost(form), _key(form, row), reuses=reuses, absorbs=absorbs
+            row, operands, rule, self._cost(form), _key(form, row, params), reuses=reuses, absorbs=absorbs
         )
         call = RowCall(row, tuple(range(len(values))), params=tuple(params.items()))
         return built, FormUse(row, calls=(call,))
@@ -119,8 +151,8 @@ class FusedForms:
         return built, FormUse("recip*", calls=calls)
 
 
-def _key(form: UnitForm, row: str) -> str:
-    """Key of the init a row runs under with default parameters."""
-    return f"{form.init}:{row}" if form.stateful else "sfpu"
+def _key(form: UnitForm, row: str, params: dict[str, Any] | None = None) -> str:
+    """Key of the init a row runs under; parameters that its init does not see only make it a little longer."""
+    return f"{form.init}:{row}{params or ''}" if form.stateful else "sfpu"
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import text_value
+from tilewright.dialects.attributes import text_attr, text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.tile_op import Unit
 from tilewright.dialects.ttkernel import KernelCallOp
@@ -58,7 +58,9 @@ def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = Fal
             masked = Requirement("edge", edge, lambda: call("reduce_uninit"))
         else:
             masked = Requirement("edge", edge, _impossible)  # its reduction has run in this section
-        return (_format("pack", op.operands[1], "pack_reconfig_data_format"), masked)
+        relu = text_value(op, "relu", "none")
+        clipped = Requirement("relu", relu, lambda: call("pack_relu_config", attributes={"mode": text_attr(relu)}))
+        return (_format("pack", op.operands[1], "pack_reconfig_data_format"), masked, clipped)
     if name == "copy_tile":
         buffer = op.operands[0]
         return (_format("srca", buffer, "reconfig_data_format_srca"), _engine("fpu", init, [buffer]))
@@ -85,6 +87,9 @@ def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = Fal
 def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requirement, ...]:
     """Calls outside the op table."""
     name = op.CALL.name
+    if name == "sfpu_reduce":
+        # A maximum of rows records other instructions over those its init left for columns.
+        return (_engine("sfpu", init, [], str(op.attributes["template"])),)
     if name.startswith("sfpu_"):
         return (_engine("sfpu", init, []),)
     if name in ("matmul_tiles", "matmul_block"):

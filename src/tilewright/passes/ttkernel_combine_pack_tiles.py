@@ -14,7 +14,7 @@ from tilewright.passes.kernel_buffers import call
 NAME = "ttkernel-combine-pack-tiles"
 
 PACK = "ttkernel.pack_tile"
-KEPT = ("edge", "value")  # what a pack says beyond where it goes
+KEPT = ("edge", "relu", "value")  # what a pack says beyond where it goes
 INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.yield")
 
 
@@ -66,6 +66,7 @@ def _combine_run(block: Block) -> None:
             continue
         if op is not None and op.name == PACK and _in_order(op) and constant_of(op.operands[0]) is not None:
             follows = run_ and run_[-1].operands[1] is op.operands[1] and _index(op) == _index(run_[-1]) + 1
+            follows = follows and run_[-1].attributes.get("relu") == op.attributes.get("relu")
             if run_ and not follows:
                 _finish(run_)
                 run_ = []

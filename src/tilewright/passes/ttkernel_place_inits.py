@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import constant_of, int_value
+from tilewright.dialects.attributes import constant_of, int_value, text_attr
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
@@ -109,6 +109,8 @@ class _Placement:
         self._place(self.entry, state)
         if state.get("edge") != WHOLE_TILES and self.entry.last_op is not None:
             self.entry.insert_op_before(call("reduce_uninit"), self.entry.last_op)
+        if state.get("relu") != "none" and self.entry.last_op is not None:
+            self.entry.insert_op_before(call("pack_relu_config", attributes={"mode": text_attr("none")}), self.entry.last_op)
 
     def _start(self, startups: list[KernelCallOp], math: list[KernelCallOp]) -> dict[str, str]:
         """One start-up for the whole kernel, for the buffers that are used first."""
@@ -129,7 +131,8 @@ class _Placement:
             anchor = anchor.next_op
         self.entry.insert_op_after(start, anchor)
         srca, srcb = (second, first) if reverse else (first, second)
-        return {"srca": source_format(srca), "srcb": source_format(srcb), "pack": pack_format(output), "edge": WHOLE_TILES}
+        sources = {"srca": source_format(srca), "srcb": source_format(srcb)}
+        return {**sources, "pack": pack_format(output), "edge": WHOLE_TILES, "relu": "none"}
 
     def _position(self, op: Operation) -> int:
         return self.entry.get_operation_index(op)

@@ -54,6 +54,7 @@ from tilewright.passes.affine_values import affine_value
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import FOLDS
 from tilewright.passes.dst_sections import RESIDENTS, erase_dropped
+from tilewright.passes.fused_forms import PACK_RELU
 from tilewright.passes.kernel_names import reduce_template
 
 NAME = "ttl-lower-to-loops"
@@ -98,8 +99,7 @@ class _Lowering:
         last = self.compute.block.last_op
         assert last is not None
         slots = [self.slot(value) for value in last.operands]
-        skipped = (TileScratchOp,)  # a slot, no call
-        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op) and not isinstance(op, skipped)]
+        steps = [op for op in self.compute.block.ops if op is not last and not _is_index(op) and not _is_no_call(op)]
         if all(isinstance(op, ResidentTileOp) for op in steps):
             pass  # everything is where it will be packed from
         elif self.op_major and self.tiles > 1:
@@ -117,6 +117,9 @@ class _Lowering:
         for store in stores:
             assert isinstance(store, StoreOp)
             number = outputs[store.operands[0]]  # pyright: ignore
+            made = last.operands[number].owner
+            if isinstance(made, Operation) and text_value(made, "ttl.unit") == PACK_RELU:
+                store.attributes["relu"] = text_attr("zero")
             self.pack(store, slots[number])
         self.compute.detach()
         self.compute.erase()
@@ -483,6 +486,11 @@ class _Lowering:
             place.insert_op_before(off, anchor)
         store.detach()
         store.erase()
+
+
+def _is_no_call(op: Operation) -> bool:
+    """A slot on the way, or work that the packer does."""
+    return isinstance(op, TileScratchOp) or text_value(op, "ttl.unit") == PACK_RELU
 
 
 def _is_index(op: Operation) -> bool:

@@ -36,7 +36,7 @@ from tilewright.passes import accumulation, dst_sections, sub_blocks
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_problem import RegionProblem, region_problem
-from tilewright.passes.fused_forms import PREVIOUS, FormUse
+from tilewright.passes.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
 from tilewright.passes.spill_tiles import cut_at_spills
@@ -45,6 +45,10 @@ from tilewright.passes.validate_buffers import check_limits
 from tilewright.passes.validate_events import buffers_of
 
 NAME = "ttl-tile-and-assign-dst"
+EPILOGUES = {
+    PACK_RELU: "relu by the packer, which clips on its way to L1 for nothing",
+    "exp_scaled": "the factor is part of the exponential's init",
+}
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -88,7 +92,7 @@ def _write_planned(planned: dst_sections.PlannedRegion, context: PassContext) ->
 
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
-    region = region_problem(compute, config_of(function), context)
+    region = region_problem(compute, config_of(function), context, packed=True)
     plan = _plan(region, compute, context)
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region, compute, function)
@@ -163,6 +167,11 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
         remedies=[(remedy.kind, remedy.detail, remedy.cycles) for remedy in plan.remedies],
         notes=list(plan.notes),
     )
+    for part in plan.parts:
+        for step in part.allocation.steps:
+            used = region.uses[step.op, step.form].unit if isinstance(step, Execute) else ""
+            if used in EPILOGUES:
+                context.trace.decide(NAME, EPILOGUES[used], place=f"line {line_of(region.ops[step.op])}")  # pyright: ignore
     context.trace.facts.setdefault("plans", []).append((region, plan))
 
 
