@@ -117,7 +117,9 @@ def test_cpp_of_each_release(kernels, row, metal, arch):
         assert not any(f"{form.call}(" in program.cpp["compute"] for form in row.forms if form.call not in ("exp_tile",))
         return
     cpp = compiled(kernels, text, row, dtype, metal=metal, arch=arch).cpp["compute"]
-    fused = {"div": {"recip_tile"}, "add": {"add_tiles"}, "sub": {"sub_tiles"}, "mul": {"mul_tiles"}}.get(row.name, set())
+    fused = {
+        "div": {"recip_tile"}, "add": {"add_tiles"}, "sub": {"sub_tiles"}, "mul": {"mul_tiles"}, "relu": {"pack_relu_config"},
+    }.get(row.name, set())  # fmt: skip
     assert any(f"{call}(" in cpp or f"{call}<" in cpp for call in calls_of(row, metal) | fused), cpp
 
 
