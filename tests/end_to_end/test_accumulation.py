@@ -440,3 +440,29 @@ def test_products_beside_a_held_maximum(kernels, dtype, size):
         return total * c * c
 
     assert relative_error(arrays, reference) <= (1.5e-2 if dtype == "bf16" else 1e-5)
+
+
+ADDED = "with out_dfb.reserve() as o, c_dfb.wait() as add:\n{start}    for _ in range({outer}):\n        for _ in range(steps // {outer}):\n"
+ADDED += "            with a_dfb.wait() as left, b_dfb.wait() as right:\n                {step}\n"
+# name: what is stored first, the step, the reference, tiles loaded
+ADDITIONS = {
+    "products": ("", "o += left * right", elementwise, 0),
+    "matmul in two loops": ("", "o += left @ right", lambda a, b, c: a @ b, 0),
+    "onto a block": ("    o.store(add)\n", "o.store(left @ right, acc=True)", product, 4),
+    "sums": ("    o.store(add)\n", "o += left", lambda a, b, c: c + sum(np.split(a, STEPS, 1)), None),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("name", ADDITIONS)
+def test_adding_to_a_reserved_block_stays_in_dst(kernels, name, dtype):
+    start, step, reference, loads = ADDITIONS[name]
+    block, blocks = (2, 2, 2), (1, 1, STEPS)
+    arrays = arrays_for(block, blocks, dtype)
+    body = ADDED.format(start=start, step=step, outer=2)
+    program, group = run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=TEXT.OLD), arrays)
+    assert relative_error(arrays, reference) <= (1.2e-2 if dtype == "bf16" else 2e-3)
+    acquires, held = lifecycle(program.cpp["compute"])
+    fits = dtype == "bf16" or "@" in step  # f32 sums run on the vector unit, which needs a slot beside the four of the sum
+    assert held == fits and (not fits or (acquires == 1 and group.calls.get("pack_reconfig_l1_acc", 0) == 0))
+    assert not fits or loads is None or group.calls.get("copy_tile", 0) == loads

@@ -7,72 +7,47 @@ Requires: `running_blocks.find`. What does not fit, or shares its loop with othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilewright.dialects.attributes import i32_attr, int_list, text_attr
 from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import YieldOp, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl import name_of
+from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp, TileReduceOp
-from tilewright.passes import compiler_buffers, running_blocks, running_sums
+from tilewright.passes import running_blocks, running_sums
 from tilewright.passes.context import PassContext
 from tilewright.passes.running_blocks import RunningBlock
-from tilewright.passes.section_plans import RegionPlan, only_added_to, plan_region
+from tilewright.passes.section_drafts import (
+    END,
+    START,
+    STEP,
+    PlannedRegion,
+    Section,
+    add_to_resident,
+    masks_packer,
+    next_to_loop,
+    packing,
+    read_by_matrix_unit,
+    starts,
+    without_residents,
+)
+from tilewright.passes.section_plans import only_added_to, plan_region
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-tile-and-assign-dst"
 SECTION, ROLE, RESIDENTS, DROPPED = "ttl.section", "ttl.role_in_section", "ttl.residents", "ttl.in_dst"
-START, STEP, END = "start", "step", "end"
-
-
-@dataclass(eq=False)
-class PlannedRegion:
-    """A region of a section: what it replaces, how it is allocated, and where it goes."""
-
-    role: str
-    draft: ComputeOp
-    targets: list[int | None]
-    replaces: ComputeOp | None = None
-    plan: RegionPlan | None = None
-    before: list[Operation] = field(default_factory=list[Operation])
-    after: list[Operation] = field(default_factory=list[Operation])
-
-
-@dataclass(eq=False)
-class Section:
-    blocks: list[RunningBlock]
-    regions: list[PlannedRegion] = field(default_factory=list[PlannedRegion])
-
-    @property
-    def loop(self) -> Operation:
-        return self.blocks[0].loop
-
-    @property
-    def block(self) -> Block:
-        return self.blocks[0].block
-
-    @property
-    def sizes(self) -> list[int]:
-        return [block.tiles for block in self.blocks]
-
-    def number(self, value: SSAValue) -> int | None:
-        owner = value.owner
-        buffer = owner.operands[1] if isinstance(owner, AttachCBOp) else None
-        return next((number for number, block in enumerate(self.blocks) if block.buffer is buffer), None)
 
 
 def form(function: FuncOp, context: PassContext) -> list[PlannedRegion]:
     """Rewrites every running block that can be kept; gives the regions that are allocated already."""
     done: list[PlannedRegion] = []
-    found = running_blocks.find(function)
+    found = [*running_blocks.find(function), *running_blocks.find_added(function)]
     config = config_of(function)
     for loop in dict.fromkeys(block.loop for block in found):
         blocks = [block for block in found if block.loop is loop]
@@ -121,15 +96,20 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
         return f"{sum(section.sizes)} tiles do not fit the {capacity} of DST"
     for step in dict.fromkeys(block.step for block in section.blocks):
         targets = [section.number(value) for value in step.outputs]
-        section.regions.append(PlannedRegion(STEP, _without_residents(step, section), targets, step))
-    if any(_read_by_matrix_unit(region.draft) for region in section.regions):
+        section.regions.append(PlannedRegion(STEP, without_residents(step, section), targets, step))
+    for region, block in [(r, b) for r in section.regions for b in section.blocks if b.added and r.replaces is b.step]:
+        add_to_resident(region.draft, section.blocks.index(block))
+    if any(read_by_matrix_unit(region.draft) for region in section.regions):
         return "a unit must read the running value from L1"
-    if any(_masks_packer(region.draft) for region in section.regions):
+    if any(masks_packer(region.draft) for region in section.regions):
         return "a reduction in the loop sets up the packer"
     added = all(_planned(region, section, config, context) and only_added_to(region.plan) for region in section.regions)  # pyright: ignore
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
-    section.regions[:0] = _starts(section, added)
+    near = next_to_loop(section)
+    if any(block.added and block.start is not None and block.start not in near for block in section.blocks):
+        return "what the block starts from is stored before other work"
+    section.regions[:0] = starts(section, added)
     section.regions += _ends(section, config, context)
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
@@ -142,117 +122,16 @@ def _planned(region: PlannedRegion, section: Section, config: ComputeConfig, con
     return region.plan is not None
 
 
-def _read_by_matrix_unit(draft: ComputeOp) -> bool:
-    residents = [op.results[0] for op in draft.block.ops if isinstance(op, ResidentTileOp)]
-    return any(isinstance(use.operation, IrregularTileOp) for value in residents for use in value.uses)
-
-
-# Drafts ---------------------------------------------------------------------------------------------------------------
-
-
-def _without_residents(compute: ComputeOp, section: Section) -> ComputeOp:
-    """The region with the running values it reads taken from DST."""
-    body = compute.body.clone()
-    block = body.blocks[0]
-    inputs: list[SSAValue] = []
-    maps: list[AffineMapAttr] = []
-    for position in range(len(compute.inputs) - 1, -1, -1):
-        value, argument = compute.inputs[position], block.args[position]
-        number = section.number(value)
-        if number is None:
-            inputs.insert(0, value)
-            maps.insert(0, compute.maps[position])
-            continue
-        resident = _resident(number, argument.type)
-        resident.results[0].name_hint = argument.name_hint
-        first = block.first_op
-        assert first is not None
-        block.insert_op_before(resident, first)
-        argument.replace_all_uses_with(resident.results[0])
-        block.erase_arg(argument)
-    maps += compute.maps[len(compute.inputs) :]
-    iterators = ["parallel"] * len(compute.output_shape)
-    draft = ComputeOp(inputs, list(compute.outputs), maps, iterators, body)
-    draft.location = compute.location
-    return draft
-
-
-def _resident(number: int, kind: Attribute) -> ResidentTileOp:
-    op = ResidentTileOp.create(result_types=[kind], attributes={"resident": i32_attr(number)})
-    assert isinstance(op, ResidentTileOp)
-    return op
-
-
-def _starts(section: Section, added: bool) -> list[PlannedRegion]:
-    """Regions that put the first values into DST: the stores before the loop where they stand next to it, else a load of
-    what they stored."""
-    regions: list[PlannedRegion] = []
-    near = _next_to_loop(section)
-    for number, block in enumerate(section.blocks):
-        start = block.start
-        if added and block.steps_always and running_sums.is_zero(start, block.buffer):
-            continue  # DST is zero when it is acquired
-        if start in near:
-            if all(region.replaces is not start for region in regions):
-                targets = [section.number(value) for value in start.outputs]
-                regions.append(PlannedRegion(START, _without_residents(start, section), targets, start))
-            continue
-        regions.append(_loading(number, block))
-    return regions
-
-
-def _next_to_loop(section: Section) -> set[ComputeOp]:
-    """Starts of this section with no other region between them and the loop."""
-    found: set[ComputeOp] = set()
-    starts = {block.start for block in section.blocks}
-    op = section.loop.prev_op
-    while op is not None:
-        if isinstance(op, ComputeOp):
-            if op not in starts or any(section.number(value) is None for value in op.outputs):
-                break
-            if any(section.number(value) is not None for value in op.inputs) or _masks_packer(op):
-                break
-            found.add(op)
-        elif op.regions and any(isinstance(inner, ComputeOp) for inner in op.walk()):
-            break
-        op = op.prev_op
-    return found
-
-
-def _masks_packer(compute: ComputeOp) -> bool:
-    """While a reduction is set up the packer writes only what it fills, which is not what the end of the section packs."""
-    return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
-
-
-def _loading(number: int, block: RunningBlock) -> PlannedRegion:
-    location = block.loop.location
-    wait = compiler_buffers.waited(block.buffer, location)
-    place = compiler_buffers.reserved(block.buffer, location)[1:]  # only says which value it is
-    tile = _tile_type(block)
-    body = Block(arg_types=[tile, tile])
-    body.add_op(YieldOp.create(operands=[body.args[0]]))
-    rank = len(block.step.output_shape)
-    maps = [AffineMapAttr(AffineMap.identity(rank))] * 2
-    draft = ComputeOp([wait[-1].results[0]], [place[-1].results[0]], maps, ["parallel"] * rank, Region(body))
-    draft.location = location
-    pop = CBPopOp.create(operands=[block.buffer], location=location)
-    return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
-
-
-def _tile_type(block: RunningBlock) -> Attribute:
-    return block.step.block.args[len(block.step.inputs)].type
-
-
 def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list[PlannedRegion]:
     """The region behind the loop that uses the results, if it can run in the same acquire; else regions that only pack them."""
     reader = _single_reader(section)
     if reader is not None:
-        region = PlannedRegion(END, _without_residents(reader, section), [None] * len(reader.outputs), reader)
-        possible = not _read_by_matrix_unit(region.draft) and not _masks_packer(region.draft)
+        region = PlannedRegion(END, without_residents(reader, section), [None] * len(reader.outputs), reader)
+        possible = not read_by_matrix_unit(region.draft) and not masks_packer(region.draft)
         if possible and _planned(region, section, config, context):
             return [region]
         region.draft.drop_all_references()
-    return [_packing(number, block) for number, block in enumerate(section.blocks)]
+    return [packing(number, block) for number, block in enumerate(section.blocks)]
 
 
 def _single_reader(section: Section) -> ComputeOp | None:
@@ -268,20 +147,6 @@ def _single_reader(section: Section) -> ComputeOp | None:
     read = [op.maps[index].data for index, value in enumerate(op.inputs) if section.number(value) is not None]
     whole = len(read) == len(section.blocks) and all(map_ == identity for map_ in read)
     return op if len(shapes) == 1 and whole else None
-
-
-def _packing(number: int, block: RunningBlock) -> PlannedRegion:
-    """Packs a result into its buffer, from which the source goes on."""
-    location = block.loop.location
-    place = compiler_buffers.reserved(block.buffer, location)
-    body = Block(arg_types=[_tile_type(block)])
-    resident = _resident(number, _tile_type(block))
-    body.add_ops([resident, YieldOp.create(operands=[resident.results[0]])])
-    rank = len(block.step.output_shape)
-    draft = ComputeOp([], [place[-1].results[0]], [AffineMapAttr(AffineMap.identity(rank))], ["parallel"] * rank, Region(body))
-    draft.location = location
-    push = CBPushOp.create(operands=[block.buffer], location=location)
-    return PlannedRegion(END, draft, [None], before=place, after=[push])
 
 
 # The rewrite ----------------------------------------------------------------------------------------------------------
@@ -304,7 +169,8 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
     section.block.insert_ops_after([op for region in section.regions if region.role == END for op in region.after], behind)
     kept = {region.replaces for region in section.regions}
     loads = [region for region in section.regions if region.role == START and region.replaces is None]
-    loaded = {number for region in loads for number in region.targets}
+    loaded = {number for region in loads for number in region.targets if number is not None}
+    loaded = {number for number in loaded if not section.blocks[number].added}
     read = any(region.role == END and region.replaces is not None for region in section.regions)
     for position, block in enumerate(section.blocks):
         gone = list(block.inside)

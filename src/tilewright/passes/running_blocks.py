@@ -33,13 +33,14 @@ class RunningBlock:
     """One life of such a value, from the store before the loop to the pop behind it."""
 
     buffer: SSAValue
-    start: ComputeOp
+    start: ComputeOp | None  # None: ``block += x`` starts from nothing
     loop: Operation
     step: ComputeOp
     steps_always: bool  # the step runs at least once, in the first iteration of every loop around it
     before: list[Operation]  # reserve and push before the loop
     inside: list[Operation]  # wait, reserve, push and pop in it
     behind: list[Operation]  # wait and pop behind it
+    added: bool = False  # ``block += x`` on a block that stays reserved
 
     @property
     def tiles(self) -> int:
@@ -74,6 +75,60 @@ def find(function: FuncOp) -> list[RunningBlock]:
         lives = _lives(bind.results[0], function.body.block)
         found += lives or []
     return found
+
+
+def find_added(function: FuncOp) -> list[RunningBlock]:
+    """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
+    found: list[RunningBlock] = []
+    for step in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+        target = step.outputs[0].owner
+        if len(step.outputs) != 1 or not isinstance(target, AttachCBOp) or "accumulate" not in target.attributes:
+            continue
+        block = _added(step, target.operands[1])
+        found += [block] if block is not None else []
+    return found
+
+
+def _added(step: ComputeOp, buffer: SSAValue) -> RunningBlock | None:
+    always, loop = True, step.parent_op()
+    while isinstance(loop, (ForOp, IfOp)) and not any(isinstance(op, CBReserveOp) for op in _direct(buffer, loop)):
+        always = always and isinstance(loop, ForOp) and _runs(loop)
+        loop = loop.parent_op()
+    # What was reached holds the reserve (or is the function): the loop is the op in it around the step.
+    if loop is None or loop is step.parent_op():
+        return None
+    home = next((region.block for region in loop.regions if region.blocks and ancestor_in(step, region.block)), None)
+    top = ancestor_in(step, home) if home is not None else None
+    if home is None or not isinstance(top, ForOp):
+        return None
+    before: Operation | None = top.prev_op
+    while before is not None and not (isinstance(before, CBReserveOp) and before.operands[0] is buffer):
+        before = before.prev_op
+    push: Operation | None = top.next_op
+    while push is not None and not (isinstance(push, CBPushOp) and push.operands[0] is buffer):
+        push = push.next_op
+    if before is None or push is None:
+        return None
+    writers = [op for op in _writing(buffer) if op is not step]
+    starts = [op for op in writers if op.parent is home and _between(op, before, top)]
+    near = [op for op in writers if (t := ancestor_in(op, home)) is not None and _between(t, before, push)]
+    if len(starts) > 1 or near != starts or any(_of(value, buffer) for value in step.inputs):
+        return None
+    if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
+        return None
+    return RunningBlock(buffer, starts[0] if starts else None, top, step, always, [], [], [], added=True)
+
+
+def _direct(buffer: SSAValue, op: Operation) -> list[Operation]:
+    """Handovers of the buffer that stand directly in a region of ``op``."""
+    blocks = [region.block for region in op.regions if region.blocks]
+    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
+    return [user for user in users if any(user.parent is block for block in blocks)]
+
+
+def _runs(loop: ForOp) -> bool:
+    low, high = constant_of(loop.lb), constant_of(loop.ub)
+    return low is not None and high is not None and low < high
 
 
 def _events(buffer: SSAValue, block: Block) -> list[Operation]:
@@ -133,8 +188,7 @@ def _path(buffer: SSAValue, loop: Operation) -> tuple[Block, bool] | None:
     op = loop
     while True:
         if isinstance(op, ForOp):
-            low, high = constant_of(op.lb), constant_of(op.ub)
-            always = always and low is not None and high is not None and low < high
+            always = always and _runs(op)
             block = op.body.block
         elif isinstance(op, IfOp):
             always = False

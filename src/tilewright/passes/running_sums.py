@@ -46,6 +46,8 @@ def add_in_l1_or_reload(block: RunningBlock, reason: str, context: PassContext) 
     """``reason`` says why the value cannot stay in DST."""
     bind = block.buffer.owner
     assert isinstance(bind, BindCBOp)
+    if block.added:  # the packer adds to a reserved block anyway
+        return
     name, place = name_of(bind, "value"), f"line {line_of(block.loop)}"
     add = _final_sum(block)
     if add is None:
@@ -115,11 +117,13 @@ def _hand_over_once(block: RunningBlock) -> None:
         op.detach()
         op.erase()
     block.block.insert_op_after(CBPushOp.create(operands=[block.buffer], location=push.location), block.loop)
-    if block.steps_always and is_zero(block.start, block.buffer) and len(block.start.outputs) == 1:
-        block.start.detach()  # the first step replaces what is there
-        block.start.erase()
+    start = block.start
+    assert start is not None
+    if block.steps_always and is_zero(start, block.buffer) and len(start.outputs) == 1:
+        start.detach()  # the first step replaces what is there
+        start.erase()
         return
-    for value in block.start.outputs:
+    for value in start.outputs:
         if _buffer(value) is block.buffer and isinstance(value.owner, AttachCBOp):
             value.owner.attributes["out_of_order"] = UnitAttr()
 

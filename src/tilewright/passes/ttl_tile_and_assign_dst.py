@@ -39,6 +39,7 @@ from tilewright.passes.dst_problem import RegionProblem, region_problem
 from tilewright.passes.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
+from tilewright.passes.section_drafts import PlannedRegion
 from tilewright.passes.spill_tiles import cut_at_spills
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validate_buffers import check_limits
@@ -66,7 +67,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         raise KernelError(*problems)
 
 
-def _write_planned(planned: dst_sections.PlannedRegion, context: PassContext) -> None:
+def _write_planned(planned: PlannedRegion, context: PassContext) -> None:
     """A region of a section: allocated already, never cut."""
     draft, found = planned.draft, planned.plan
     assert found is not None
