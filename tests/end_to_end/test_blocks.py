@@ -218,7 +218,8 @@ def test_bias_is_loaded_and_the_product_added_onto_it(kernels):
     arrays = [np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(4)]
     source = BLOCKS.single_block(dict.fromkeys("xyz", (2, 2)), [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
     compute = kernels.compile(source, *arrays).cpp["compute"]
-    assert compute.index("copy_tile(z_buffer") < compute.index("matmul_block(") < compute.index("relu_tile(")
+    assert compute.index("copy_tile(z_buffer") < compute.index("matmul_block(") < compute.index("pack_block(")
+    assert "pack_relu_config(ReluConfig::zero())" in compute and "relu_tile(" not in compute
     assert "add" not in text_between(compute, "tile_regs_acquire", "tile_regs_commit")
 
 
