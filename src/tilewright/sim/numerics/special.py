@@ -1,0 +1,91 @@
+"""Functions whose kernels are one polynomial or a short iteration: i0, cube root, tanhshrink, the derivative of tanh."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.exponentials import exp_accurate
+from tilewright.sim.numerics.formats import U32, values_of
+from tilewright.sim.numerics.lanes import ONE, ZERO, absolute, const, greater, less, magnitude, smallest, with_exponent, with_sign
+from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.polynomial import biased_exponent, horner
+from tilewright.sim.numerics.roots import reciprocal
+
+_BESSEL = (0.0004340277778, 0.000006781684028, 6.78e-08, 4.71e-10, 2.40e-12, 9.39e-15, 2.90e-17, 7.24e-20, 1.50e-22)
+_CUBE_SEED = 13929516.0  # 2^23 and the usual constant of inverse cube roots / 256, in float32
+_MINUS_THIRD = float.fromhex("-0x1.555556p-2")
+_CUBE_STEP = tuple(float.fromhex(text) for text in ("0x1.c09806p0", "-0x1.403e6cp0", "0x1.04cdb2p-1"))
+_SHRINK = (
+    3.3333331347e-01, -1.3333128393e-01, 5.3934831172e-02, -2.1660288796e-02, 8.2192532718e-03, -2.5107525289e-03, 4.2079269770e-04,
+)  # fmt: skip
+_SECH = (
+    5.58971869398334972323e-02, -1.15151201975556879975e-01, 1.41578556434459129632e-01, -1.40162303416289407698e-01,
+    1.47692044971667296727e-01, -1.43049915574319674860e-01, 3.59505515570256450886e-02, 5.00465512420113917136e-02,
+    6.00316523798012785518e-02, -1.46346136132160548060e-01, 6.33840343077387569082e-02,
+)  # fmt: skip
+
+
+def unfused(x: U32, y: U32, constant: float) -> U32:
+    """x*y + c where c fits a 16-bit immediate: the compiler then adds it by an instruction of its own."""
+    return add(mul(x, y), const(constant))
+
+
+def _i0(x: U32, params: Params, dst32: bool) -> U32:
+    square = mul(x, x)
+    series = unfused(horner(square, *_BESSEL), square, 0.015625)
+    return mad(unfused(series, square, 0.25), square, ONE)
+
+
+def _cube_root(x: U32, params: Params, dst32: bool) -> U32:
+    """An integer estimate of the inverse cube root, one step of third order, one of second. 32-bit DST."""
+    size = absolute(x)
+    as_number = np.ascontiguousarray(size).view(np.int32).astype(np.float32).view(np.uint32)
+    shifted = mad(as_number, const(_MINUS_THIRD / 256), const(_CUBE_SEED))
+    root = shifted << np.uint32(8)
+    cube = mul(mul(size, root), mul(root, root))
+    root = mul(root, mad(cube, mad(const(_CUBE_STEP[2]), cube, const(_CUBE_STEP[1])), const(_CUBE_STEP[0])))
+    square = mul(size, mul(root, root))
+    error = mad(square, root, const(-1.0))
+    factor = mad(error, const(_MINUS_THIRD), ONE)
+    return mul(with_sign(square, x), mul(factor, factor))
+
+
+def _tanhshrink(x: U32, params: Params, dst32: bool) -> U32:
+    """x^3 Q(x^2) up to 1, beyond it |x| - (2 / (1 + exp(-2|x|)) - 1). 32-bit DST."""
+    size = magnitude(x)
+    square = mul(x, x)
+    small = mul(mul(x, square), horner(square, *_SHRINK))
+    power = exp_accurate(mul(const(-2.0), smallest(size, const(9.0))))
+    tanh = mad(const(2.0), reciprocal(add(ONE, power), 1), const(-1.0))
+    return np.where(greater(size, ONE), with_sign(sub(size, tanh), x), small)
+
+
+def _tanh_derivative(x: U32, params: Params, dst32: bool) -> U32:
+    """A polynomial of x^2 below 3, 4 exp(-2|x|) below 45, then 0."""
+    size = absolute(x)
+    scaled = mad(mul(size, size), const(2.0 / 9.0), const(-1.0))
+    inner = horner(scaled, *_SECH)
+    return np.where(less(size, const(3.0)), inner, np.where(less(size, const(45.0)), _tail(size), ZERO))
+
+
+def _tail(size: U32) -> U32:
+    exponent = add(mul(size, const(-2.0)), const(1.3862943611198906))
+    rounder = const(12582912.0)
+    shifted = add(mul(exponent, const(1.4426950408889634)), rounder)
+    whole = sub(shifted, rounder)
+    rest = mad(whole, const(-0.6931152343750000), exponent)
+    rest = mad(whole, const(-3.19461832987e-05), rest)
+    power = horner(rest, 0.166666667, 0.0416666667)
+    power = mad(mad(unfused(power, rest, 0.5), rest, ONE), rest, ONE)
+    with np.errstate(invalid="ignore"):
+        field = biased_exponent(power) + np.nan_to_num(values_of(whole)).astype(np.int32)
+    return np.where(field > 0, with_exponent(power, np.maximum(field, 0)), ZERO)
+
+
+OPS: dict[str, UnaryOp] = {
+    "i0_tile": _i0,
+    "cbrt_tile": _cube_root,
+    "tanhshrink_tile": _tanhshrink,
+    "tanh_derivative_tile": _tanh_derivative,
+}
