@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import random
+import re
 import sys
 import tempfile
 import traceback
@@ -186,17 +187,25 @@ UNARY = (
 
 
 @dataclass
+class Output:
+    """What is stored: in every step, or once behind the loop, where a running value ends."""
+
+    value: Value
+    once: bool = False
+
+
+@dataclass
 class Kernel:
     text: str
     arrays: list[Array]
-    outputs: list[tuple[Array, Value]]
+    outputs: list[tuple[Array, Output]]
     steps: int
 
 
 def random_kernel(seed: int) -> tuple[Kernel, dict[str, Any]]:
     choose = random.Random(seed)
     dtype = choose.choice(("bf16", "bf16", "f32"))
-    steps = choose.choice((1, 1, 2))
+    steps = choose.choice((1, 2, 3))
     body = Body(choose, STEP[dtype])
     sides = [choose.randint(1, 4) for _ in range(2)]
     data = np.random.default_rng(seed)
@@ -209,10 +218,18 @@ def random_kernel(seed: int) -> tuple[Kernel, dict[str, Any]]:
     for _ in range(choose.randint(1, 10)):
         body.grow()
     made = body.values[len(inputs) :] or body.values
-    stored = [made[-1], *choose.sample(made, min(len(made), choose.choice((0, 0, 1))))]
-    text = _text(body.lines, inputs, stored, steps)
-    arrays = [np.concatenate([array] * steps) for _, _, array in inputs]
-    outputs = [(np.zeros((steps * v.tiles[0] * TILE, v.tiles[1] * TILE), DTYPES[dtype]), v) for v in stored]
+    stored = [Output(made[-1]), *(Output(value) for value in choose.sample(made, min(len(made), choose.choice((0, 0, 1)))))]
+    running = choose.choice((None, None, *RUNNING)) if steps > 1 else None
+    if running is not None:
+        value = choose.choice(made)
+        _, text, meaning = running
+        total = meaning(value.array, steps)
+        body.lines.append(f"total = {text.format('total', value.name)}")
+        stored.append(Output(Value("total", value.tiles, total, (value.error + 2 * body.step * value.size) * steps), once=True))
+    held = frozenset(name for name, _, _ in inputs if choose.random() < 0.3)
+    text = _text(body.lines, inputs, stored, steps, held, None if running is None else running[0])
+    arrays = [array if name in held else np.concatenate([array] * steps) for name, _, array in inputs]
+    outputs = [(np.zeros(((1 if o.once else steps) * o.value.tiles[0] * TILE, o.value.tiles[1] * TILE), DTYPES[dtype]), o) for o in stored]
     options = {
         "allocator": choose.choice(("optimal", "optimal", "linear-scan")),
         "full_sync": choose.choice((None, None, True)),
@@ -224,26 +241,70 @@ def random_kernel(seed: int) -> tuple[Kernel, dict[str, Any]]:
     return Kernel(text, arrays, outputs, steps), options
 
 
-def _text(lines: list[str], inputs: list[tuple[str, tuple[int, int], Array]], stored: list[Value], steps: int) -> str:
-    shapes = {name: tiles for name, tiles, _ in inputs} | {f"y{i}": value.tiles for i, value in enumerate(stored)}
+RUNNING = (
+    (0.0, "{} + {}", lambda x, steps: x * steps),
+    (-100.0, "ttl.math.max({}, {})", lambda x, steps: x),
+)
+
+
+def _text(
+    lines: list[str],
+    inputs: list[tuple[str, tuple[int, int], Array]],
+    stored: list[Output],
+    steps: int,
+    held: frozenset[str],
+    start: float | None,
+) -> str:
+    """``held`` inputs are waited for once, and what depends on them alone is written before the loop."""
+    names = [name for name, _, _ in inputs]
+    shapes = {name: tiles for name, tiles, _ in inputs} | {f"y{i}": output.value.tiles for i, output in enumerate(stored)}
+    before, inside = _split(lines, held)
+    each = [i for i, output in enumerate(stored) if not output.once]
+    last = [i for i, output in enumerate(stored) if output.once]
     text = ["from tilewright import ttl", "", "@ttl.operation(grid=(1, 1))", f"def kernel({', '.join(f'{n}_t' for n in shapes)}):"]
     text += [f"    {name}_b = ttl.make_dataflow_buffer_like({name}_t, shape={tiles}, block_count=2)" for name, tiles in shapes.items()]
-    held = [f"{name}_b.wait() as {name}" for name, _, _ in inputs] + [f"y{i}_b.reserve() as y{i}" for i in range(len(stored))]
-    text += ["", "    @ttl.compute()", "    def compute():", f"        for step in range({steps}):"]
-    text += [f"            with {', '.join(held)}:"] + [f"                {line}" for line in lines]
-    text += [f"                y{i}.store({value.name})" for i, value in enumerate(stored)]
+    text += ["", "    @ttl.compute()", "    def compute():"]
+    text += [f"        {name} = {name}_b.wait()" for name in names if name in held]
+    text += [f"        {line}" for line in before]
+    if start is not None:
+        text += [f"        total = ttl.block.fill({start}, shape={stored[-1].value.tiles})"]
+    acquired = [f"{name}_b.wait() as {name}" for name in names if name not in held] + [f"y{i}_b.reserve() as y{i}" for i in each]
+    text += [f"        for step in range({steps}):", f"            with {', '.join(acquired)}:"]
+    text += [f"                {line}" for line in inside]
+    text += [f"                y{i}.store({stored[i].value.name})" for i in each]
+    for i in last:
+        text += [f"        with y{i}_b.reserve() as y{i}:", f"            y{i}.store({stored[i].value.name})"]
+    text += [f"        {name}.pop()" for name in names if name in held]
 
-    def moves(names: list[str], how: str, copy: str) -> list[str]:
-        found = [f"        for step in range({steps}):"]
+    def moves(names: list[str], how: str, copy: str, count: int) -> list[str]:
+        found = [f"        for step in range({count}):"] if names else []
         for name in names:
             rows, columns = shapes[name]
             part = f"{name}_t[step * {rows} : step * {rows} + {rows}, 0:{columns}]"
             found += [f"            with {name}_b.{how}() as block:", f"                ttl.copy({copy.format(part)}).wait()"]
         return found
 
-    text += ["", "    @ttl.datamovement()", "    def read():", *moves([name for name, _, _ in inputs], "reserve", "{}, block")]
-    text += ["", "    @ttl.datamovement()", "    def write():", *moves([f"y{i}" for i in range(len(stored))], "wait", "block, {}")]
+    text += ["", "    @ttl.datamovement()", "    def read():"]
+    text += moves([name for name in names if name in held], "reserve", "{}, block", 1)
+    text += moves([name for name in names if name not in held], "reserve", "{}, block", steps)
+    text += ["", "    @ttl.datamovement()", "    def write():", *moves([f"y{i}" for i in each], "wait", "block, {}", steps)]
+    text += moves([f"y{i}" for i in last], "wait", "block, {}", 1)
     return "\n".join(text) + "\n"
+
+
+def _split(lines: list[str], held: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Statements that need only what is held, and the rest."""
+    known = set(held)
+    before: list[str] = []
+    inside: list[str] = []
+    for line in lines:
+        name, expression = line.split(" = ", 1)
+        if name != "total" and set(re.findall(r"\b[xv]\d+\b", expression)) <= known:
+            known.add(name)
+            before.append(line)
+        else:
+            inside.append(line)
+    return before, inside
 
 
 def load(text: str, folder: Path, name: str) -> ModuleType:
@@ -259,9 +320,10 @@ def load(text: str, folder: Path, name: str) -> ModuleType:
 def differences(kernel: Kernel) -> list[str]:
     """What is wrong with the outputs, one line each."""
     found: list[str] = []
-    for number, (result, value) in enumerate(kernel.outputs):
+    for number, (result, output) in enumerate(kernel.outputs):
+        value = output.value
         rows, columns = value.array.shape
-        for step in range(kernel.steps):
+        for step in range(1 if output.once else kernel.steps):
             top = step * value.tiles[0] * TILE
             part = result[top : top + rows, :columns].astype(np.float64)
             error = float(np.abs(part - value.array).max())
