@@ -466,3 +466,26 @@ def test_adding_to_a_reserved_block_stays_in_dst(kernels, name, dtype):
     fits = dtype == "bf16" or "@" in step  # f32 sums run on the vector unit, which needs a slot beside the four of the sum
     assert held == fits and (not fits or (acquires == 1 and group.calls.get("pack_reconfig_l1_acc", 0) == 0))
     assert not fits or loads is None or group.calls.get("copy_tile", 0) == loads
+
+
+INTO_RESERVED = """
+with out_dfb.reserve() as o, c_dfb.wait() as add:
+    total = {start}
+    for _ in range(steps):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            total += left @ right
+    o.store(total)
+"""
+
+
+@pytest.mark.parametrize(("start", "reference", "copies"), [("ttl.math.fill(o, 0)", lambda a, b, c: a @ b, 0), ("add", product, 16)])
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_name_larger_than_dst_is_added_up_where_it_is_stored(kernels, dtype, start, reference, copies):
+    """No buffer of its own: the packer adds every step to the block the result is stored to."""
+    block, blocks = (4, 4, 2), (1, 1, STEPS)
+    arrays = arrays_for(block, blocks, dtype)
+    program, group = run_everywhere(kernels, TEXT.kernel(INTO_RESERVED.format(start=start), block=block, blocks=blocks), arrays)
+    assert relative_error(arrays, reference) <= (1e-2 if dtype == "bf16" else 2e-3)
+    assert all(buffer.origin == "user" for buffer in program.buffers)
+    assert group.calls.get("copy_tile", 0) == copies
+    lifecycle(program.cpp["compute"])

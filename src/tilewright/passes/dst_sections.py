@@ -62,6 +62,7 @@ def form(function: FuncOp, context: PassContext) -> list[PlannedRegion]:
             continue
         for block in blocks:
             running_sums.add_in_l1_or_reload(block, reason, context)
+            _drop_unused(block.buffer, function)
     return done
 
 

@@ -9,7 +9,7 @@ from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import TileOpBase, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPushOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.hardware import dst_tiles
 from tilewright.passes.accumulation import ACCUMULATE
@@ -54,7 +54,12 @@ def add_in_l1_or_reload(block: RunningBlock, reason: str, context: PassContext) 
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
     _store_summand(block, *add)
-    _hand_over_once(block)
+    copy = _copy_to_reserved(block)
+    if copy is not None:
+        _add_in_place(block, copy)
+        name = name_of(_bind(copy.outputs[0]), "block")
+    else:
+        _hand_over_once(block)
     why = f"{reason}; a step packs {block.tiles} tiles and reads none back"
     context.trace.decide(NAME, f"the packer adds each step to '{name}' in L1", why, place=place)
 
@@ -126,6 +131,55 @@ def _hand_over_once(block: RunningBlock) -> None:
     for value in start.outputs:
         if _buffer(value) is block.buffer and isinstance(value.owner, AttachCBOp):
             value.owner.attributes["out_of_order"] = UnitAttr()
+
+
+def _bind(block: SSAValue) -> BindCBOp:
+    buffer = _buffer(block)
+    assert buffer is not None and isinstance(buffer.owner, BindCBOp)
+    return buffer.owner
+
+
+def _copy_to_reserved(block: RunningBlock) -> ComputeOp | None:
+    """The only reader of the result, if it just copies it into a block of the same kind that is reserved before the loop."""
+    readers = block.readers()
+    if len(readers) != 1 or readers[0].parent is not block.block or len(readers[0].outputs) != 1 or len(readers[0].inputs) != 1:
+        return None
+    copy = readers[0]
+    target = _buffer(copy.outputs[0])
+    if len(list(copy.block.ops)) != 1 or target is None or copy.outputs[0].type != block.step.outputs[0].type:
+        return None
+    op = block.loop.prev_op
+    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is target):
+        op = op.prev_op
+    between = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
+    starts = block.start is not None and len(block.start.outputs) == 1
+    return copy if op is not None and starts and len(between) == 1 and "tiles" not in op.attributes else None
+
+
+def _add_in_place(block: RunningBlock, copy: ComputeOp) -> None:
+    """Every step adds to the block the result would be copied to."""
+    target, start = _buffer(copy.outputs[0]), block.start
+    assert target is not None and start is not None
+    regions = [block.step]
+    if block.steps_always and is_zero(start, block.buffer):
+        _erase_op(start)
+    else:
+        regions.append(start)
+    for region in regions:
+        view = region.outputs[0].owner
+        assert isinstance(view, AttachCBOp)
+        view.operands[1] = target
+        view.attributes["out_of_order"] = UnitAttr()
+    _erase_op(copy)
+    for op in (*block.before, *block.inside, *block.behind):
+        for view in [use.operation for result in op.results for use in result.uses]:
+            _erase_view(view)
+        _erase_op(op)
+
+
+def _erase_op(op: Operation) -> None:
+    op.detach()
+    op.erase()
 
 
 def _erase_view(view: Operation) -> None:
