@@ -7,7 +7,7 @@ VENDOR_FOLDER ?= build/vendor
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs vendor tilelang-diff clean
+.PHONY: help check lint types test examples docs vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -42,6 +42,9 @@ vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environmen
 
 tilelang-diff: ## kernels through the tilelang in TILELANG_PYTHON's environment and through our reader, see CONTRIBUTING.md
 	PYTHONPATH=src $(TILELANG_PYTHON) tests/tilelang_real/check_same_program.py
+
+mutants: $(VENV)/.installed ## break emitted kernels everywhere, list what the native run does not notice
+	$(BIN)/python benchmarks/mutants.py
 
 clean: ## remove the environment and what tools left behind
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .ruff_cache .hypothesis

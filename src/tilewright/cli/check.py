@@ -99,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         for finding in findings:
             print(finding)
+        if any(finding.code == "unknown-buffer" for finding in findings):
+            print("  = help: state every buffer of the kernel, like --cb 0:bf16:8 (number, dtype, tiles)")
         print(f"{path}: {len(result.errors)} errors, {len(findings) - len(result.errors)} warnings")
     if arguments.json:
         print(json.dumps(listed, indent=2))

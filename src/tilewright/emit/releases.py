@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.diagnostics import fail
 
 OLDEST, NEWEST = (0, 62), (0, 99)
+CHANGED = tuple((0, number) for number in (69, 72, 74, 76, 77, 78, 79, 80, 81))  # releases that may have other names than before
 
 
 def release(text: str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.emit.releases import CHANGED, release
 from tilewright.hardware import CHIPS, tile_bytes
 from tilewright.program import Program, ThreadSpec
 from tilewright.runtime.descriptor import DATA_TYPES
@@ -26,14 +27,29 @@ def script(program: Program) -> str:
     text = SCRIPT.read_text(encoding="utf-8")
     assert text.count(EMPTY) == 1 and text.startswith(TITLE)
     data = pprint.pformat(facts(program), width=WIDTH, sort_dicts=False)
-    title = f'"""Launches kernel \'{program.name}\' through ttnn {program.options.metal} or newer. Written by Tilewright.\n'
+    last = releases(program)[1]
+    until = "or newer" if last is None else f"to {last[0]}.{last[1]}"
+    title = f'"""Launches kernel \'{program.name}\' through ttnn {program.options.metal} {until}. Written by Tilewright.\n'
     return text.replace(TITLE, title).replace(EMPTY, f"PROGRAM: dict[str, Any] = {data}\n")
+
+
+def releases(program: Program) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """First and last release whose names the files have; no last one if those of the newest fit."""
+    from tilewright.compiler import respelled
+
+    first = last = release(program.options.metal)
+    for later in (each for each in CHANGED if each > first):
+        if respelled(program, f"{later[0]}.{later[1]}") != program.cpp:
+            return first, last
+        last = later
+    return first, None
 
 
 def facts(program: Program) -> dict[str, Any]:
     """Everything the launcher needs that is not in the kernel files."""
     config = program.config
     return {
+        "releases": releases(program),
         "cores": [physical(core, program) for core in cores(program)],
         "tensors": [
             {

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ PROGRAM: dict[str, Any] = {}
 
 def run(*tensors: Any, **numbers: int) -> Any:
     """The kernel on device tensors, one per parameter; results are in those it writes. Numbers by name."""
+    check_release()
     device = tensors[0].device()
     described = describe(tensors, numbers, device)
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
@@ -31,6 +33,19 @@ def run(*tensors: Any, **numbers: int) -> Any:
     outputs = [tensors[index] for index in PROGRAM["written"]]
     read = [tensor for index, tensor in enumerate(tensors) if index not in PROGRAM["written"]]
     return ttnn.generic_op([*(read or outputs[:1]), *outputs], described)
+
+
+def check_release() -> None:
+    """The kernel files use the names of some releases of ttnn; others do not compile them."""
+    try:
+        installed = tuple(map(int, metadata.version("ttnn").split(".")[:2]))
+    except metadata.PackageNotFoundError:  # built from source: nothing says which it is
+        return
+    first, last = PROGRAM["releases"]
+    if installed < first or (last is not None and installed > last):
+        found, wanted = (".".join(map(str, release)) for release in (installed, first))
+        message = f"these kernels are written for ttnn {wanted}, {found} is installed"
+        raise RuntimeError(f"{message}: compile them with --metal {found}")
 
 
 def describe(tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, device: Any = None) -> Any:

@@ -45,7 +45,7 @@ def test_needs_no_tilewright(program):
     tree = ast.parse(runner.script(program))
     plain = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
     parts = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert plain == {"importlib", "sys", "numpy"} and parts == {"__future__", "collections.abc", "pathlib", "typing"}
+    assert plain == {"importlib", "sys", "numpy"} and parts == {"__future__", "collections.abc", "importlib", "pathlib", "typing"}
     assert "tilewright" not in runner.script(program)
 
 
@@ -56,3 +56,21 @@ def test_run_time_numbers_are_data(ttnn, make_device, program):
         for kind, value in kernel["runtime"]:
             assert kind in ("address", "each", "noc_x", "noc_y", "number")
             assert kind != "each" or len(value) == len(runner.facts(program)["cores"])
+
+
+def test_it_says_which_releases_its_files_are_for(kernels, monkeypatch, ttnn):
+    specs = [TensorSpec(name=name, shape=(32, 32), dtype="bf16") for name in ("a", "b", "y")]
+    plain = kernels.compile(kernels.text.elementwise({"y": "ttl.math.exp(a) * b"}), *specs)
+    assert runner.releases(plain) == ((0, 78), None)
+    changed = kernels.compile(kernels.text.elementwise({"y": "ttl.math.recip(a) * b"}), *specs)  # 0.79 spells recip otherwise
+    assert runner.releases(changed) == ((0, 78), (0, 78))
+    assert "through ttnn 0.78 to 0.78" in runner.script(changed)
+    scope = {"__file__": "runner.py", "__name__": "runner"}
+    exec(compile(runner.script(changed), "runner.py", "exec"), scope)
+    for version, fits in (("0.78.0", True), ("0.81.1", False), ("0.77.0", False)):
+        monkeypatch.setattr("importlib.metadata.version", lambda _name, version=version: version)
+        if fits:
+            scope["check_release"]()
+        else:
+            with pytest.raises(RuntimeError, match="compile them with --metal 0"):
+                scope["check_release"]()
