@@ -61,7 +61,7 @@ def compile_module(
     _check_accessors(threads, tensors, options.metal)
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
-        thread.role: emit(function, thread, config, kernel=name, metal=options.metal)
+        thread.role: emit(function, thread, config, kernel=name, metal=options.metal, prints=options.debug_print)
         for function, thread in zip(functions, threads, strict=True)
     }
     every_call = [op for made in calls for op in made]
@@ -158,6 +158,13 @@ def respelled(program: Program, metal: str) -> dict[str, str]:
     """The C++ of a program for another release; the IR does not depend on it."""
     functions = {op.sym_name.data: op for op in program.module.ops if isinstance(op, FuncOp)}
     return {
-        thread.role: emit(functions[thread.function], thread, program.config, kernel=program.name, metal=metal)
+        thread.role: emit(
+            functions[thread.function],
+            thread,
+            program.config,
+            kernel=program.name,
+            metal=metal,
+            prints=program.options.debug_print,
+        )
         for thread in program.threads
     }

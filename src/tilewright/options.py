@@ -33,6 +33,7 @@ class Options:
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
+    debug_print: bool = False  # prints of the kernel become debug prints in the C++
     grid: tuple[int, ...] | str | None = None  # overrides the decorator's
 
     @staticmethod

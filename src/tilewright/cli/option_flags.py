@@ -21,6 +21,7 @@ HELP: dict[str, str] = {
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",
     "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
+    "debug_print": "print() in a kernel becomes DPRINT in the C++; the simulator prints in any case",
     "grid": "cores, such as 8x8, auto or full; overrides the decorator's",
 }
 
@@ -59,7 +60,7 @@ def add_flag(group: Any, name: str, default: Any) -> None:
     text = HELP[name]
     shown = {None: "decided by the compiler", True: "on", False: "off"}.get(default, default)
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": f"{text} (default: {shown})"}
-    if name in ("fpu_binary_ops", "enable_unroll", "full_sync", "fp32_dest_acc", "combine_packs"):
+    if name in ("fpu_binary_ops", "enable_unroll", "full_sync", "fp32_dest_acc", "combine_packs", "debug_print"):
         group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
     elif name == "dst_capacity":
         group.add_argument(flag, type=tile_count, metavar="TILES", **settings)

@@ -117,6 +117,7 @@ STRUCTURAL_CALLS = (
     Call("noc_semaphore_wait_min", "d", 2, 0, "until it is not below the value"),
     Call("noc_async_atomic_barrier", "d", 0, 0, "all increments have arrived"),
     Call("pipe_announcement", "d", 2, 1, "what a receiver adds to the ready semaphore: one, and where its block lies"),
+    Call("dprint", "umpd", None, 0, "text with numbers; attributes text, subject (what the first operand is), processor, pages"),
     Call("pipe_target", "d", 2, 1, "ready semaphore, receivers: where their blocks lie"),
 )
 

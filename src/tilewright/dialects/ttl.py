@@ -29,6 +29,7 @@ from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS
+from tilewright.dialects.ttl_debug import DEBUG_OPS
 from tilewright.dialects.ttl_movement import MOVEMENT_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
@@ -183,6 +184,7 @@ TTL = Dialect(
     [
         *BUFFER_OPS,
         *MOVEMENT_OPS,
+        *DEBUG_OPS,
         *COMPUTE_OPS,
         *BLOCK_OPS,
         *TILE_BLOCK_OPS,

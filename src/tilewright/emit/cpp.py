@@ -23,6 +23,7 @@ from tilewright.emit import network
 from tilewright.emit.arguments import Arguments
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.headers import headers
+from tilewright.emit.printing import print_headers, print_lines
 from tilewright.emit.releases import release
 from tilewright.emit.reserved import reserved_words
 from tilewright.emit.scaler import fill_scaler
@@ -32,20 +33,27 @@ from tilewright.program import ComputeConfig, ThreadSpec
 INDENT = "  "
 
 
-def emit(function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str) -> str:
+def emit(function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False) -> str:
     """The text of one kernel file."""
-    return _Writer(function, thread, config, kernel, release(metal)).file()
+    return _Writer(function, thread, config, kernel, release(metal), prints).file()
 
 
 class _Writer:
     def __init__(
-        self, function: FuncOp, thread: ThreadSpec, config: ComputeConfig, kernel: str, version: tuple[int, int]
+        self,
+        function: FuncOp,
+        thread: ThreadSpec,
+        config: ComputeConfig,
+        kernel: str,
+        version: tuple[int, int],
+        prints: bool,
     ) -> None:
         self.function = function
         self.thread = thread
         self.config = config
         self.kernel = kernel
         self.release = version
+        self.prints = prints
         self.metal = f"{version[0]}.{version[1]}"
         self.expressions = Expressions()
         self.arguments = Arguments(thread, version)
@@ -75,10 +83,11 @@ class _Writer:
 
     def _includes(self, body: list[str]) -> list[str]:
         first = ["#include <algorithm>"] if any("std::" in line for line in body) else []
+        debug = print_headers(self.calls, self.release) if self.prints else []
         if self.thread.role != "compute":
             header = "dataflow_api.h" if self.release < (0, 69) else "api/dataflow/dataflow_api.h"
-            return [*first, "#include <cstdint>", "", f'#include "{header}"']
-        return first + headers({op.CALL.name for op in self.calls}, self.release)
+            return [*first, "#include <cstdint>", "", f'#include "{header}"', *debug]
+        return first + headers({op.CALL.name for op in self.calls}, self.release) + debug
 
     # Statements -----------------------------------------------------------------------------------------------------------
 
@@ -94,6 +103,9 @@ class _Writer:
                 lines += self._loop(op)
             elif isinstance(op, IfOp):
                 lines += self._branch(op)
+            elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
+                given = [self.expressions.text(operand) for operand in op.operands]
+                lines += print_lines(op, given, self.release, wanted=self.prints)
             elif isinstance(op, KernelCallOp):
                 text = self._call(op)
                 if text is None:
@@ -300,4 +312,3 @@ def _bits(number: float) -> str:
     """An fp32 number as the bits the call wants, with the number beside it."""
     (bits,) = struct.unpack("<I", struct.pack("<f", number))
     return f"0x{bits:08x}u /* {number:g} */"
-

@@ -14,7 +14,7 @@ from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup, Unusable
+from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Text, Transfer, TransferGroup, Unusable
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
@@ -55,6 +55,7 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
+CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("a"): ascii, ord("s"): str}  # {x!r} in an f-string
 RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)
 
 
@@ -398,12 +399,23 @@ def _comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> lis
     return _new_list(thread, results)
 
 
-def _joined(thread: Thread, node: ast.JoinedStr) -> str:
-    text = ""
+def _joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
+    parts: list[Any] = []
     for part in node.values:
-        value = part.value if isinstance(part, ast.FormattedValue) else part
-        text += str(evaluate(thread, value)) if isinstance(part, ast.FormattedValue) else str(getattr(value, "value", ""))
-    return text
+        if not isinstance(part, ast.FormattedValue):
+            parts.append(str(getattr(part, "value", "")))
+            continue
+        value = evaluate(thread, part.value)
+        if is_dynamic(value) or isinstance(value, Text):
+            parts.append(value)  # a format of it would be decided on the device
+            continue
+        if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
+            raise thread.error("TW004", f"{described(value)} in text", part.value, help="give it to print as an argument")
+        if part.conversion in CONVERSIONS:
+            value = CONVERSIONS[part.conversion](value)
+        spec = _joined(thread, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else ""
+        parts.append(native(thread, node, format, value, spec))
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(tuple(parts))
 
 
 def _named(thread: Thread, node: ast.NamedExpr) -> Any:

@@ -11,6 +11,7 @@ from tilewright.diagnostics import KernelError
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.prints import print_call
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
@@ -114,12 +115,6 @@ def _all_or_any(word: str) -> Callable[..., Any]:
     return decide
 
 
-def _print(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    raise thread.error(
-        "TW008", "print inside a thread is not supported yet", node, help="remove it; the simulator can trace the kernel"
-    )
-
-
 def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
     if len(args) == 2 and isinstance(args[0], Block):
         thread.at(node)
@@ -133,7 +128,7 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     abs: _absolute,
     int: _whole,
     bool: _boolean,
-    print: _print,
+    print: print_call,
     pow: _pow,
     sum: _sum,
     divmod: _divmod,

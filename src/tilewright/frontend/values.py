@@ -74,6 +74,16 @@ class TransferGroup:
     transfers: list[Transfer] = field(default_factory=list[Transfer])
 
 
+@dataclass(frozen=True)
+class Text:
+    """An f-string with parts that are known per core or iteration only; ``print`` takes it."""
+
+    parts: tuple[Any, ...]
+
+    def describe(self) -> str:
+        return "text with a number that is known per core or iteration only"
+
+
 @dataclass(frozen=True, eq=False)
 class BoundMethod:
     """``block.store``, ``buffer.wait`` … before it is called."""

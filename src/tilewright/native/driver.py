@@ -128,6 +128,8 @@ def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> Nat
         status, message, findings, stats = _read_result(folder / "result")
         if status == "error":
             raise NativeError(f"{message}{complaint and ': '}{complaint}")
+        if complaint:  # what the kernels print
+            print(complaint, flush=True)
         if status in ("timeout", "crash"):
             findings.append(Finding(code=status, message=message))
         return NativeResult(outputs=_read_outputs(program, folder / "data", offsets), findings=tuple(findings), stats=stats)

@@ -62,6 +62,7 @@ NEW_PATHS = {
     "api/compile_time_args.h": "tw/kernel_args.h",
     "api/debug/dprint.h": "tw/kernel_args.h",
 }
+FIRST_FORMATTED_PRINT = 78  # from 0.78 on: DPRINT("{}", x) instead of DPRINT << x
 
 
 def _forward(target: str) -> str:
@@ -83,6 +84,8 @@ def header_files(release: int) -> dict[str, str]:
     files |= {root + name: _forward(VECTOR) for name in SPECIAL}
     files |= {root + name: _vector_header(name, release) for name in FAMILIES}
     files |= {path: _forward(target) for path, target in (OLD_PATHS if release < FIRST_NEW_PATHS else NEW_PATHS).items()}
+    if release >= FIRST_FORMATTED_PRINT:
+        files |= {f"api/debug/{name}": _forward("tw/debug.h") for name in ("dprint.h", "dprint_tile.h", "device_print.h")}
     if release < FIRST_NEW_PATHS:
         files["compute_kernel_api.h"] = _forward(root + "compute_kernel_api.h")
     return files

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_debug import PrintOp
 from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.walking import operations
 from tilewright.passes import loop_invariants
@@ -83,6 +84,10 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
                 group = Group()
             group.stores.append(op)
             group.math |= math
+        elif isinstance(op, PrintOp):
+            # What is printed has been stored before it.
+            _emit(group, emitter, context)
+            group = Group()
         elif isinstance(op, (CBPushOp, CBPopOp)):
             group.released = group.released or bool(group.stores)
         elif isinstance(op, (CBWaitOp, CBReserveOp)):

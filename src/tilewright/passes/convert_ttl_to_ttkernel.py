@@ -18,6 +18,7 @@ from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.index_arithmetic import IndexBuilder
 from tilewright.passes.kernel_buffers import call, convert_buffer_op
+from tilewright.passes.kernel_debug import convert_print
 from tilewright.passes.kernel_math import MathConverter
 from tilewright.passes.kernel_movement import MovementConverter
 from tilewright.passes.kernel_pipes import PipeConverter
@@ -52,6 +53,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         if not op.name.startswith("ttl."):
             continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
+        done = done or convert_print(op, buffers, movement.accessors)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
             converted.append(op)

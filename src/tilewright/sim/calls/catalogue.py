@@ -8,6 +8,7 @@ from tilewright.sim.calls import (
     data_movement,
     matrix,
     packing,
+    printing,
     products,
     reduction,
     setup,
@@ -16,7 +17,7 @@ from tilewright.sim.calls import (
 )
 
 MODULES = (
-    broadcast, cross_core, data_movement, matrix, packing, products, reduction, setup, synchronisation, vector,
+    broadcast, cross_core, data_movement, matrix, packing, printing, products, reduction, setup, synchronisation, vector,
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ u32 cb_tile_value(u32 cb, u32 tile, u32 element, Loc at);
 u32 argument(u32 index, bool common, Loc at);
 u32 argument_address(u32 index, bool common, Loc at);
 u32 core_coordinate(bool y, bool logical);
+u32 processor();  // 1 unpack, 2 math, 3 pack, 0 one that moves data
 
 // ---- DST protocol ----------------------------------------------------------------------------------------------------
 void regs_acquire(Loc at);

@@ -32,6 +32,15 @@ u32 argument_address(u32 index, bool common, Loc at) {
     return base + index * 4;
 }
 
+u32 processor() {
+    switch (self_role()) {
+        case Role::Unpack: return 1;
+        case Role::Math: return 2;
+        case Role::Pack: return 3;
+        default: return 0;
+    }
+}
+
 u32 core_coordinate(bool y, bool logical) {
     const Core& core = self_core();
     const u32 place = y ? core.y : core.x;

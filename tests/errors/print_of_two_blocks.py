@@ -1,4 +1,4 @@
-"""print is not compiled yet, and not dropped either."""
+"""One print shows one object."""
 
 from tilewright import ttl
 
@@ -11,8 +11,8 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        print("hello")  # error TW008 at `print("hello")`: not supported yet
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
+            print(a, b)  # error TW004 at `print(a, b)`: one block, buffer or tensor at a time
             o.store(a + b)
 
     @ttl.datamovement()

@@ -1,0 +1,61 @@
+// DPRINT with a format, as releases from 0.78 on have it: text and numbers, one line per call, with the core in front.
+#pragma once
+#include <cstdio>
+#include <string>
+
+#include "kernel_args.h"
+
+struct SliceRange {
+    std::uint8_t h0, h1, hs, w0, w1, ws;
+};
+enum dprint_tslice_cb_t { TSLICE_INPUT_CB, TSLICE_OUTPUT_CB };
+enum dprint_tslice_ptr_t { TSLICE_RD_PTR, TSLICE_WR_PTR };
+
+template <int kBytes = 64>
+struct TileSlice {
+    template <typename... Rest>
+    TileSlice(tw::u32 buffer, int tile_index, const SliceRange& rows, Rest...) : cb(buffer), tile(tile_index), row(rows.h0) {}
+    tw::u32 cb;
+    int tile;
+    int row;
+};
+
+namespace tw {
+
+inline std::string shown(const char* text) { return text; }
+inline std::string shown(bool value) { return value ? "1" : "0"; }
+template <typename T>
+std::string shown(const T& value) { return std::to_string(value); }
+template <int kBytes>
+std::string shown(const TileSlice<kBytes>& part) {
+    return "row " + std::to_string(part.row) + " of tile " + std::to_string(part.tile) + " of c_" + std::to_string(part.cb);
+}
+
+template <typename... Values>
+void print_line(const char* format, const Values&... values) {
+    const std::string texts[] = {shown(values)..., ""};
+    std::string line = "(" + std::to_string(core_coordinate(false, true)) + ", " + std::to_string(core_coordinate(true, true)) + ") ";
+    std::size_t next = 0;
+    for (const char* at = format; *at != 0; ++at) {
+        if ((at[0] == '{' && at[1] == '{') || (at[0] == '}' && at[1] == '}')) {
+            line += *at++;
+        } else if (*at == '{') {
+            while (*at != '}') ++at;
+            line += next < sizeof...(values) ? texts[next++] : "";
+        } else {
+            line += *at;
+        }
+    }
+    std::fputs(line.c_str(), stderr);  // standard output belongs to the runner
+}
+
+}  // namespace tw
+
+#undef DPRINT
+#undef DPRINT_UNPACK
+#undef DPRINT_MATH
+#undef DPRINT_PACK
+#define DPRINT(...) ::tw::print_line(__VA_ARGS__)
+#define DPRINT_UNPACK(...) (::tw::processor() == 1 ? DPRINT(__VA_ARGS__) : void())
+#define DPRINT_MATH(...) (::tw::processor() == 2 ? DPRINT(__VA_ARGS__) : void())
+#define DPRINT_PACK(...) (::tw::processor() == 3 ? DPRINT(__VA_ARGS__) : void())
