@@ -6,6 +6,7 @@ counted ones of the published op table (HiFi4, accurate variants, the releases' 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
@@ -180,3 +181,25 @@ class BodyBuilder:
 
 def benchmark_problem(name: str, capacity: int, *, tiles: int = 64, fpu: bool = True) -> Problem:
     return BodyBuilder(BODIES[name], fpu=fpu).problem(capacity, tiles)
+
+
+def random_text(seed: int, count: int) -> str:
+    """A random body: about half unary, up to eight inputs, one to four outputs; sums join what nobody uses."""
+    choose = random.Random(seed)
+    names = [f"i{n}" for n in range(choose.randint(1, 8))]
+    inputs = " ".join(names)
+    lines: list[str] = []
+    while len(lines) < count:
+        near = names[-6:] if choose.random() < 0.8 else names
+        if choose.random() < 0.45:
+            call = f"{choose.choice(('exp', 'neg', 'tanh', 'mul_s', 'add_s'))} {choose.choice(near)}"
+        else:
+            call = f"{choose.choice(('add', 'sub', 'mul'))} {choose.choice(near)} {choose.choice(names)}"
+        lines.append(f"v{len(lines)}={call}")
+        names.append(f"v{len(lines) - 1}")
+    used = {word for line in lines for word in line.split()[1:]}
+    sinks = [f"v{n}" for n in range(count) if f"v{n}" not in used]
+    while len(sinks) > 4:
+        lines.append(f"v{len(lines)}=add {sinks.pop()} {sinks.pop()}")
+        sinks.append(f"v{len(lines) - 1}")
+    return f"{inputs} | {'; '.join(lines)} | {' '.join(sinks)}"

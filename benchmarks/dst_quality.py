@@ -1,7 +1,6 @@
 """How good DST allocation is: the 26 benchmark bodies at 4, 8 and 16 slots, with every allocator and the gap to the optimum.
 
     python benchmarks/dst_quality.py                 the table, the required figures, the peer side by side
-    python benchmarks/dst_quality.py --heuristic 100 also the heuristic against the exact answer on random bodies
     python benchmarks/dst_quality.py --speed         also allocation times up to 10,000 ops
 
 The process ends with status 1 if a required figure is missed.
@@ -10,24 +9,21 @@ The process ends with status 1 if a required figure is missed.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import sys
 import time
 from dataclasses import dataclass, replace
 
-from dst_dags import BODIES, PUBLISHED_COPIES, PUBLISHED_SLOTS, BodyBuilder, benchmark_problem
+from dst_dags import BODIES, PUBLISHED_COPIES, PUBLISHED_SLOTS, BodyBuilder, benchmark_problem, random_text
 
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Plan
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Costs, Leaf, Problem
-from tilewright.dst.search import Exhausted
 
 CAPACITIES = (4, 8, 16)
 PROOF_BUDGET_MS = 60_000
-LEAST_SLOTS_WORK = 400_000
 
 # Math-thread cycles counted for the kernels another compiler emits for the same expression, and how many tiles they ran.
 PEER = {
@@ -164,60 +160,6 @@ def peer_table(report: Report) -> None:
             report.require(ours <= 51_000, "exp(a*b+c) on 8x8 takes at most 51,000 cycles")
 
 
-def random_text(seed: int, count: int) -> str:
-    """A random body: about half unary, up to eight inputs, one to four outputs; sums join what nobody uses."""
-    choose = random.Random(seed)
-    names = [f"i{n}" for n in range(choose.randint(1, 8))]
-    inputs = " ".join(names)
-    lines: list[str] = []
-    while len(lines) < count:
-        near = names[-6:] if choose.random() < 0.8 else names
-        if choose.random() < 0.45:
-            call = f"{choose.choice(('exp', 'neg', 'tanh', 'mul_s', 'add_s'))} {choose.choice(near)}"
-        else:
-            call = f"{choose.choice(('add', 'sub', 'mul'))} {choose.choice(near)} {choose.choice(names)}"
-        lines.append(f"v{len(lines)}={call}")
-        names.append(f"v{len(lines) - 1}")
-    used = {word for line in lines for word in line.split()[1:]}
-    sinks = [f"v{n}" for n in range(count) if f"v{n}" not in used]
-    while len(sinks) > 4:
-        lines.append(f"v{len(lines)}=add {sinks.pop()} {sinks.pop()}")
-        sinks.append(f"v{len(lines) - 1}")
-    return f"{inputs} | {'; '.join(lines)} | {' '.join(sinks)}"
-
-
-def heuristic_slots(problem: Problem, start: int) -> int:
-    """The least capacity the heuristic fits without a split."""
-    slots = start
-    while len(optimal(replace(problem, capacity=slots, tiles=1), size_limit=0).parts) > 1:
-        slots += 1
-    return slots
-
-
-def heuristic_gap(report: Report, count: int) -> None:
-    gaps: list[float] = []
-    extra: list[int] = []
-    unknown = 0
-    for seed in range(count):
-        problem = BodyBuilder(random_text(seed, 26 + seed % 19)).problem(16, 64)
-        try:
-            least = fewest_slots(problem, work_limit=LEAST_SLOTS_WORK)
-        except Exhausted:
-            unknown += 1
-            continue
-        extra.append(heuristic_slots(problem, least) - least)
-        exact = optimal(problem)
-        quick = optimal(problem, size_limit=0)
-        if len(exact.parts) == 1:
-            gaps.append(quick.cycles_per_tile / exact.cycles_per_tile - 1)
-    mean_slots = statistics.mean(extra)
-    print(f"\nHeuristic on {count} random bodies of 30 to 50 ops: cycles {statistics.mean(gaps):.2%} above the exact")
-    print(f"search on average, {max(gaps):.2%} at worst; {mean_slots:.3f} slots above the least on average,")
-    print(f"{max(extra)} at worst ({unknown} bodies left out: their least number of slots was not proved)")
-    report.require(statistics.mean(gaps) <= 0.05, "mean gap at most 5 %")
-    report.require(max(extra) <= 1, "at worst one slot above the least")
-
-
 def speed(report: Report) -> None:
     print("\nAllocation time")
     slowest = 0.0
@@ -244,15 +186,12 @@ def _seconds(problem: Problem) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--heuristic", type=int, default=0, metavar="N", help="compare on N random bodies")
     parser.add_argument("--speed", action="store_true", help="measure allocation times")
     arguments = parser.parse_args()
     report = Report()
     table(report)
     slots_and_copies(report)
     peer_table(report)
-    if arguments.heuristic:
-        heuristic_gap(report, arguments.heuristic)
     if arguments.speed:
         speed(report)
     print(f"\n{'all required figures met' if not report.missed else 'missed: ' + '; '.join(report.missed)}")
