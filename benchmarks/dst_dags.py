@@ -73,6 +73,7 @@ FPU_CYCLES = {"add": 14, "sub": 14, "mul": 70}
 REUSE_TO_SRCA = {"add": 42, "sub": 42, "mul": 102}
 REUSE_TO_SRCB = {"add": 54, "sub": 54, "mul": 110}
 WHERE_CYCLES, WHERE_ON_CONDITION_CYCLES, WHERE_INIT = 160, 124, 16
+STATELESS_INIT = 5
 FPU_INIT, FPU_PAIR_UNPACK, FPU_SINGLE_UNPACK = 49, 70, 40
 
 
@@ -82,6 +83,11 @@ def dst(value: int) -> Operand:
 
 def buffer(value: int) -> Operand:
     return Operand(value, Place.BUFFER)
+
+
+def init_key(name: str, cycles: int) -> str:
+    """As in the compiler: ops whose init sets nothing of their own run under any vector unit init."""
+    return "sfpu" if cycles == STATELESS_INIT else name
 
 
 class BodyBuilder:
@@ -120,7 +126,7 @@ class BodyBuilder:
             math, init = IN_PLACE_CYCLES[name]
             yield Form(
                 key=name, operands=(dst(operands[0]),), result=ResultRule.IN_PLACE, reuses=0,
-                math_cycles=math, init=name, init_cycles=init,
+                math_cycles=math, init=init_key(name, init), init_cycles=init,
             )  # fmt: skip
             return
         in_dst = tuple(dst(value) for value in operands)
@@ -137,7 +143,7 @@ class BodyBuilder:
         math, init = SFPU_BINARY_CYCLES[name]
         yield Form(
             key=f"sfpu {name}", operands=in_dst, result=ResultRule.FREE,
-            math_cycles=math, init=f"sfpu {name}", init_cycles=init,
+            math_cycles=math, init=init_key(f"sfpu {name}", init), init_cycles=init,
         )  # fmt: skip
         if self.fpu and name in FPU_CYCLES:
             yield from self.fpu_forms(name, *operands)

@@ -25,6 +25,8 @@ class Options:
     allocator: str = "optimal"  # optimal or linear-scan
     schedule: str = "auto"  # auto, source or lars: order of ops before linear-scan
     fpu_binary_ops: bool = True  # allow add, sub, mul on the matrix unit
+    allow_tf32: bool = False  # f32 operands may pass the matrix unit, which reads 11 significant bits
+    round_trips: bool = True  # values may go through a buffer where that costs less than keeping them in DST
     enable_unroll: bool = False  # write tile loops out
     dst_capacity: int | None = None  # DST tiles, instead of the hardware's number
     full_sync: bool | None = None  # None: decided by the compiler

@@ -13,6 +13,8 @@ HELP: dict[str, str] = {
     "allocator": "DST allocator: least modelled cycles, or the specification's algorithm",
     "schedule": "order of operations before linear-scan",
     "fpu_binary_ops": "add, subtract and multiply on the matrix unit where both operands come from buffers",
+    "allow_tf32": "f32 operands may pass the matrix unit, which reads 11 significant bits of them",
+    "round_trips": "values may go through a buffer where that costs less than keeping them in DST",
     "enable_unroll": "write tile loops out",
     "dst_capacity": "DST tiles, instead of the hardware's number",
     "full_sync": "one DST section of full size instead of two halves",
@@ -24,6 +26,18 @@ HELP: dict[str, str] = {
     "debug_print": "print() in a kernel becomes DPRINT in the C++; the simulator prints in any case",
     "grid": "cores, such as 8x8, auto or full; overrides the decorator's",
 }
+
+
+SWITCHES = (
+    "fpu_binary_ops",
+    "allow_tf32",
+    "round_trips",
+    "enable_unroll",
+    "full_sync",
+    "fp32_dest_acc",
+    "combine_packs",
+    "debug_print",
+)
 
 
 def grid_size(text: str) -> tuple[int, ...] | str:
@@ -60,7 +74,7 @@ def add_flag(group: Any, name: str, default: Any) -> None:
     text = HELP[name]
     shown = {None: "decided by the compiler", True: "on", False: "off"}.get(default, default)
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": f"{text} (default: {shown})"}
-    if name in ("fpu_binary_ops", "enable_unroll", "full_sync", "fp32_dest_acc", "combine_packs", "debug_print"):
+    if name in SWITCHES:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
     elif name == "dst_capacity":
         group.add_argument(flag, type=tile_count, metavar="TILES", **settings)

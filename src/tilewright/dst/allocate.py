@@ -13,9 +13,10 @@ from tilewright.dst.checker import check
 from tilewright.dst.greedy import greedy_parts, live_order
 from tilewright.dst.lars import lars_order
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
-from tilewright.dst.optimal import optimal
+from tilewright.dst.optimal import SIZE_LIMIT, optimal
 from tilewright.dst.problem import Problem
 from tilewright.dst.remedies import remedies
+from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles
 
 Allocator = Literal["optimal", "linear-scan", "lars"]
 Schedule = Literal["source", "lars"]
@@ -50,12 +51,24 @@ def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recom
         parts = greedy_parts(problem, [live_order(problem, lars_order(problem))])
         return Plan(parts=parts, allocator="lars", exact=False, full_sync=problem.full_sync)
     if allocator == "optimal":
-        return optimal(problem, recompute_by_cost=recompute_by_cost)
+        plan = optimal(problem, recompute_by_cost=recompute_by_cost)
+        return _with_round_trips(problem, plan) if problem.round_trips and len(problem.ops) <= SIZE_LIMIT else plan
     try:
         return linear_scan(problem, schedule=schedule)
     except DoesNotFit as error:
         plan = optimal(problem)
         return replace(plan, notes=(*plan.notes, f"{error}; allocated by optimal instead"))
+
+
+def _with_round_trips(problem: Problem, plan: Plan) -> Plan:
+    parts = cheaper_round_trips(problem, plan)
+    if parts is None:
+        return plan
+    count = sum(part.spilled for part in parts)
+    values = f"{count} value{'s' if count > 1 else ''}"
+    cycles, without = exposed_cycles(problem, parts), exposed_cycles(problem, plan.parts)
+    note = f"{values} through a buffer by choice: {cycles:.0f} cycles per tile against {without:.0f} without"
+    return replace(plan, parts=parts, exact=False, notes=(note,))
 
 
 def fits(problem: Problem) -> bool:

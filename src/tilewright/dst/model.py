@@ -21,7 +21,7 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Variant:
     """One op in one form, with everything the search needs as masks over values."""
 
@@ -30,6 +30,7 @@ class Variant:
     form: int
     executes: int  # results of the op and of all ops the form absorbs
     result: int
+    value: int  # number of the result
     needs: int  # results of other ops that must exist
     in_dst: int
     in_buffer: int
@@ -53,8 +54,16 @@ def bits(mask: int) -> Iterator[int]:
 class Model:
     """The masks of one region: ``buffered`` values can be loaded, ``outputs`` must end in DST."""
 
-    def __init__(self, problem: Problem, outputs: Sequence[int] | None = None, buffered: Sequence[int] | None = None):
+    def __init__(
+        self,
+        problem: Problem,
+        outputs: Sequence[int] | None = None,
+        buffered: Sequence[int] | None = None,
+        *,
+        cuts: bool = False,
+    ):
         self.problem = problem
+        self.cuts = cuts  # results may get into buffers on the way
         self.output_list = tuple(problem.outputs if outputs is None else outputs)
         self.outputs = mask_of(self.output_list)
         leaves = range(len(problem.leaves)) if buffered is None else buffered
@@ -135,8 +144,11 @@ class Model:
 
     def _add_variants(self, op: int) -> None:
         for number, form in enumerate(self.problem.ops[op].forms):
-            if not form.absorbs or self._may_absorb(op, form):
-                self.variants.append(self._variant(op, number, form))
+            if form.absorbs and not self._may_absorb(op, form):
+                continue
+            variant = self._variant(op, number, form)
+            if self.cuts or not variant.in_buffer & ~self.buffered:
+                self.variants.append(variant)
 
     def _may_absorb(self, op: int, form: Form) -> bool:
         """An absorbed op must be ours to compute, feed only this op, and not be an output."""
@@ -158,6 +170,7 @@ class Model:
             form=number,
             executes=mask_of(problem.result_of(i) for i in inner),
             result=1 << problem.result_of(op),
+            value=problem.result_of(op),
             needs=(in_dst | in_buffer) & ~self.buffered,
             in_dst=in_dst,
             in_buffer=in_buffer,

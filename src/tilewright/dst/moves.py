@@ -165,7 +165,7 @@ class MoveGenerator:
     ) -> None:
         """Append one successor; ``changes`` are the values dropped, loaded, and dropped for the result."""
         before, _, _, init, buffered, pending = state
-        users = self.model.users[variant.result.bit_length() - 1]
+        users = self.model.users[variant.value]
         held = kept | variant.result if users & ~executed or variant.result & (pending | before) else kept
         dropped, loads, dropped_for_result = changes
         price, init_price, init = self._price(variant, loads, copy, init)
@@ -231,8 +231,9 @@ class MoveGenerator:
         """Scaled cost of loads, copy and op, of the inits they switch to, and the init in force afterwards."""
         model = self.model
         price = self.prices[variant.index]
-        for value in bits(loads):
-            price += model.load_math[value] * self.scale
+        if loads:
+            for value in bits(loads):
+                price += model.load_math[value] * self.scale
         if copy:
             price += model.copy_math * self.scale + COPY_TIE
         if not self.options.inits:

@@ -67,6 +67,11 @@ class Optimizer:
     def proved(self) -> bool:
         return self.best is not None and self.best.cycles_per_tile <= self.lower_bound + 1e-6
 
+    def floor(self) -> float:
+        """Cycles per tile no allocation can beat, before any search."""
+        tried = budgets(self.problem.capacity, self.problem.tiles)
+        return min(self._bound(tiles, slots, 0) for tiles, slots in tried)
+
     def run(self) -> Allocation | None:
         floor = least_slots(self.tables)
         for tiles, slots in budgets(self.problem.capacity, self.problem.tiles):

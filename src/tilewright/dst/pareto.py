@@ -24,6 +24,7 @@ class ParetoSearch(Search):
     offset: int = 0
 
     def run(self) -> Found | None:
+        self.eager = False  # the least math may cost the unpacker more
         model, bounds = self.model, self.bounds
         start: State = (0, 0, 0, 0, model.buffered, model.outputs)
         labels: dict[State, list[Label]] = {start: [(0, 0)]}

@@ -91,6 +91,7 @@ class Problem:
     costs: Costs = Costs()
     full_sync: bool = False
     spill_limit: int = 32  # how many intermediate buffers a split may use
+    round_trips: int = 0  # of these, how many a region that fits may use where that costs less
 
     @property
     def value_count(self) -> int:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.dst.bounds import COST_SHIFT, Bounds, BoundTables
-from tilewright.dst.model import Model, bits
+from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import COPY_TIE, Move, MoveGenerator, Options, State, Successor
 
+Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
 Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node, cost, paid for inits, remaining, state
 
 
@@ -31,6 +32,22 @@ def _held_results(entry: Entry) -> tuple[int, int]:
     return (held & ~buffered).bit_count(), entry[0]
 
 
+def _batch_after(batch: Batch, move: Move, init_price: int) -> Batch | None:
+    """The batch after ``move``, or None if another order of the same moves makes it unnecessary.
+
+    Loads wait for the last batch before their use, so none is made twice for nothing; within a batch they go in one order.
+    """
+    fresh, last = batch
+    if move.dropped & fresh:
+        return None
+    if move.variant is not None:
+        unused = fresh & ~move.variant.in_dst
+        return None if unused & move.dropped_for_result else (unused & move.held, 0)
+    if (init_price and fresh) or move.loads < last:
+        return None
+    return fresh | move.loads, move.loads
+
+
 class Search:
     """``upper_bound``: give up on answers that cost as much. ``math_floor``: proved scaled cost without inits."""
 
@@ -47,13 +64,19 @@ class Search:
         self.generator = MoveGenerator(model, options)
         avoidable = options.recompute or options.cuts
         self.bounds = Bounds(
-            tables or BoundTables(model), tiles=options.tiles, copy_extra=COPY_TIE, copies_count=not avoidable
+            tables or BoundTables(model),
+            tiles=options.tiles,
+            slots=options.slots,
+            copy_extra=COPY_TIE,
+            copies_count=not avoidable,
+            leaves_are_copied=bool(self.generator.copied_leaves),
         )
         self.upper_bound = upper_bound
         self.math_floor = math_floor
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
+        self.batches: list[Batch] = [(0, 0)]  # per node, beside ``parents``
         self.work = 0  # states and successors looked at
-        self.eager = not (options.inits or avoidable)
+        self.eager = not avoidable
         self.runs_at_once = self._never_beaten() if self.eager else []
 
     def _never_beaten(self) -> list[bool]:
@@ -154,11 +177,18 @@ class Search:
         _, _, node, cost, paid, remaining, state = entry
         successors = self._successors(state)
         self.work += len(successors) + 1
+        batches = self.options.inits and not (self.options.recompute or self.options.cuts)
+        batch: Batch = (0, 0)
         for price, init_price, after, move in successors:
             new_cost = cost + price + init_price
             known = costs.get(after)
             if known is not None and known <= new_cost:
                 continue
+            if batches:
+                batch_after = _batch_after(self.batches[node], move, init_price)
+                if batch_after is None:
+                    continue
+                batch = batch_after
             left = remaining
             if move.variant is not None and not move.variant.result & state[0]:
                 left -= self.bounds.saved[move.variant.index]
@@ -167,6 +197,7 @@ class Search:
                 continue
             costs[after] = new_cost
             self.parents.append((node, move))
+            self.batches.append(batch)
             progress = -after[0].bit_count()
             yield estimate, progress, len(self.parents) - 1, new_cost, paid + init_price, left, after
 
@@ -199,11 +230,29 @@ class Search:
                 return [free]
         return self.generator.successors(state)
 
+    def _takes_a_dying_slot(self, variant: Variant, state: State, loaded: int) -> bool:
+        """Quick test: the result replaces a computed value that nobody else waits for."""
+        if variant.rule == ZEROED:
+            return False
+        replaced = (variant.destroys if variant.rule == IN_PLACE else variant.in_dst) & ~(loaded | state[5])
+        executed = state[0] | variant.executes
+        users = self.model.users
+        while replaced:
+            low = replaced & -replaced
+            if not users[low.bit_length() - 1] & ~executed:
+                return True
+            replaced ^= low
+        return False
+
     def _free_move(self, state: State) -> Successor | None:
-        """A cheapest form that takes no slot and costs nothing else can run at once without loss."""
-        executed, held, dirty, _, buffered, _ = state
+        """A cheapest form that takes no slot, under the init in force, can run at once without loss."""
+        executed, held, dirty, init, buffered, _ = state
+        inits = self.options.inits
+        loaded = buffered | self.generator.extra
         for variant in self.generator.ready_of[executed]:
             if not self.runs_at_once[variant.index] or variant.in_dst & ~held or variant.in_buffer & ~buffered:
+                continue
+            if (inits and variant.init and variant.init != init) or not self._takes_a_dying_slot(variant, state, loaded):
                 continue
             found: list[Successor] = []
             self.generator.execute(state, variant, executed | variant.executes, found)
@@ -211,8 +260,8 @@ class Search:
                 continue
             _, _, after, move = found[0]
             # The slot of a leaf could be had back, the slot of a result not.
-            takes_slot = (after[1] & ~buffered).bit_count() > (held & ~buffered).bit_count() or after[2] > dirty
-            lost = bits(held & buffered & ~after[1])
+            takes_slot = (after[1] & ~loaded).bit_count() > (held & ~loaded).bit_count() or after[2] > dirty
+            lost = [self.model.leaf_of_instance.get(value, value) for value in bits(held & loaded & ~after[1])]
             if any(self.model.dst_users[leaf] & ~after[0] for leaf in lost):
                 continue  # a leaf that is used again would have to be loaded again
             if not (takes_slot or move.copies or move.dropped or move.dropped_for_result):

@@ -36,10 +36,11 @@ def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
         spill_cost=costs.pack + costs.spill_overhead,
         work_limit=min(SPLIT_WORK, effort.work),
     )
-    found = _cheapest_cuts(Model(problem), options)
+    model = Model(problem, cuts=True)
+    found = _cheapest_cuts(model, options)
     if found is None:
         return None
-    return tuple(_parts(problem, found.moves, effort))
+    return tuple(_parts(model, found.moves, effort))
 
 
 def _cheapest_cuts(model: Model, options: Options) -> Found | None:
@@ -49,7 +50,8 @@ def _cheapest_cuts(model: Model, options: Options) -> Found | None:
     return Search(model, options).beam(SPLIT_BEAM_WIDTH)
 
 
-def _parts(problem: Problem, moves: Sequence[Move], effort: Effort) -> list[Part]:
+def _parts(model: Model, moves: Sequence[Move], effort: Effort) -> list[Part]:
+    problem = model.problem
     parts: list[Part] = []
     section: list[Move] = []
     pending = list(problem.outputs)
@@ -61,14 +63,14 @@ def _parts(problem: Problem, moves: Sequence[Move], effort: Effort) -> list[Part
         spills = list(bits(move.spills))
         outputs = [value for value in pending if move.packs == -1 or move.packs >> value & 1]
         pending = [value for value in pending if value not in outputs]
-        parts.append(_part(problem, section, spills, outputs, buffered, effort))
+        parts.append(_part(model, section, spills, outputs, buffered, effort))
         buffered.extend(spills)
         section = []
     return parts
 
 
 def _part(
-    problem: Problem,
+    whole: Model,
     section: Sequence[Move],
     spills: list[int],
     outputs: list[int],
@@ -76,8 +78,9 @@ def _part(
     effort: Effort,
 ) -> Part:
     """The part as the search left it, or optimized on its own if that is better."""
+    problem = whole.problem
     packed = (*spills, *outputs)
-    placement = place(Model(problem), section)
+    placement = place(whole, section)
     slots = [placement.slot_of[value] for value in packed]
     allocation = best_layout(problem, placement.steps, slots, placement.used, len(spills))
     model = Model(problem, packed, buffered)

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright import op_costs
 from tilewright.dialects import tile_ops
 from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key
+from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key, template_text
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import (
     IrregularTileOp,
@@ -23,7 +23,7 @@ from tilewright.dialects.ttl_tile_blocks import (
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
 from tilewright.passes.fused_forms import FormUse, FusedForms
-from tilewright.passes.init_keys import init_key
+from tilewright.passes.init_keys import init_key, template_values
 from tilewright.passes.kernel_names import SFPU_BCAST_SINCE, bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.program import ComputeConfig
 
@@ -56,6 +56,8 @@ class FormBuilder:
         context: PassContext,
         straight: frozenset[int],
         clipped: frozenset[int] = frozenset(),
+        *,
+        round_trips: bool = False,
     ) -> None:
         self.numbers = numbers
         self.leaf_count = leaf_count
@@ -65,6 +67,7 @@ class FormBuilder:
         self.chip = context.chip
         self.straight = straight  # leaves that are unpacked to DST as they are
         self.clipped = clipped  # outputs that only the packer takes, so it may clip them
+        self.round_trips = round_trips  # results may go through a buffer, where the matrix unit can read them
         self.uses: dict[tuple[int, int], FormUse] = {}
 
     def op(self, index: int, op: Operation) -> Op:
@@ -141,18 +144,25 @@ class FormBuilder:
             rule = ResultRule.ZEROED
         elif form.writes is Writes.IN_PLACE:
             rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
-        cost = self.cost(form.call, form.template)
+        values = template_values(op, dst32=self.config.fp32_dest_acc_en) if form.template else {}
+        cost = self.cost(form.call, tuple(template_text(entry, values) for entry in form.template))
         return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
 
     def matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:
         if not self.options.fpu_binary_ops:
             return False
-        if any(operand.place is Place.BUFFER and operand.value >= self.leaf_count for operand in operands):
+        computed = any(operand.place is Place.BUFFER and operand.value >= self.leaf_count for operand in operands)
+        if computed and not self.round_trips:
             return False
         if not self.config.fp32_dest_acc_en:
             return True
+        if computed:
+            return False  # it travels in 32 bits
         # The matrix unit reads at most 19 bits of an f32 tile, and a reused 32-bit DST tile is cut to bf16 on the way in.
-        return not reuse and all(dtype_of(value) in MATRIX_FORMATS for value in (*op.operands, *op.results))
+        if reuse or any(operand.value in self.straight for operand in operands):
+            return False
+        allowed = (*MATRIX_FORMATS, "f32") if self.options.allow_tf32 else MATRIX_FORMATS
+        return all(dtype_of(value) in allowed for value in (*op.operands, *op.results))
 
     # Broadcasts ---------------------------------------------------------------------------------------------------------
 

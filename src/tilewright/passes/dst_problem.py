@@ -16,6 +16,7 @@ from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.accumulation import accumulates
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_forms import FormBuilder, FormUse, is_tile_math
+from tilewright.passes.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 
@@ -52,7 +53,10 @@ def region_problem(
     outputs = tuple(numbers[value] for value in last.operands)
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
-    builder = FormBuilder(numbers, len(leaves), frozenset(outputs), config, context, straight, clipped)
+    trips = round_trips(compute, ops, config, context) if packed else 0
+    builder = FormBuilder(
+        numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, round_trips=trips > 0
+    )
     tiles = 1
     for extent in compute.output_shape:
         tiles *= extent
@@ -74,6 +78,7 @@ def region_problem(
         tiles=tiles,
         full_sync=config.dst_full_sync_en,
         costs=costs,
+        round_trips=trips,
     )
     return RegionProblem(problem, ops, leaves, builder.uses)
 

@@ -53,6 +53,7 @@ class FusedForms:
         patterns = {
             "mul": (self._square, self._silu),
             "add": (self._addcmul,),
+            "sub": (self._addcmul,),
             "div": (self._reciprocal,),
             "relu": (self._by_packer,),
             "exp": (self._scaled_exponential,),
@@ -121,8 +122,9 @@ class FusedForms:
         return None
 
     def _addcmul(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
-        """``x + y * z`` with all three in DST"""
-        for position in (1, 0):
+        """``x + y * z`` or ``x - y * z`` with all three in DST"""
+        subtracts = op.SPEC.name == "sub"
+        for position in (1,) if subtracts else (1, 0):
             product = op.operands[position].owner
             if not isinstance(product, TileOpBase) or product.SPEC.name != "mul" or op.operands[0] is op.operands[1]:
                 continue
@@ -131,7 +133,7 @@ class FusedForms:
             values = (op.operands[1 - position], *product.operands)
             absorbs = (self._number(product.results[0]) - self.builder.leaf_count,)
             numbers = tuple(self._number(value) for value in values)
-            return self._single("addcmul", numbers, in_place=False, absorbs=absorbs, value=1.0)
+            return self._single("addcmul", numbers, in_place=False, absorbs=absorbs, value=-1.0 if subtracts else 1.0)
         return None
 
     def _reciprocal(self, op: TileOpBase) -> tuple[Form, FormUse] | None:

@@ -14,8 +14,8 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import CBType, TileType
 from tilewright.dialects.location import span_of
-from tilewright.dialects.tile_op import release_key
-from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.tile_op import Unit, release_key
+from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
@@ -46,7 +46,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if fp32:
             alias_exact_readers(function, module, context)
             wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
-        matrix = _read_by_matrix_unit(function)
+        matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32 and options.fpu_binary_ops)
         read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
@@ -117,15 +117,16 @@ def _repeats_rows(op: Operation) -> bool:
     return isinstance(op, TileBcastOp) and op.dim == "col"
 
 
-def _read_by_matrix_unit(function: FuncOp) -> set[SSAValue]:
-    """Buffers that some op can only read through the source registers."""
+def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool) -> set[SSAValue]:
+    """Buffers that some op can only read through the source registers, or may by the user's permission."""
     found: set[SSAValue] = set()
     for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
         for op in compute.block.ops:
-            if isinstance(op, MATRIX_OPS):
-                for operand in op.operands:
-                    assert isinstance(operand, BlockArgument)
-                    found.add(buffer_of(compute.operands[operand.index]))
+            permitted = by_permission and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
+            if not permitted and not isinstance(op, MATRIX_OPS):
+                continue
+            if all(isinstance(operand, BlockArgument) for operand in op.operands):
+                found.update(buffer_of(compute.operands[operand.index]) for operand in op.operands)  # pyright: ignore
     return found
 
 
