@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 
@@ -74,6 +75,7 @@ REUSE_TO_SRCA = {"add": 42, "sub": 42, "mul": 102}
 REUSE_TO_SRCB = {"add": 54, "sub": 54, "mul": 110}
 WHERE_CYCLES, WHERE_ON_CONDITION_CYCLES, WHERE_INIT = 160, 124, 16
 STATELESS_INIT = 5
+ROUND_TRIPS = 16
 FPU_INIT, FPU_PAIR_UNPACK, FPU_SINGLE_UNPACK = 49, 70, 40
 
 
@@ -93,11 +95,12 @@ def init_key(name: str, cycles: int) -> str:
 class BodyBuilder:
     """Turns the text of a body into a problem with all forms of every op."""
 
-    def __init__(self, text: str, *, fpu: bool = True):
+    def __init__(self, text: str, *, fpu: bool = True, round_trips: bool = False):
         inputs, ops, outputs = (part.split() if i != 1 else part.split(";") for i, part in enumerate(text.split("|")))
         self.inputs = list(inputs)
         self.number = {name: i for i, name in enumerate(self.inputs)}
         self.fpu = fpu
+        self.round_trips = round_trips
         self.lines: list[tuple[str, list[int]]] = []
         for line in ops:
             result, call = line.strip().split("=")
@@ -116,10 +119,15 @@ class BodyBuilder:
             for name, operands in self.lines
         )
         leaves = tuple(Leaf(name=name) for name in self.inputs)
-        return Problem(leaves=leaves, ops=ops, outputs=tuple(self.outputs), capacity=capacity, tiles=tiles)
+        problem = Problem(leaves=leaves, ops=ops, outputs=tuple(self.outputs), capacity=capacity, tiles=tiles)
+        return replace(problem, round_trips=ROUND_TRIPS) if self.round_trips else problem
 
     def is_leaf(self, value: int) -> bool:
         return value < len(self.inputs)
+
+    def is_readable(self, value: int) -> bool:
+        """Whether the matrix unit may find a value in a buffer."""
+        return self.round_trips or self.is_leaf(value)
 
     def forms(self, name: str, operands: list[int]) -> Iterator[Form]:
         if name in IN_PLACE_CYCLES:
@@ -149,15 +157,15 @@ class BodyBuilder:
             yield from self.fpu_forms(name, *operands)
 
     def fpu_forms(self, name: str, first: int, second: int) -> Iterator[Form]:
-        if self.is_leaf(first) and self.is_leaf(second):
+        if self.is_readable(first) and self.is_readable(second):
             rule = ResultRule.ZEROED if name == "mul" else ResultRule.FREE
             yield Form(
                 key=f"fpu {name}", operands=(buffer(first), buffer(second)), result=rule,
                 math_cycles=FPU_CYCLES[name], unpack_cycles=FPU_PAIR_UNPACK, init=f"fpu {name}", init_cycles=FPU_INIT,
             )  # fmt: skip
-        if self.is_leaf(second):
+        if self.is_readable(second):
             yield self.reuse(name, "srca", first, second, REUSE_TO_SRCA[name])
-        if self.is_leaf(first):
+        if self.is_readable(first):
             side, cycles = ("srcb", REUSE_TO_SRCB[name]) if name == "sub" else ("srca", REUSE_TO_SRCA[name])
             yield self.reuse(name, side, second, first, cycles)
         if name == "add":
@@ -176,7 +184,7 @@ class BodyBuilder:
         if op < 0 or self.lines[op][0] != "mul" or self.uses[product] != 1 or product in self.outputs:
             return
         first, second = self.lines[op][1]
-        if product == addend or not (self.is_leaf(first) and self.is_leaf(second)):
+        if product == addend or not (self.is_readable(first) and self.is_readable(second)):
             return
         yield Form(
             key="fpu multiply-add", operands=(buffer(first), buffer(second), dst(addend)),
@@ -185,8 +193,10 @@ class BodyBuilder:
         )  # fmt: skip
 
 
-def benchmark_problem(name: str, capacity: int, *, tiles: int = 64, fpu: bool = True) -> Problem:
-    return BodyBuilder(BODIES[name], fpu=fpu).problem(capacity, tiles)
+def benchmark_problem(
+    name: str, capacity: int, *, tiles: int = 64, fpu: bool = True, round_trips: bool = False
+) -> Problem:
+    return BodyBuilder(BODIES[name], fpu=fpu, round_trips=round_trips).problem(capacity, tiles)
 
 
 def random_text(seed: int, count: int) -> str:

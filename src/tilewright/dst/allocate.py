@@ -16,6 +16,7 @@ from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import SIZE_LIMIT, optimal
 from tilewright.dst.problem import Problem
 from tilewright.dst.remedies import remedies
+from tilewright.dst.requirements import requirements
 from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles
 
 Allocator = Literal["optimal", "linear-scan", "lars"]
@@ -41,9 +42,9 @@ def allocate(
 def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
     plan = _allocated(problem, allocator, schedule, recompute_by_cost)
-    plan = replace(plan, remedies=remedies(problem, plan))
     check(problem, plan)
-    return plan
+    parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
+    return replace(plan, parts=parts, remedies=remedies(problem, plan))
 
 
 def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:

@@ -15,7 +15,7 @@ class Layout(Enum):
     TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared by tiles
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Load:
     """Bring a leaf from its buffer into a slot (copy_tile)."""
 
@@ -23,7 +23,7 @@ class Load:
     slot: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Copy:
     """DST to DST (copy_dest_values)."""
 
@@ -32,7 +32,7 @@ class Copy:
     target: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand.
     """
@@ -100,6 +100,7 @@ class Part:
     leaves: tuple[int, ...]  # original values this part reads from buffers, by Load.leaf and BUFFER operands
     outputs: tuple[int, ...]  # original values this part packs, in pack order (spills first, then region outputs)
     allocation: Allocation  # its steps name original ops and original values
+    requirements: object = None  # a ``Requirements``, for those who explain
     spilled: int = 0  # how many of ``outputs``, from the front, go to intermediate buffers instead of region outputs
 
 

@@ -38,7 +38,7 @@ class Section:
     slots: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Choice:
     """A form that fits now."""
 
@@ -50,11 +50,39 @@ class _Choice:
     overwritten: int | None = None  # operand in a buffer whose slot the result takes although it is used again
 
 
+@dataclass(frozen=True, slots=True)
+class FormFacts:
+    """One form as emission sees it."""
+
+    number: int
+    form: Form
+    in_dst: tuple[int, ...]  # operands in DST, each once
+    in_buffer: tuple[int, ...]
+    destroyed: int | None
+
+
+def form_facts(problem: Problem) -> list[list[FormFacts]]:
+    """The forms of every op. All orders of one problem share them."""
+    table: list[list[FormFacts]] = []
+    for op in problem.ops:
+        row: list[FormFacts] = []
+        for number, form in enumerate(op.forms):
+            in_dst = tuple(dict.fromkeys(o.value for o in form.operands if o.place is Place.DST))
+            in_buffer = tuple(o.value for o in form.operands if o.place is Place.BUFFER)
+            row.append(FormFacts(number, form, in_dst, in_buffer, destroyed_value(form)))
+        table.append(row)
+    return table
+
+
 class FixedOrder:
     """What an order fixes: which ops run (absorbed ones do not), where values are used, how many wait at each place."""
 
-    def __init__(self, problem: Problem, order: Sequence[int]):
+    def __init__(self, problem: Problem, order: Sequence[int], facts: list[list[FormFacts]] | None = None):
         self.problem = problem
+        self.facts = form_facts(problem) if facts is None else facts
+        self.leaf_count = len(problem.leaves)
+        self.load_cycles = [leaf.load_math_cycles for leaf in problem.leaves]
+        self.spill_load_cycles = leaf_of(problem, self.leaf_count).load_math_cycles
         self.absorbing: dict[int, int] = {}  # op -> form that absorbs others
         absorbed = self._choose_absorbing()
         self.order = [op for op in order if op not in absorbed]
@@ -71,11 +99,14 @@ class FixedOrder:
             return list(dict.fromkeys(o.value for o in form.operands))
         return list(dict.fromkeys(self.problem.ops[op].operands))
 
-    def forms(self, op: int) -> list[tuple[int, Form]]:
-        forms = self.problem.ops[op].forms
+    def forms(self, op: int) -> list[FormFacts]:
+        facts = self.facts[op]
         if op in self.absorbing:
-            return [(self.absorbing[op], forms[self.absorbing[op]])]
-        return [(number, form) for number, form in enumerate(forms) if not form.absorbs]
+            return [facts[self.absorbing[op]]]
+        return [fact for fact in facts if not fact.form.absorbs]
+
+    def load_price(self, value: int) -> int:
+        return self.load_cycles[value] if value < self.leaf_count else self.spill_load_cycles
 
     def _choose_absorbing(self) -> set[int]:
         """Take an absorbing form where it costs less than its ops one by one and needs no value from a buffer we
@@ -141,7 +172,7 @@ class _Emitter:
         self.touched: set[int] = set()  # values read from buffers
 
     def in_buffer(self, value: int) -> bool:
-        return self.problem.is_leaf(value) or value in self.buffered
+        return value < self.plan.leaf_count or value in self.buffered
 
     def wanted_after(self, value: int, position: int) -> bool:
         uses = self.plan.uses[value]
@@ -157,7 +188,7 @@ class _Emitter:
 
     def _emit(self, position: int) -> bool:
         op = self.plan.order[position]
-        choices = [self._consider(number, form, position) for number, form in self.plan.forms(op)]
+        choices = [self._consider(fact, position) for fact in self.plan.forms(op)]
         best = min((c for c in choices if c is not None), key=lambda c: c.cost, default=None)
         if best is None:
             return False
@@ -167,14 +198,15 @@ class _Emitter:
         self._execute(op, best, form, position)
         return True
 
-    def _consider(self, number: int, form: Form, position: int) -> _Choice | None:
-        in_dst = dict.fromkeys(o.value for o in form.operands if o.place is Place.DST)
-        if any(o.place is Place.BUFFER and not self.in_buffer(o.value) for o in form.operands):
-            return None
+    def _consider(self, fact: FormFacts, position: int) -> _Choice | None:
+        form, in_dst, destroyed = fact.form, fact.in_dst, fact.destroyed
+        for value in fact.in_buffer:
+            if not self.in_buffer(value):
+                return None
         loads = tuple(v for v in in_dst if v not in self.slot_of)
-        if not all(self.in_buffer(v) for v in loads):
-            return None
-        destroyed = destroyed_value(form)
+        for value in loads:
+            if not self.in_buffer(value):
+                return None
         copy = destroyed is not None and self.wanted_after(destroyed, position) and not self.in_buffer(destroyed)
         dies = any(not self.wanted_after(v, position) for v in in_dst)
         in_place = destroyed is not None
@@ -197,15 +229,17 @@ class _Emitter:
             spare.sort(key=lambda v: (-self.plan.next_use(v, position + 1), v))
             dropped = tuple(spare[:short])
         cost = form.math_cycles + (self.problem.costs.copy if copy else 0)
-        cost += sum(leaf_of(self.problem, v).load_math_cycles for v in loads)
+        for value in loads:
+            cost += self.plan.load_price(value)
         # A leaf that is overwritten or dropped although it is used again will be loaded again.
         lost = [v for v in dropped if self.plan.next_use(v, position + 1) < len(self.plan.order)]
         if destroyed is not None and not copy and self.wanted_after(destroyed, position):
             lost.append(destroyed)
         if overwritten is not None:
             lost.append(overwritten)
-        cost += sum(leaf_of(self.problem, v).load_math_cycles for v in lost)
-        return _Choice(cost, number, loads, copy, dropped, overwritten)
+        for value in lost:
+            cost += self.plan.load_price(value)
+        return _Choice(cost, fact.number, loads, copy, dropped, overwritten)
 
     def _take(self) -> int:
         if self.written:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dst.allocation import Part
-from tilewright.dst.fixed_order import FixedOrder, OpDoesNotFit, Section, emit
+from tilewright.dst.fixed_order import FixedOrder, OpDoesNotFit, Section, emit, form_facts
 from tilewright.dst.lars import lars_order
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.parts import Rank, best_layout, budgets, part_of, rank_of_parts
@@ -37,7 +37,8 @@ def candidate_orders(problem: Problem) -> list[list[int]]:
 
 def greedy_parts(problem: Problem, orders: Sequence[Sequence[int]]) -> tuple[Part, ...]:
     """The cheapest parts over all orders and slot budgets; cut only where no order fits whole."""
-    plans = [FixedOrder(problem, order) for order in orders]
+    facts = form_facts(problem)
+    plans = [FixedOrder(problem, order, facts) for order in orders]
     best: tuple[Rank, tuple[Part, ...]] | None = None
     for cuts in (False, True):
         for _, slots in budgets(problem.capacity, problem.tiles):

@@ -28,13 +28,13 @@ class ResultRule(Enum):
     ACCUMULATE = "accumulate"  # as IN_PLACE, and the unit adds its product to the value there (multiply-add)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operand:
     value: int
     place: Place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
     """One way to execute an op. ``key`` is opaque to the allocator and given back in the result."""
 
@@ -49,7 +49,7 @@ class Form:
     init_cycles: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Leaf:
     """A tile in a buffer. It can be loaded into DST any number of times."""
 
@@ -60,7 +60,7 @@ class Leaf:
     init_cycles: int = 37
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Op:
     operands: tuple[int, ...]
     forms: tuple[Form, ...]

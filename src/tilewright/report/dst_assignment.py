@@ -41,7 +41,36 @@ def part_entry(problem: Any, part: Any) -> dict[str, Any]:
             for slot in allocation.output_slots
         ],
         "steps": [step_entry(problem, step) for step in allocation.steps],
+        "requirements": requirements_entry(problem, part.requirements),
     }
+
+
+def requirements_entry(problem: Any, needs: Any) -> dict[str, Any]:
+    """Peak, largest sub-block, and the life of every value in DST; steps count from 0."""
+    if needs is None:
+        return {}
+    return {
+        "peak": needs.peak,
+        "largest_sub_block": needs.largest_sub_block,
+        "values": [
+            {
+                "value": value_name(problem, life.value),
+                "slot": life.slot,
+                "from": life.start,
+                "to": life.end,
+                "takes": life.takes,
+                "cycles": life.cycles,
+            }
+            for life in needs.lives
+        ],
+    }
+
+
+def value_name(problem: Any, value: int) -> str:
+    """``input 2``, or the op that computes the value."""
+    if problem.problem.is_leaf(value):
+        return f"input {value}"
+    return f"{problem.problem.ops[problem.problem.op_of(value)].name} {value - len(problem.problem.leaves)}"
 
 
 def lines(trace: Trace) -> list[str]:
@@ -56,7 +85,20 @@ def lines(trace: Trace) -> list[str]:
             per_acquire = f"{part['tiles_per_acquire']} tiles per acquire"
             text.append(f"  {per_acquire}, {part['layout']}, {part['slots_per_tile']} slots per tile")
             text += [f"    {step_line(step)}" for step in part["steps"]]
+            text += requirement_lines(part.get("requirements", {}))
             text += [f"    pack slot {item['slot']}: DST {span_of(item['dst'])}" for item in part["outputs"]]
+    return text
+
+
+def requirement_lines(needs: dict[str, Any]) -> list[str]:
+    """What the part asks of DST."""
+    if not needs:
+        return []
+    text = [f"    needs {needs['peak']} slots at once, so a sub-block has at most {needs['largest_sub_block']} tiles"]
+    for value in needs["values"]:
+        taken = "a new slot" if value["takes"] else "in the slot of a value that ends"
+        lives = f"lives from step {value['from']} to {value['to']}"
+        text.append(f"      {value['value']}: slot {value['slot']}, {taken}, {lives}, {value['cycles']} cycles")
     return text
 
 
@@ -77,10 +119,11 @@ def span_of(indices: list[int]) -> str:
 def step_entry(problem: Any, step: Any) -> dict[str, Any]:
     """A load, a copy or an operation; slots are those of one tile."""
     if hasattr(step, "leaf"):
-        return {"load": f"input {step.leaf}", "slot": step.slot}
+        return {"load": value_name(problem, step.leaf), "slot": step.slot}
     if hasattr(step, "source"):
         return {"copy": f"slot {step.source}", "slot": step.target}
     chosen = problem.problem.ops[step.op]
     form = chosen.forms[step.form]
-    reads = [f"input {use.value}" if slot is None else slot for use, slot in zip(form.operands, step.slots, strict=True)]
+    pairs = zip(form.operands, step.slots, strict=True)
+    reads = [value_name(problem, use.value) if slot is None else slot for use, slot in pairs]
     return {"op": chosen.name, "unit": form.key, "reads": reads, "slot": step.target}
