@@ -77,7 +77,7 @@ class _Choice:
         return self.plans[config]
 
     def _allocate(self, config: ComputeConfig) -> list[tuple[Problem, Plan]] | None:
-        problems = [region_problem(compute, config, self.context).problem for compute in self.computes]
+        problems = [region_problem(compute, config, self.context, packed=True).problem for compute in self.computes]
         if not all(op.forms for problem in problems for op in problem.ops):
             return None
         try:

@@ -94,7 +94,8 @@ def requirement_lines(needs: dict[str, Any]) -> list[str]:
     """What the part asks of DST."""
     if not needs:
         return []
-    text = [f"    needs {needs['peak']} slots at once, so a sub-block has at most {needs['largest_sub_block']} tiles"]
+    peak, most = needs["peak"], needs["largest_sub_block"]
+    text = [f"    needs {peak} slot{'s' if peak > 1 else ''} at once, so a sub-block has at most {most} tiles"]
     for value in needs["values"]:
         taken = "a new slot" if value["takes"] else "in the slot of a value that ends"
         lives = f"lives from step {value['from']} to {value['to']}"

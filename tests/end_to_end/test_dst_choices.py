@@ -1,0 +1,141 @@
+"""Choices of DST allocation that only cost decides: round trips through buffers, tf32 by permission, full sync, approximations.
+
+Values are held against NumPy written here; the emitted C++ runs natively and must give the simulator's bits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.native import driver
+from tilewright.report import dst_assignment
+
+SHAPE = (64, 96)  # tiles: 2x3
+BODIES = {
+    "product of abs and sum": ("(m + c) * ttl.math.abs(m)", [("m", "a * b")], lambda a, b, c: (a * b + c) * abs(a * b)),
+    "sum of squares": (
+        "ttl.math.tanh(s) * s - a", [("s", "a * a + b * b")], lambda a, b, c: np.tanh(a * a + b * b) * (a * a + b * b) - a,
+    ),
+    "gate": (
+        "g * ttl.math.sigmoid(g + b)", [("g", "ttl.math.tanh(a) * c")],
+        lambda a, b, c: np.tanh(a) * c / (1.0 + np.exp(-(np.tanh(a) * c + b))),
+    ),
+    "difference of products": ("p * q - ttl.math.exp(p)", [("p", "ttl.math.abs(a)"), ("q", "b + c")],
+                               lambda a, b, c: abs(a) * (b + c) - np.exp(abs(a))),
+}  # fmt: skip
+
+
+@pytest.fixture
+def bf16():
+    return ml_dtypes.bfloat16
+
+
+def values(rng, dtype, count=3):
+    return [rng.uniform(-1.5, 1.5, SHAPE).astype(dtype) for _ in range(count)]
+
+
+def run_both(kernels, outputs, inputs, lets=(), **options):
+    """Simulate, run the C++ natively, demand the same bits; the program and the outputs as float64."""
+    names = "abcdefghijklmnop"[: len(inputs)]
+    source = kernels.text.elementwise(outputs, names, lets=list(lets), block=(2, 3))
+    simulated = [np.zeros(SHAPE, inputs[0].dtype) for _ in outputs]
+    program = kernels.run(source, *inputs, *simulated, **options)
+    native = [np.zeros(SHAPE, inputs[0].dtype) for _ in outputs]
+    driver.run(program, [*inputs, *native])
+    for one, other in zip(simulated, native, strict=True):
+        assert one.tobytes() == other.tobytes()
+    return program, [result.astype(np.float64) for result in simulated]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_round_trips_keep_the_values(kernels, bf16, name):
+    """With and without them: right values, fewer cycles with them."""
+    text, lets, reference = BODIES[name]
+    inputs = values(np.random.default_rng(5), bf16)
+    expected = reference(*(array.astype(np.float64) for array in inputs))
+    costs = []
+    for options in ({}, {"round_trips": False}):
+        program, (found,) = run_both(kernels, {"out": text}, inputs, lets, fp32_dest_acc=False, **options)
+        assert np.abs(found - expected).max() <= 0.03 * np.abs(expected).max()
+        (plan,) = program.dst
+        costs.append(plan.cycles_per_tile)
+        spilled = [buffer.name for buffer in program.buffers if buffer.origin == "compiler"]
+        assert bool(spilled) == (len(plan.parts) > 1) == (not options)
+    assert costs[0] < costs[1]
+
+
+def test_a_shared_product_is_neither_computed_twice_nor_copied(kernels, bf16):
+    """``a * b`` feeds abs and exp: one multiply per tile, and less math than the two multiplies another compiler takes."""
+    inputs = values(np.random.default_rng(6), bf16, 2)
+    outputs = {"out": "ttl.math.abs(a * b)", "other": "ttl.math.exp(a * b)"}
+    program, (first, second) = run_both(kernels, outputs, inputs)
+    cpp = program.cpp["compute"]
+    assert cpp.count("mul_tiles(") == 1 and "copy_dest_values" not in cpp
+    (plan,) = program.dst
+    assert sum(part.allocation.math_cycles for part in plan.parts) < 70 + 70 + 144 + 676
+    a, b = (array.astype(np.float64) for array in inputs)
+    assert np.abs(first - abs(a * b)).max() < 0.02
+    assert np.abs(second - np.exp(a * b)).max() < 0.02 * np.exp(a * b).max()
+
+
+def test_no_round_trip_where_l1_has_no_room(kernels, bf16):
+    source = kernels.text.elementwise({"out": "(m + c) * ttl.math.abs(m)"}, "abc", lets=[("m", "a * b")], block=(8, 11))
+    arrays = [np.zeros((8 * 32, 11 * 32), bf16) for _ in range(4)]
+    program = kernels.compile(source, *arrays)
+    assert not [buffer for buffer in program.buffers if buffer.origin == "compiler"]
+
+
+def test_f32_passes_the_matrix_unit_only_by_permission(kernels):
+    inputs = values(np.random.default_rng(7), np.float32)
+    a, b, c = (array.astype(np.float64) for array in inputs)
+    expected = a * b + c
+    exact, (kept,) = run_both(kernels, {"out": "a * b + c"}, inputs)
+    fast, (cut,) = run_both(kernels, {"out": "a * b + c"}, inputs, allow_tf32=True)
+    assert not re.search(r"\b(add|mul)_tiles\(", exact.cpp["compute"]) and re.search(r"\bmul_tiles\(", fast.cpp["compute"])
+    assert np.abs(kept - expected).max() < 1e-6
+    assert np.abs(cut - expected).max() < 4 * 2.0**-10 * np.abs(expected).max()
+    assert fast.cost < exact.cost
+    assert fast.config.fp32_dest_acc_en and len(fast.config.unpack_to_dest) < len(exact.config.unpack_to_dest)
+
+
+def test_full_sync_is_chosen_where_half_costs_more(kernels):
+    """Eight pair sums, each used twice, in f32: half of DST has four slots."""
+    names = "abcdefghijklmnop"
+    lets = [(f"s{i}", f"{names[2 * i]} + {names[2 * i + 1]}") for i in range(8)]
+    largest = "s0"
+    for i in range(1, 8):
+        largest = f"ttl.math.max({largest}, s{i})"
+    text = f"({' + '.join(f's{i}' for i in range(8))}) * ({largest})"
+    inputs = values(np.random.default_rng(8), np.float32, 16)
+    sums = [inputs[2 * i].astype(np.float64) + inputs[2 * i + 1] for i in range(8)]
+    expected = sum(sums) * np.maximum.reduce(sums)
+    chosen, (found,) = run_both(kernels, {"out": text}, inputs, lets)
+    half, _ = run_both(kernels, {"out": text}, inputs, lets, full_sync=False)
+    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+    assert chosen.config.dst_full_sync_en and not half.config.dst_full_sync_en
+    assert chosen.cost < half.cost
+    (decision,) = [d for d in chosen.trace.decisions if d.stage == "ttl-set-compute-config"]
+    assert "full sync saves cycles" in decision.detail
+
+
+def test_approximate_forms_are_costed_as_such(kernels, bf16):
+    inputs = values(np.random.default_rng(9), bf16, 1)
+    exact, _ = run_both(kernels, {"out": "ttl.math.gelu(a)"}, inputs)
+    rough, (found,) = run_both(kernels, {"out": "ttl.math.gelu(a, approx=True)"}, inputs)
+    assert rough.cost < exact.cost / 5
+    x = inputs[0].astype(np.float64)
+    assert np.abs(found - 0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))).max() < 0.03
+
+
+def test_the_trace_shows_what_a_region_asks_of_dst(kernels, bf16):
+    program, _ = run_both(kernels, {"out": "ttl.math.exp((a + b) * c)"}, values(np.random.default_rng(10), bf16))
+    (entry,) = dst_assignment.regions(program.trace)
+    needs = entry["parts"][0]["requirements"]
+    assert (needs["peak"], needs["largest_sub_block"]) == (1, 8)
+    assert [value["takes"] for value in needs["values"]] == [1, 0, 0]
+    assert any("needs 1 slot at once" in line for line in dst_assignment.lines(program.trace))
