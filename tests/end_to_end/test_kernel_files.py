@@ -107,7 +107,7 @@ def calls(text):
     own = {name for names in own for name in names}
     for found in CALL.finditer(code):
         name, template = found[1], found[2]
-        if name not in STATEMENTS | own:
+        if name not in STATEMENTS | own and not code[: found.start()].endswith("ReluConfig::"):  # a value, not a call
             yield name, template.count(",") + 1 if template else 0, len(split_arguments(code[found.end() :]))
 
 
