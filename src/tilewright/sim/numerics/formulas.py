@@ -35,22 +35,6 @@ def erf(x: F64) -> F64:
     return np.where(np.abs(x) >= 4.0, np.sign(x), np.clip(value, -1.0, 1.0))
 
 
-def erfc(x: F64) -> F64:
-    return 1.0 - erf(x)
-
-
-def erfinv(x: F64) -> F64:
-    """Winitzki's start, then Newton steps on erf."""
-    inside = np.clip(x, -1 + 1e-16, 1 - 1e-16)
-    log = np.log1p(-inside * inside)
-    half = 2 / (np.pi * 0.147) + log / 2
-    guess = np.sign(inside) * np.sqrt(np.sqrt(half * half - log / 0.147) - half)
-    for _ in range(3):
-        guess = guess - (erf(guess) - inside) * np.sqrt(np.pi) / 2 * np.exp(guess * guess)
-    value = np.where(np.abs(x) == 1.0, np.copysign(np.inf, x), guess)
-    return np.where(np.abs(x) > 1.0, np.nan, value)
-
-
 def i1(x: F64) -> F64:
     """Modified Bessel function of order 1: power series, and its asymptotic form for large arguments."""
     size = np.abs(x)
@@ -107,17 +91,10 @@ def _of(formula: Formula) -> UnaryOp:
 
 
 OPS: dict[str, UnaryOp] = {
-    "acos_tile": _of(np.arccos),
-    "asin_tile": _of(np.arcsin),
-    "atan_tile": _of(np.arctan),
     "acosh_tile": _of(np.arccosh),
     "asinh_tile": _of(np.arcsinh),
     "atanh_tile": _of(np.arctanh),
     "digamma_tile": _of(digamma),
-    "erf_tile": _of(erf),
-    "erf_tile:approx": _of(erf),
-    "erfc_tile": _of(erfc),
-    "erfinv_tile": _of(erfinv),
     "i1_tile": _of(i1),
     "lgamma_stirling_tile": _of(lgamma_stirling),
     "gelu_derivative_tile": _of(gelu_derivative),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tilewright.sim.numerics import (
     activations,
+    arcs,
+    error_functions,
     exponentials,
     formulas,
     integer_ops,
@@ -30,6 +32,8 @@ UNARY: dict[str, UnaryOp] = {
     **trigonometry.OPS,
     **activations.OPS,
     **special.OPS,
+    **arcs.OPS,
+    **error_functions.OPS,
     **powers.UNARY,
     **integer_ops.UNARY,
     **typecast.OPS,

@@ -23,7 +23,7 @@ from tilewright.sim.numerics.polynomial import biased_exponent
 
 _SEED = (0.3232325017452239990234375, 1.4545459747314453125, 2.121212482452392578125)
 _POSITIVE_SEED = np.uint32(0xFEF392E0)
-_ROOT_SEED = np.uint32(0x5F1110A0)
+ROOT_SEED = np.uint32(0x5F1110A0)
 
 
 def negative_mantissa(x: U32) -> U32:
@@ -85,7 +85,7 @@ def _rdiv(x: U32, params: Params, dst32: bool) -> U32:
 
 def root(x: U32, *, inverse: bool) -> U32:
     """sqrt(x) or 1/sqrt(x) without the check for negative input."""
-    result = _ROOT_SEED - (x >> np.uint32(1))
+    result = ROOT_SEED - (x >> np.uint32(1))
     product = mul(x, result)
     square = mul(negated(result), product)
     result = mul(result, mad(square, add(const(2.2533049), square), const(2.2825186)))
@@ -124,7 +124,7 @@ def _rsqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
 
 def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     """No check for negative input: the unfinished reciprocal root comes out."""
-    unfinished = _ROOT_SEED - (x >> np.uint32(1))
+    unfinished = ROOT_SEED - (x >> np.uint32(1))
     square = mul(negated(unfinished), mul(x, unfinished))
     unfinished = mul(unfinished, mad(square, add(const(2.2533049), square), const(2.2825186)))
     unfinished = np.where(x >= np.uint32(0xFF800000), unfinished & MAGNITUDE, unfinished)

@@ -1,4 +1,4 @@
-"""Functions whose kernels are one polynomial or a short iteration: i0, cube root, tanhshrink, the derivative of tanh."""
+"""Functions whose kernels are a polynomial or a short iteration: i0, cube root, tanhshrink, the derivative of tanh."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import numpy as np
 
 from tilewright.sim.numerics.exponentials import exp_accurate
 from tilewright.sim.numerics.formats import U32, values_of
-from tilewright.sim.numerics.lanes import ONE, ZERO, absolute, const, greater, less, magnitude, smallest, with_exponent, with_sign
+from tilewright.sim.numerics.lanes import (
+    ONE,
+    ZERO,
+    absolute,
+    const,
+    greater,
+    less,
+    magnitude,
+    smallest,
+    with_exponent,
+    with_sign,
+)
 from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import biased_exponent, horner

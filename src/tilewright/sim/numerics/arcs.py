@@ -1,0 +1,90 @@
+"""asin, acos and atan in 32-bit DST: a polynomial near 0, and near the ends the same one of a reduced argument."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.sim.numerics.formats import U32
+from tilewright.sim.numerics.lanes import (
+    ONE,
+    QUIET_NAN,
+    ZERO,
+    absolute,
+    add,
+    const,
+    exponent,
+    magnitude,
+    mul,
+    negated,
+    negative,
+    sub,
+    with_sign,
+)
+from tilewright.sim.numerics.mad import mad
+from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.polynomial import horner
+from tilewright.sim.numerics.roots import ROOT_SEED, reciprocal_positive
+
+_HALF_PI = const(1.5707963705062866)
+_REDUCED_FROM = 0.5625
+_TANGENT_AT_HALF_PI = 26  # exponent from which atan rounds to pi/2
+
+
+def _numbers(*texts: str) -> tuple[float, ...]:
+    return tuple(float.fromhex(text) for text in texts)
+
+
+_SINE = _numbers("0x1.55578cp-3", "0x1.329a74p-4", "0x1.7dcp-5", "0x1.364p-6", "0x1.9ep-5")
+_COSINE = _numbers("0x1.555552p-3", "0x1.33411ep-4", "0x1.6acp-5", "0x1.158p-5", "0x1.cap-8", "0x1.83p-5")
+_TANGENT = _numbers(
+    "-0x1.555552p-2", "0x1.999384p-3", "-0x1.24p-3", "0x1.bd4p-4", "-0x1.48cp-4", "0x1.93p-5", "-0x1.4bcp-6", "0x1.01cp-8"
+)
+
+
+def _root(x: U32) -> U32:
+    """sqrt without any check."""
+    result = ROOT_SEED - (x >> np.uint32(1))
+    square = mul(negated(result), mul(x, result))
+    result = mul(result, mad(square, add(const(2.2533049), square), const(2.2825186)))
+    product = mul(x, result)
+    return mad(mad(negated(result), product, ONE), mul(const(0.5), product), product)
+
+
+def _reduced(x: U32) -> tuple[U32, U32, U32]:
+    """(1 - |x|) / 2, how far |x| is above the border, and |x| or the root of the first."""
+    size = absolute(x)
+    half = mul(sub(ONE, size), const(0.5))
+    above = sub(size, const(_REDUCED_FROM))
+    return half, above, np.where(negative(above), size, _root(half))
+
+
+def arcsine(x: U32, params: Params, dst32: bool) -> U32:
+    half, above, argument = _reduced(x)
+    square = mul(argument, argument)
+    result = mad(mul(horner(square, *_SINE), square), argument, argument)
+    result = np.where(negative(above), result, mad(const(-2.0), result, _HALF_PI))
+    return np.where(negative(half), QUIET_NAN, with_sign(result, x))
+
+
+def arccosine(x: U32, params: Params, dst32: bool) -> U32:
+    half, above, argument = _reduced(x)
+    square = mul(argument, argument)
+    series = mul(horner(square, *_COSINE), square)
+    argument = with_sign(argument, x ^ above)
+    result = mad(series, argument, argument)
+    result = np.where(negative(argument | above), add(result, _HALF_PI), result)
+    result = np.where(negative(above), result, add(result, result))
+    return np.where(negative(half), QUIET_NAN, result)
+
+
+def arctangent(x: U32, params: Params, dst32: bool) -> U32:
+    size = magnitude(x)
+    power = exponent(size)
+    far = mul(size - np.uint32(1), ZERO)  # 0, or NaN
+    argument = np.where(power < 0, size, np.where(power < _TANGENT_AT_HALF_PI, reciprocal_positive(size), far))
+    square = mul(argument, argument)
+    result = mad(horner(square, *_TANGENT), mul(square, argument), argument)
+    return with_sign(np.where(power < 0, result, sub(_HALF_PI, result)), x)
+
+
+OPS: dict[str, UnaryOp] = {"asin_tile": arcsine, "acos_tile": arccosine, "atan_tile": arctangent}
