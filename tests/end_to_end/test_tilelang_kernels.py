@@ -302,9 +302,15 @@ def gemm_512() -> Any:
 
 def test_gemm_512():
     a, b = uniform(512, 512, dtype=ml_dtypes.bfloat16), uniform(512, 512, dtype=ml_dtypes.bfloat16, seed=1)
-    c = np.zeros((512, 512), ml_dtypes.bfloat16)
-    gemm_512()(a, b, c)
-    assert close(c, wide(a) @ wide(b), 0.13)
+    results: list[Any] = []
+    for mode in ("sim", "native"):
+        c = np.zeros((512, 512), ml_dtypes.bfloat16)
+        with execution.session(mode=mode):
+            gemm_512()(a, b, c)
+        results.append(c)
+    assert close(results[0], wide(a) @ wide(b), 0.13)
+    assert results[0].tobytes() == results[1].tobytes()
+    assert np.prod(gemm_512().compile(a, b, c).grid) == 16
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])

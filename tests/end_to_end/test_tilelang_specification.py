@@ -109,6 +109,18 @@ def test_numbers(mode: str, arrays: tuple[Any, Any, Any]):
     assert np.abs(c - wide[0] @ wide[1]).max() < 0.15
 
 
+@pytest.mark.parametrize("kernel", [elem_add, matmul])
+def test_the_compiled_text_gives_the_bits_of_the_simulator(kernel: Any, arrays: tuple[Any, Any, Any]):
+    a, b, c = arrays
+    results: list[bytes] = []
+    for mode in ("sim", "native"):
+        c[...] = 0
+        with execution.session(mode=mode):
+            kernel(a, b, c)
+        results.append(c.tobytes())
+    assert results[0] == results[1] and any(results[0])
+
+
 @pytest.mark.parametrize(("kernel", "sections"), [(elem_add, 64), (matmul, 64)])
 def test_calls_are_balanced_and_one_section_serves_one_output_tile(kernel: Any, sections: int, arrays: tuple[Any, Any, Any]):
     seen: list[Any] = []

@@ -46,8 +46,8 @@ def _inner(value: Expression) -> Expression:
     arguments = tuple(_inner(argument) for argument in value.arguments)
     if value.op == "*" and len(arguments) == 2:
         for factor, other in (arguments, arguments[::-1]):
-            if isinstance(factor, Number) and factor.value == -1:
-                return Apply("neg", (other,))
+            if isinstance(factor, Number) and abs(factor.value) == 1 and not isinstance(other, Number):
+                return other if factor.value == 1 else Apply("neg", (other,))
     plain = tuple(_promotion(argument, [other for other in arguments if other is not argument]) for argument in arguments)
     return Apply(value.op, plain, value.parameters)
 

@@ -25,7 +25,8 @@ class _Listing:
 
     def text(self) -> str:
         program = self.program
-        sizes = ", ".join(f"{self.name(v, v.name)} < {size}" for v, size in zip(program.variables, program.grid, strict=True))
+        axes = [self.name(variable, f"b{letter}") for letter, variable in zip("xyzw", program.variables, strict=False)]
+        sizes = ", ".join(f"{name} < {size}" for name, size in zip(axes, program.grid, strict=True))
         body: list[str] = []
         self.lines, lines = body, self.lines
         self.statements(program.body, 1)
