@@ -52,8 +52,9 @@ def fused(ttl: Any, grid: int, tiles: int, block: int) -> Any:
     return kernel
 
 
-def product(ttl: Any, grid: int, tiles: int, block: int) -> Any:
-    """y = a @ b in square blocks of ``block`` tiles; every core has a square of the output."""
+def product(ttl: Any, grid: int, tiles: int, block: int, into_reserved: bool = True) -> Any:
+    """y = a @ b in square blocks of ``block`` tiles; every core has a square of the output. Sums go into the reserved block, or,
+    as tt-lang-sim wants it, through a buffer of running sums that the compute thread fills and empties itself."""
     per_core = tiles // grid // block
     steps = tiles // block
 
@@ -63,14 +64,30 @@ def product(ttl: Any, grid: int, tiles: int, block: int) -> Any:
         b_dfb = ttl.make_dataflow_buffer_like(b, shape=(block, block), block_count=2)
         y_dfb = ttl.make_dataflow_buffer_like(y, shape=(block, block), block_count=2)
 
-        @ttl.compute()
-        def compute():
-            for _row in range(per_core):
-                for _column in range(per_core):
-                    with y_dfb.reserve() as y_blk:
-                        for _step in range(steps):
-                            with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk:
-                                y_blk.store(a_blk @ b_blk, acc=True)
+        if into_reserved:
+
+            @ttl.compute()
+            def compute():
+                for _row in range(per_core):
+                    for _column in range(per_core):
+                        with y_dfb.reserve() as y_blk:
+                            for _step in range(steps):
+                                with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk:
+                                    y_blk.store(a_blk @ b_blk, acc=True)
+        else:
+            sum_dfb = ttl.make_dataflow_buffer_like(y, shape=(block, block), block_count=2)
+
+            @ttl.compute()
+            def compute():
+                for _row in range(per_core):
+                    for _column in range(per_core):
+                        with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk, sum_dfb.reserve() as sum_blk:
+                            sum_blk.store(a_blk @ b_blk)
+                        for _step in range(steps - 2):
+                            with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk, sum_dfb.wait() as before, sum_dfb.reserve() as sum_blk:
+                                sum_blk.store(before + a_blk @ b_blk)
+                        with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk, sum_dfb.wait() as before, y_dfb.reserve() as y_blk:
+                            y_blk.store(before + a_blk @ b_blk)
 
         @ttl.datamovement()
         def read():
@@ -111,6 +128,6 @@ CASES: dict[str, tuple[Any, int, int, int, int]] = {
 }
 
 
-def kernel_of(name: str, ttl: Any) -> Any:
+def kernel_of(name: str, ttl: Any, **spelling: bool) -> Any:
     make, _, side, grid, block = CASES[name]
-    return make(ttl, grid, side // 32, block)
+    return make(ttl, grid, side // 32, block, **spelling)
