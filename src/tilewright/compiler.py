@@ -137,6 +137,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
 def written_tensors(calls: list[KernelCallOp]) -> list[int]:
     """Numbers of the tensors that some thread writes to: page by page, or as the memory of a buffer it fills."""
     written = [op.operands[1].owner for op in calls if op.CALL.name in ("noc_async_write_page", *PACKS)]
+    written += [op.operands[2].owner for op in calls if op.CALL.name == "noc_async_write_tile_rows"]
     written += [op.operands[0].owner for op in calls if op.CALL.name == "get_write_ptr"]
     found = {int_value(op, "tensor_index", -1) for op in written if isinstance(op, Operation)}
     return sorted(found - {-1})

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from tilewright.trace import Trace
 
 
+ROW_MAJOR = "row_major"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorSpec:
     """One tensor argument. ``shape`` is in elements; the last two dimensions are tiled."""

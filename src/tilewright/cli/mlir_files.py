@@ -87,7 +87,7 @@ def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
     from tilewright.dialects.ir_types import AccessorType
     from tilewright.dialects.ttl_movement import TensorAccessorOp
     from tilewright.hardware import TILE_COLS, TILE_ROWS
-    from tilewright.program import TensorSpec
+    from tilewright.program import ROW_MAJOR, TensorSpec
 
     found: dict[int, TensorSpec] = {}
     for op in module.walk():
@@ -95,7 +95,13 @@ def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
         if isinstance(op, TensorAccessorOp) and isinstance(kind, AccessorType):
             rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
             shape = (*kind.dims[:-2], rows, columns)
-            found[op.tensor_index] = TensorSpec(name=op.tensor_name, shape=shape, dtype=kind.tile.dtype)
+            found[op.tensor_index] = TensorSpec(
+                name=op.tensor_name,
+                shape=shape,
+                dtype=kind.tile.dtype,
+                layout=ROW_MAJOR if op.by_rows else "tile",
+                memory="l1" if kind.memory.data == "l1" else "dram",
+            )
     missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
     if missing:
         raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")

@@ -97,6 +97,8 @@ STRUCTURAL_CALLS = (
     Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),
     Call("noc_async_read_page", "d", 3, 0, "page number, accessor, L1 address"),
     Call("noc_async_write_page", "d", 3, 0, "page number, accessor, L1 address"),
+    Call("noc_async_read_tile_rows", "d", 4, 0, "row and column of a tile, accessor of a row-major tensor, L1 address"),
+    Call("noc_async_write_tile_rows", "d", 4, 0, "row and column of a tile, accessor of a row-major tensor, L1 address"),
     Call("noc_async_read_barrier", "d", 0, 0, "all reads have landed"),
     Call("noc_async_write_barrier", "d", 0, 0, "all writes have left and arrived"),
     Call("noc_async_writes_flushed", "d", 0, 0, "all writes have left"),

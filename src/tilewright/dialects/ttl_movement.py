@@ -8,10 +8,14 @@ from xdsl.ir import Operation
 from tilewright.dialects.assembly import FlatOp
 from tilewright.dialects.ir_types import AccessorType, CBType, PipeType, SliceType, TransferType
 from tilewright.dialects.verify import expect, expect_operands
+from tilewright.program import ROW_MAJOR
 
 
 class TensorAccessorOp(FlatOp):
-    """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel."""
+    """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
+
+    ``layout = "row_major"``: it is stored row by row, not in tiles.
+    """
 
     name = "ttl.tensor_accessor"
 
@@ -25,6 +29,12 @@ class TensorAccessorOp(FlatOp):
         attribute = self.attributes["tensor_index"]
         assert isinstance(attribute, IntegerAttr)
         return attribute.value.data
+
+    @property
+    def by_rows(self) -> bool:
+        """Row-major: a page of the tensor is one row of elements, not a tile."""
+        attribute = self.attributes.get("layout")
+        return isinstance(attribute, StringAttr) and attribute.data == ROW_MAJOR
 
     @property
     def tensor_name(self) -> str:

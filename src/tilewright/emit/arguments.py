@@ -129,6 +129,9 @@ class Arguments:
     def _accessor(self, op: KernelCallOp, name: str, args: str, address: str, offset: str) -> list[str]:
         if self.release < (0, 69):
             dtype, in_dram = text_value(op, "dtype"), text_value(op, "memory") != "l1"
+            if "page_bytes" in op.attributes:  # rows of elements
+                fields = (f".bank_base_address = {address}", f".page_size = {int_value(op, 'page_bytes')}")
+                return [f"const InterleavedAddrGen<{'true' if in_dram else 'false'}> {name} = {{{', '.join(fields)}}};"]
             fields = (
                 f".bank_base_address = {address}",
                 f".page_size = {hardware.tile_bytes(dtype)}",

@@ -28,6 +28,7 @@ from tilewright.emit.releases import release
 from tilewright.emit.reserved import reserved_words
 from tilewright.emit.scaler import fill_scaler
 from tilewright.emit.spelling import Written, spell
+from tilewright.emit.tile_rows import TILE_ROWS_CALLS, tile_rows
 from tilewright.program import ComputeConfig, ThreadSpec
 
 INDENT = "  "
@@ -211,6 +212,11 @@ class _Writer:
         arguments = network.word_arguments(name, arguments)
         if name == "fill_scaler":
             return fill_scaler(op, arguments[0])
+        if name in TILE_ROWS_CALLS:
+            names = [self._fresh(hint) for hint in ("element_row", "source" if "read" in name else "target", "face")]
+            self.used.difference_update(names)
+            row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
+            return tile_rows(op, [row, column, *arguments[2:]], names)
         if name == "pack_relu_config":
             arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)

@@ -26,6 +26,7 @@ from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.places import remember, span_of_node
+from tilewright.program import ROW_MAJOR
 
 I64 = IntegerType(64)
 
@@ -103,7 +104,11 @@ class Thread:
             place = self.function.span
             found = TensorAccessorOp.create(
                 result_types=[kind],
-                attributes={"tensor_index": i32_attr(tensor.index), "name": StringAttr(spec.name)},
+                attributes={
+                    "tensor_index": i32_attr(tensor.index),
+                    "name": StringAttr(spec.name),
+                    **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
+                },
                 location=location(place.file, place.line, place.column),
             )
             self._tensors[tensor.index] = found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.frontend.names import dtype_name
-from tilewright.program import TensorSpec
+from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.shards import block_places, cores_in_order, shard_grid
 
 if TYPE_CHECKING:
@@ -98,12 +98,13 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         )
     padded_from = logical if logical != shape else ()
     spec = TensorSpec(name=name, shape=shape, dtype=dtype, logical_shape=padded_from, **_placement(value))
-    if spec.layout != "tile":
+    if spec.layout == ROW_MAJOR and (spec.sharding or dtype not in BIT_DTYPES):
+        found = "sharded" if spec.sharding else dtype
         raise fail(
             "TW106",
-            f"tensor '{name}' is stored row by row, not in tiles",
+            f"tensor '{name}' is {found} and stored row by row, not in tiles",
             span,
-            help="give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout",
+            help="give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout(tensor, ttnn.TILE_LAYOUT)",
         )
     check_aligned(spec, span)
     return spec
@@ -159,7 +160,7 @@ def _placement(value: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     layout = getattr(value, "layout", None)
     if layout is not None and "ROW_MAJOR" in str(layout).upper():
-        facts["layout"] = "row_major"
+        facts["layout"] = ROW_MAJOR
     config = getattr(value, "memory_config", None)
     if not callable(config):
         return facts

@@ -18,6 +18,7 @@ from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, N
 from tilewright.network import chip_place, cores_of
 from tilewright.shards import folded_tiles, pages_by_place, shard_tiles
 from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.tile_pages import join_tiles, split_tiles
 from tilewright.work import core_number
 
 if TYPE_CHECKING:
@@ -66,6 +67,19 @@ def from_face_order(pages: Array) -> Array:
     return np.ascontiguousarray(faces).reshape(-1, hardware.TILE_ROWS, hardware.TILE_COLS)
 
 
+def in_memory(spec: compiled.TensorSpec, pages: Array) -> Array:
+    """Tiles ``[page, 32, 32]`` in the order the device keeps the tensor in."""
+    if spec.layout == compiled.ROW_MAJOR:
+        return np.ascontiguousarray(join_tiles(pages, spec.shape))
+    return pages if spec.dtype in PACKED else to_face_order(pages)
+
+
+def from_memory(spec: compiled.TensorSpec, raw: Array) -> Array:
+    if spec.layout == compiled.ROW_MAJOR:
+        return split_tiles(raw.reshape(spec.shape))
+    return raw if spec.dtype in PACKED else from_face_order(raw)
+
+
 def _address(number: int) -> int:
     return FIRST_ADDRESS + number * ADDRESS_STEP
 
@@ -81,10 +95,16 @@ def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) 
     return words
 
 
+def page_bytes(tensor: compiled.TensorSpec) -> int:
+    """A tile, or one row of elements."""
+    size = hardware.tile_bytes(tensor.dtype)
+    return tensor.shape[-1] * size // hardware.TILE_ELEMENTS if tensor.layout == compiled.ROW_MAJOR else size
+
+
 def accessor_words(tensor: compiled.TensorSpec) -> list[int]:
     """What ``TensorAccessorArgs`` reads: configuration and page size; of a sharded tensor also sizes in pages and banks."""
     config = DRAM_ACCESSOR if tensor.memory == "dram" else L1_ACCESSOR
-    size = hardware.tile_bytes(tensor.dtype)
+    size = page_bytes(tensor)
     if not tensor.shard_cores:
         return [config, size]
     coordinates = [x << 8 | y for x, y in tensor.shard_cores]
@@ -141,7 +161,8 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
     ]  # fmt: skip
     tensors = [
         TensorSpec(
-            name=str(number), address=_address(number), page_bytes=hardware.tile_bytes(spec.dtype), pages=len(raw), data=raw,
+            name=str(number), address=_address(number), page_bytes=page_bytes(spec), pages=raw.nbytes // page_bytes(spec),
+            data=raw,
             dtype=spec.dtype, shards=pages_by_place(spec) if number in _backing(program) else {},
         )
         for number, (spec, raw) in enumerate(zip(program.tensors, pages, strict=True))
@@ -191,13 +212,13 @@ def run_program(
 
     arithmetic = ExactArithmetic(program.config)
     pages = [arithmetic.pages(spec, array) for spec, array in zip(program.tensors, arrays, strict=True)]
-    raw = [page if spec.dtype in PACKED else to_face_order(page) for spec, page in zip(program.tensors, pages, strict=True)]
+    raw = [in_memory(spec, page) for spec, page in zip(program.tensors, pages, strict=True)]
     result = run_native(native_program(program, raw, scalars or {}), seconds=seconds)
     if result.errors:
         raise findings_error(result.errors)
     for number, (spec, page, array) in enumerate(zip(program.tensors, pages, arrays, strict=True)):
         after = result.outputs[str(number)].view(page.dtype)
-        after = after.reshape(page.shape) if spec.dtype in PACKED else from_face_order(after)
+        after = from_memory(spec, after).reshape(page.shape)
         if not np.array_equal(after, page):
             arithmetic.write_back(spec, after, array)
     return result

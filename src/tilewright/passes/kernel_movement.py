@@ -9,6 +9,7 @@ from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.hardware import TILE_ROWS
 from tilewright.passes.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_buffers import block_place, call
 
@@ -45,6 +46,8 @@ class MovementConverter:
             "dtype": text_attr(kind.tile.dtype),
             "memory": text_attr(kind.memory.data),
         }
+        if op.by_rows:
+            attributes["page_bytes"] = i32_attr(kind.dims[-1] * kind.tile.bytes // TILE_ROWS)
         new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
         new.results[0].name_hint = op.tensor_name
         block = op.parent
@@ -59,8 +62,7 @@ class MovementConverter:
         assert isinstance(cut, TensorSliceOp)
         buffer, offset, written = block_place(place)
         pointer = self._pointer(op, self.buffers[buffer], "get_write_ptr" if written else "get_read_ptr")
-        accessor = self.accessors[cut.operands[0]]
-        self._pages(op, cut, accessor, pointer, offset, "noc_async_read_page" if reading else "noc_async_write_page")
+        self._pages(op, cut, pointer, offset, "noc_async_read" if reading else "noc_async_write")
 
     def _pointer(self, op: CopyOp, buffer: SSAValue, name: str) -> SSAValue:
         """Where the block starts: asked for once while the same block is held."""
@@ -75,9 +77,21 @@ class MovementConverter:
         op.parent.insert_op_before(pointer, op)
         return pointer.results[0]
 
-    def _pages(
-        self, op: CopyOp, cut: TensorSliceOp, accessor: SSAValue, pointer: SSAValue, offset: int, name: str
-    ) -> None:
+    def _places(self, op: CopyOp, cut: TensorSliceOp) -> tuple[str, list[Number], list[tuple[int, ...]]]:
+        """What a transfer names its tile by: the page it is, or its row and column among pages that are rows of elements.
+
+        Of each number the value at the slice's start, and what a step along each dimension of the tensor adds.
+        """
+        tensor, starts = cut.operands[0].type, tuple(cut.operands[1:])
+        assert isinstance(tensor, AccessorType)
+        accessor = cut.operands[0].owner
+        if not isinstance(accessor, TensorAccessorOp) or not accessor.by_rows:
+            return "page", [self.indices.linear(starts, tensor.dims, op)], [_page_weights(tensor.dims)]
+        rows = tensor.dims[:-1]
+        weights = [(*_page_weights(rows), 0), (*(0 for _ in rows), 1)]
+        return "tile_rows", [self.indices.linear(starts[:-1], rows, op), starts[-1]], weights
+
+    def _pages(self, op: CopyOp, cut: TensorSliceOp, pointer: SSAValue, offset: int, name: str) -> None:
         """One transfer per tile, in a loop nest over the slice."""
         kind, tensor = cut.results[0].type, cut.operands[0].type
         assert isinstance(kind, SliceType) and isinstance(tensor, AccessorType)
@@ -85,13 +99,11 @@ class MovementConverter:
         lead = len(tensor.dims) - len(kind.dims)
         block = op.parent
         assert block is not None
-        start = self.indices.linear(tuple(cut.operands[1:]), tensor.dims, op)
-        weights = _page_weights(tensor.dims)[lead:]
-        weights = weights[::-1] if cut.turned else weights
+        unit, places, steps = self._places(op, cut)
+        steps = [weights[lead:][::-1] if cut.turned else weights[lead:] for weights in steps]
         base = self.indices.add(pointer, offset * bytes_per_tile, op)
         scratch = Block()
         inner = scratch
-        page: Number = start
         position: Number = 0
         anchors: list[tuple[Block, SSAValue, int]] = []
         for dim, extent in enumerate(kind.dims):
@@ -109,15 +121,16 @@ class MovementConverter:
         placeholder = call(READ_BARRIER)
         inner.add_op(placeholder)
         for _, variable, dim in anchors:
-            step = self.indices.multiply(variable, weights[dim] * cut.strides[dim], placeholder)
-            page = self.indices.add(page, step, placeholder)
+            for number, weights in enumerate(steps):
+                step = self.indices.multiply(variable, weights[dim] * cut.strides[dim], placeholder)
+                places[number] = self.indices.add(places[number], step, placeholder)
             weight = 1
             for extent in kind.dims[dim + 1 :]:
                 weight *= extent
             position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
         address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
-        operands = [self.indices.value(page), accessor, self.indices.value(address)]
-        inner.insert_op_before(call(name, operands, like=op), placeholder)
+        operands = [*map(self.indices.value, places), self.accessors[cut.operands[0]], self.indices.value(address)]
+        inner.insert_op_before(call(f"{name}_{unit}", operands, like=op), placeholder)
         placeholder.detach()
         placeholder.erase()
         for body, _, _ in anchors:

@@ -17,6 +17,7 @@ from tilewright.passes.validate_blocks import check_blocks
 from tilewright.passes.validate_buffers import check_ends, check_limits
 from tilewright.passes.validate_events import buffers_of, functions_of
 from tilewright.passes.validate_releases import complete
+from tilewright.passes.validate_rows import check_rows
 from tilewright.passes.validate_running import keep_for_running_values
 from tilewright.passes.validate_shards import check_in_place, publish_shards
 from tilewright.passes.validate_skeleton import check_communication
@@ -35,6 +36,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems += incomplete or check_blocks(function)
         problems += check_slices(function, context)
         problems += check_in_place(function)
+        problems += check_rows(function, context)
     publish_shards(module, context)
     buffers = buffers_of(module)
     problems += check_limits(buffers, context)

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.execution import lives_on_device
 from tilewright.hardware import TILE_COLS, TILE_ROWS
-from tilewright.program import TensorSpec
+from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
 from tilewright.runtime.vendor import load_ttnn
 
@@ -64,11 +64,19 @@ def on_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
     name = spec.name
     if value.storage_type() != ttnn.StorageType.DEVICE:
         raise fail("TW106", f"tensor '{name}' is in host memory", help="ttnn.to_device(tensor, device) first")
-    if value.layout != ttnn.TILE_LAYOUT:
-        raise fail("TW106", f"tensor '{name}' is not in tiles", help="ttnn.to_layout(tensor, ttnn.TILE_LAYOUT) first")
+    if value.layout != layout_of(ttnn, spec):
+        missing, wanted = ("rows", "ROW_MAJOR") if spec.layout == ROW_MAJOR else ("tiles", "TILE")
+        message = f"tensor '{name}' is not in {missing}, for which the kernel was compiled"
+        raise fail("TW106", message, help=f"ttnn.to_layout(tensor, ttnn.{wanted}_LAYOUT) first")
+    if spec.layout == ROW_MAJOR:
+        return value
     if tuple(value.get_tile().tile_shape) != (TILE_ROWS, TILE_COLS):
         raise fail("TW106", f"tiles of tensor '{name}' are not {TILE_ROWS}x{TILE_COLS}", help="use tiles of the usual size")
     return value
+
+
+def layout_of(ttnn: Any, spec: TensorSpec) -> Any:
+    return ttnn.ROW_MAJOR_LAYOUT if spec.layout == ROW_MAJOR else ttnn.TILE_LAYOUT
 
 
 def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
@@ -80,7 +88,7 @@ def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
     if spec.dtype in NO_VALUES_ON_HOST:
         host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
     else:
-        host = ttnn.Tensor(array, kind, None, ttnn.TILE_LAYOUT)
+        host = ttnn.Tensor(array, kind, None, layout_of(ttnn, spec))
     return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.emit.releases import CHANGED, release
 from tilewright.hardware import CHIPS, tile_bytes
-from tilewright.program import Program, ThreadSpec
+from tilewright.program import ROW_MAJOR, Program, ThreadSpec
 from tilewright.runtime.descriptor import DATA_TYPES
 from tilewright.runtime.placement import cores, physical, runtime_arguments, written_tensors
 
@@ -56,6 +56,7 @@ def facts(program: Program) -> dict[str, Any]:
                 "name": tensor.name,
                 "shape": tensor.shape,
                 "dtype": DATA_TYPES[tensor.dtype],
+                "layout": "ROW_MAJOR_LAYOUT" if tensor.layout == ROW_MAJOR else "TILE_LAYOUT",
                 "memory": tensor.memory,
                 "sharding": tensor.sharding,
                 "shard": tensor.shard_shape,

@@ -140,9 +140,10 @@ def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
 
     kind = getattr(ttnn, tensor["dtype"])
     if "bfloat" in tensor["dtype"]:
-        host = ttnn.to_dtype(ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
+        wide = ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, getattr(ttnn, tensor["layout"]))
+        host = ttnn.to_dtype(wide, kind)
     else:
-        host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, ttnn.TILE_LAYOUT)
+        host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, getattr(ttnn, tensor["layout"]))
     return ttnn.to_device(host, device, memory_config=memory_config(tensor))
 
 

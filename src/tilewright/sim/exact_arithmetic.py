@@ -16,7 +16,8 @@ from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
 from tilewright.sim.numerics.fidelity import Fidelity
 from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
-from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
+from tilewright.sim.tensors import Array, DirectMemory
+from tilewright.tile_pages import join_tiles, split_tiles
 
 INTEGER_DTYPES = ("i32", "u32", "u16", "u8")
 STORAGE: dict[str, Any] = {

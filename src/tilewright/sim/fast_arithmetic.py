@@ -16,7 +16,8 @@ from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
 from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
-from tilewright.sim.tensors import Array, DirectMemory, join_tiles, split_tiles
+from tilewright.sim.tensors import Array, DirectMemory
+from tilewright.tile_pages import join_tiles, split_tiles
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}

@@ -32,27 +32,9 @@ class Tensor:
         return len(self.pages)
 
 
-def split_tiles(values: Array) -> Array:
-    """``[..., rows, cols]`` to ``[page, 32, 32]``."""
-    rows, cols = values.shape[-2:]
-    down, across = rows // hardware.TILE_ROWS, cols // hardware.TILE_COLS
-    split = values.reshape(-1, down, hardware.TILE_ROWS, across, hardware.TILE_COLS)
-    return np.ascontiguousarray(split.swapaxes(2, 3)).reshape(-1, hardware.TILE_ROWS, hardware.TILE_COLS)
-
-
-def join_tiles(pages: Array, shape: tuple[int, ...]) -> Array:
-    """``[page, 32, 32]`` back to ``shape``."""
-    rows, cols = shape[-2:]
-    down, across = rows // hardware.TILE_ROWS, cols // hardware.TILE_COLS
-    split = pages.reshape(-1, down, across, hardware.TILE_ROWS, hardware.TILE_COLS)
-    return split.swapaxes(2, 3).reshape(shape)
-
-
 def check_argument(spec: TensorSpec, array: Array) -> None:
     if tuple(array.shape) != tuple(spec.shape):
         raise fail("TW516", f"tensor '{spec.name}' has shape {tuple(array.shape)}, the program wants {tuple(spec.shape)}")
-    if spec.layout != "tile":
-        raise fail("TW514", f"tensor '{spec.name}' has layout {spec.layout}; the simulator moves tiled tensors only")
     if len(spec.shape) < 2 or spec.shape[-1] % hardware.TILE_COLS or spec.shape[-2] % hardware.TILE_ROWS:
         raise fail("TW516", f"tensor '{spec.name}' of shape {tuple(spec.shape)} is not made of whole 32x32 tiles")
 

@@ -61,6 +61,22 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
     buffer.slots[slot] = LANDING
 
 
+def tile_page(machine: Machine, site: Site, row: Any, column: Any, tensor: Tensor) -> Any:
+    """The tile among those of a row-major tensor, which is kept in tiles here: what moves is the same."""
+    across = tensor.spec.shape[-1] // hardware.TILE_COLS
+    if np.any(np.asarray(column) >= across):
+        raise fault(
+            "TW513", site, f"column {int(np.max(column))} of tensor '{tensor.spec.name}', which is {across} tiles wide",
+            help="check the slice bounds on the cores at the edge of the grid",
+        )  # fmt: skip
+    return row * across + column
+
+
+@call("noc_async_read_tile_rows", on="d", per_core=(0, 1))
+def read_tile_rows(machine: Machine, site: Site, row: Any, column: Any, tensor: Tensor, address: int) -> None:
+    read_page(machine, site, tile_page(machine, site, row, column, tensor), tensor, address)
+
+
 @call("noc_async_read_barrier", on="d")
 def read_barrier(machine: Machine, site: Site) -> None:
     transfers = machine.transfers_of(site)
@@ -84,6 +100,11 @@ def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address:
     transfers.writes.append((buffer, slot))
     transfers.last = site
     buffer.leaving.append(slot)
+
+
+@call("noc_async_write_tile_rows", on="d", per_core=(0, 1))
+def write_tile_rows(machine: Machine, site: Site, row: Any, column: Any, tensor: Tensor, address: int) -> None:
+    write_page(machine, site, tile_page(machine, site, row, column, tensor), tensor, address)
 
 
 @call("noc_async_write_barrier", "noc_async_writes_flushed", on="d")
