@@ -13,7 +13,7 @@ import kernel_text
 from tilewright.program import Program, TensorSpec
 from tilewright.runtime import launch
 from tilewright.runtime.descriptor import DATA_TYPES
-from tilewright.runtime.devices import memory_config
+from tilewright.runtime.devices import layout_of, memory_config
 
 
 def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, metal: str) -> Program:
@@ -27,7 +27,7 @@ def tensors_of(ttnn: Any, device: Any, program: Program) -> list[Any]:
         ttnn.allocate_tensor_on_device(
             ttnn.Shape(tensor.shape),
             getattr(ttnn, DATA_TYPES[tensor.dtype]),
-            ttnn.TILE_LAYOUT,
+            layout_of(ttnn, tensor),
             device,
             memory_config(ttnn, tensor),
         )

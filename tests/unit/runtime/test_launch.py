@@ -152,3 +152,17 @@ def test_two_indices_over_one_allocation(ttnn, make_tensor, make_device, kernels
     assert [[form.buffer_index for form in buffer.format_descriptors] for buffer in described.cbs] == [[0, 3], [1], [2]]
     assert [buffer.total_size for buffer in described.cbs] == [4096] * 3
     assert 3 in program.config.unpack_to_dest and 0 not in program.config.unpack_to_dest
+
+
+def test_tensors_in_rows(ttnn, make_tensor, make_device, kernels):
+    ttnn.ROW_MAJOR_LAYOUT = "row major"
+    source = kernels.text.elementwise(SOURCE, block=(1, 1), blocks=(2, 2), grid=(2, 1))
+    layouts = {"a": "row_major", "b": "tile", "out": "row_major"}
+    specs = [TensorSpec(name=name, layout=layout, **FACTS) for name, layout in layouts.items()]
+    program = kernels.compile(source, *specs, metal="0.81")
+    device = make_device()
+    placed = [make_tensor(device, 0, layout=layout) for layout in ("row major", "tile", "row major")]
+    launch.run(program, placed)
+    assert len(ttnn.launched) == 1
+    with pytest.raises(KernelError, match="tensor 'a' is not in rows"):
+        launch.run(program, placed[1:] + placed[:1])
