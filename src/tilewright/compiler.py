@@ -24,7 +24,7 @@ from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.program import BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
-from tilewright.trace import Stage, Trace
+from tilewright.trace import Stage, Trace, attach
 
 SHARDED_ACCESSORS = (0, 69)  # the first release whose accessors know shards
 PACKS = ("pack_tile", "pack_tile_block")  # their second operand is a buffer
@@ -53,7 +53,11 @@ def compile_module(
     if keep_ir:
         trace.stages.append(Stage(name="frontend", seconds=0.0, ir=str(module)))
     context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace, grid=grid, tensors=tensors)
-    pipeline.run(module, context)
+    try:
+        pipeline.run(module, context)
+    except Exception as error:
+        attach(error, trace, name)
+        raise
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))

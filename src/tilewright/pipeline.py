@@ -54,7 +54,12 @@ BY_NAME = {stage.name: stage for stage in PASSES}
 def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:
     stage = BY_NAME[ALIASES.get(name, name)]
     started = time.perf_counter()
-    stage.run(module, context)
+    try:
+        stage.run(module, context)
+    except Exception:
+        if context.trace.keep_ir:
+            context.trace.stages.append(Stage(name=f"{stage.name}, as far as it came", seconds=0.0, ir=str(module)))
+        raise
     elapsed = time.perf_counter() - started
     text = str(module) if context.trace.keep_ir else ""
     context.trace.stages.append(Stage(name=stage.name, seconds=elapsed, ir=text))

@@ -41,3 +41,12 @@ class Trace:
             if stage.name == name:
                 return stage
         raise KeyError(name)
+
+
+def attach(error: BaseException, trace: Trace, kernel: str) -> None:
+    """A compilation that failed leaves what it recorded at its error."""
+    error.__dict__["tilewright_trace"] = (trace, kernel)
+
+
+def attached(error: BaseException) -> tuple[Trace, str] | None:
+    return error.__dict__.get("tilewright_trace")

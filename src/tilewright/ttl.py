@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.diagnostics import KernelError
 from tilewright.frontend.names import MODULE_NAMES
+from tilewright.lang import annotations
 from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
 from tilewright.lang.grid import grid_size
@@ -37,7 +38,7 @@ UNSUPPORTED = (
 
 def _later_names() -> dict[str, Any]:
     spellings = {new: globals()[old] for new, old in MODULE_NAMES.items()}
-    return {**spellings, **{name: NotYetSupported(name) for name in UNSUPPORTED}}
+    return {**spellings, **annotations.names(), **{name: NotYetSupported(name) for name in UNSUPPORTED}}
 
 
 globals().update(_later_names())
@@ -82,4 +83,4 @@ __all__ = [
     "runtime_int",
     "signpost",
 ]
-__all__ += [*MODULE_NAMES, *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += [*MODULE_NAMES, *annotations.names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -52,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         programs = compiled(arguments)
     except BaseException as error:
+        if option_flags.wants_ir(arguments):
+            from tilewright.cli.ir_listing import IrPrinter
+
+            IrPrinter(arguments, sys.stdout).failed(error)
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
     if not programs:
         print(

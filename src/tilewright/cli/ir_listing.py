@@ -7,6 +7,7 @@ from typing import TextIO
 
 from tilewright.program import Program
 from tilewright.report import listing
+from tilewright.trace import attached
 
 
 class IrPrinter:
@@ -16,6 +17,12 @@ class IrPrinter:
         self.wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
         self.stream = stream
         self.seen: list[Program] = []
+
+    def failed(self, error: BaseException) -> None:
+        """What there was before the pass that failed, and what it left."""
+        found = attached(error)
+        if found is not None:
+            print(listing.stages(*found, self.wanted), file=self.stream, flush=True)
 
     def __call__(self, program: Program) -> None:
         if any(program is known for known in self.seen):

@@ -58,6 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
         with execution.session(**settings):
             return script.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
     except BaseException as error:
+        if option_flags.wants_ir(arguments):
+            from tilewright.cli.ir_listing import IrPrinter
+
+            IrPrinter(arguments, sys.stderr).failed(error)
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
 
 

@@ -59,6 +59,20 @@ def fill_ttnn(module: ModuleType) -> None:
     module.__dict__["__getattr__"] = missing
 
 
+def fill_simulator(module: ModuleType) -> None:
+    """``from sim import ttl, ttnn``, as examples in the language's own repository write it."""
+    module.__dict__["ttl"] = importlib.import_module("ttl")
+    module.__dict__["ttnn"] = importlib.import_module("ttnn")
+
+
+def fill_nothing(_module: ModuleType) -> None:
+    """A package that only holds others."""
+
+
+def fill_checks(module: ModuleType) -> None:
+    take(module, public_names(importlib.import_module("tilewright.lang.standin_checks")))
+
+
 def fill_tilelang(module: ModuleType) -> None:
     ours = importlib.import_module("tilewright.tilelang")
     take(module, public_names(ours))
@@ -101,6 +115,16 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "tilelang.math": fill_tilelang_part(next_power_of_2="next_power_of_two"),
     "tilelang.testing": fill_tilelang_part(set_random_seed="set_random_seed"),
 }
+# Names that are common in scripts: answered only where nothing else answers, so that the script's own modules win.
+LAST_FILLERS: dict[str, Callable[[ModuleType], None]] = {
+    "sim": fill_simulator,
+    "ttl.sim": fill_simulator,
+    "utils": fill_nothing,
+    "utils.correctness": fill_checks,
+    "ttl.utils": fill_nothing,
+    "ttl.utils.correctness": fill_checks,
+}
+LAST_PACKAGES = ("sim", "utils", "ttl.sim", "ttl.utils")
 PACKAGES = ("ttl", "ttlang", "ttnn", "tilelang")
 
 
@@ -116,7 +140,7 @@ def take(module: ModuleType, names: dict[str, Any]) -> None:
 class StandInLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__tilewright_standin__"] = True
-        FILLERS[module.__name__](module)
+        (FILLERS.get(module.__name__) or LAST_FILLERS[module.__name__])(module)
 
 
 class StandInFinder(MetaPathFinder):
@@ -131,6 +155,15 @@ class StandInFinder(MetaPathFinder):
         return ModuleSpec(fullname, StandInLoader(), origin="tilewright", is_package=fullname in PACKAGES)
 
 
+class LastFinder(MetaPathFinder):
+    """Last on ``sys.meta_path``."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname not in LAST_FILLERS:
+            return None
+        return ModuleSpec(fullname, StandInLoader(), origin="tilewright", is_package=fullname in LAST_PACKAGES)
+
+
 def root(name: str) -> str:
     return name.partition(".")[0]
 
@@ -139,14 +172,21 @@ def root(name: str) -> str:
 def installed(packages: Sequence[str] = PACKAGES) -> Generator[None, None, None]:
     """Stand-ins for ``packages`` answer imports inside the block; what was loaded before is put back after it."""
     before = {name: module for name, module in sys.modules.items() if root(name) in packages}
+    known = set(sys.modules)
     for name in before:
         del sys.modules[name]
     finder = StandInFinder(packages)
+    last = LastFinder()
     sys.meta_path.insert(0, finder)
+    if packages:
+        sys.meta_path.append(last)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if root(name) in packages]:
+        if last in sys.meta_path:
+            sys.meta_path.remove(last)
+        ours = [name for name in LAST_FILLERS if name in sys.modules and name not in known]
+        for name in {*ours, *(name for name in sys.modules if root(name) in packages)}:
             del sys.modules[name]
         sys.modules.update(before)

@@ -33,7 +33,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         attach_blocks(function)
         keep_for_running_values(function, context)
         incomplete = complete(function, context)
-        problems += incomplete or check_blocks(function)
+        problems += incomplete or check_blocks(function, context.grid)
         problems += check_slices(function, context)
         problems += check_in_place(function)
         problems += check_rows(function, context)

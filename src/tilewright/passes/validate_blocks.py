@@ -14,6 +14,7 @@ from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ir_types import PipeType
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.passes.branches_by_core import Ways, ways_of_cores
 from tilewright.passes.validate_events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
 from tilewright.places import place_of
 
@@ -32,16 +33,26 @@ class Held:
         return Held({key: list(queue) for key, queue in self.queues.items()}, dict(self.written), dict(self.released))
 
 
-def check_blocks(function: FuncOp) -> list[Diagnostic]:
+def check_blocks(function: FuncOp, grid: tuple[int, ...]) -> list[Diagnostic]:
     checker = BlockChecker(thread_kind(function))
     checker.walk(function.body.block, Held())
-    return checker.problems
+    if not checker.doubtful:
+        return checker.problems
+    # Some path leaves a block unwritten. It counts only if a core takes it: `if_src` and `if_dst` exclude each other, for one.
+    unwritten: set[Operation] = set()
+    for ways in ways_of_cores(function, grid):
+        single = BlockChecker(thread_kind(function), ways)
+        single.walk(function.body.block, Held())
+        unwritten |= single.doubtful.keys()
+    return checker.problems + [found for op, found in checker.doubtful.items() if op in unwritten]
 
 
 class BlockChecker:
-    def __init__(self, thread: str) -> None:
+    def __init__(self, thread: str, ways: Ways | None = None) -> None:
         self.thread = thread
+        self.ways = ways or {}
         self.problems: list[Diagnostic] = []
+        self.doubtful: dict[Operation, Diagnostic] = {}  # pushes of blocks that may be unwritten
 
     def report(self, code: str, message: str, op: Operation, **words: object) -> None:
         self.problems.append(problem(code, message, op, **words))  # pyright: ignore
@@ -92,7 +103,7 @@ class BlockChecker:
         if key_of(op)[1] != "reserve" or state.written[acquire] == ALWAYS:
             return
         reason = "not every path writes it" if state.written[acquire] == SOMETIMES else "nothing was written to it"
-        self.report(
+        self.doubtful[op] = problem(
             "TW205",
             f"block of '{buffer_name(op)}' is pushed, but {reason}",
             op,
@@ -192,6 +203,9 @@ class BlockChecker:
                 self.report("TW102", f"blocks of {kinds[0].element_type} and {kind.element_type} do not combine", op)
 
     def branch(self, op: scf.IfOp, state: Held) -> Held:
+        if op in self.ways:
+            region = op.true_region if self.ways[op] else op.false_region
+            return self.walk(region.block, state) if region.blocks else state
         then = self.walk(op.true_region.block, state.copy())
         otherwise = self.walk(op.false_region.block, state.copy()) if op.false_region.blocks else state
         for acquire in state.written:

@@ -15,9 +15,9 @@ def stages(trace: Trace, kernel: str, wanted: Sequence[str] | None = None) -> st
     """IR of the stages in ``wanted``, or of all; a stage that did not run is said not to have."""
     parts: list[str] = []
     for stage in trace.stages:
-        if wanted is None or stage.name in wanted:
+        if wanted is None or stage.name.partition(",")[0] in wanted:
             parts.append(f"{header(stage.name, kernel)}\n{stage.ir.rstrip()}\n")
-    known = [stage.name for stage in trace.stages]
+    known = [stage.name.partition(",")[0] for stage in trace.stages]
     for name in wanted or ():
         if name not in known:
             parts.append(f"// no pass named {name} ran; these did: {', '.join(known)}\n")
