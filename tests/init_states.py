@@ -70,6 +70,8 @@ class _Checker:
     def __init__(self, function: Any) -> None:
         attribute = function.attributes.get("ttl.unpack_to_dest")
         self.direct = {entry.value.data for entry in attribute} if attribute is not None else set()
+        width = function.attributes.get("ttl.fp32_dest_acc_en")
+        self.wide = width is not None and bool(width.value.data)
         self.proven = 0
 
     # Control flow -------------------------------------------------------------------------------------------------------
@@ -121,7 +123,20 @@ class _Checker:
         if self.is_init(op):
             return self.init(op, state)
         self.use(op, state)
-        return state
+        return replace(state, matrix=None) if self.takes_replay(op) and self.recorded(state.matrix) else state
+
+    def takes_replay(self, op: Any) -> bool:
+        """Long vector functions record themselves over the instructions of the matrix unit."""
+        if op.CALL.name == "exp_tile":
+            return not self.wide and "true" not in str(op.attributes.get("template", ""))
+        return op.CALL.name in ("gcd_tile", "lcm_tile")
+
+    @staticmethod
+    def recorded(matrix: tuple[Any, ...] | None) -> bool:
+        if matrix is None:
+            return False
+        adds_rows = matrix[0] == "reduce_init" and "SUM" in matrix[1] and "REDUCE_ROW" in matrix[1]
+        return "mm_" in matrix[0] or "transpose_wh" in matrix[0] or adds_rows
 
     def start(self, op: Any, state: State) -> State:
         self.need(op, not state.started, "start-up runs once")

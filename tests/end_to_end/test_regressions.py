@@ -87,6 +87,12 @@ CASES = {
         {"a": (2, 3)}, [(2, 3)], "o0.store(ttl.math.abs(ttl.math.gelu(ttl.math.abs(a), approx=True)))",
         lambda a: [GELU(a)], {},
     ),
+    # Exact exp in 16-bit DST records twenty instructions over those of matmul and of sums along rows.
+    "exp between products": (
+        {"a": (2, 2), "b": (2, 2)}, [(2, 2), (2, 2)], "o0.store(ttl.math.exp(a @ b))\no1.store(ttl.math.exp(b @ a) @ b)",
+        lambda a, b: [np.exp(a @ b), np.exp(b @ a) @ b], {"fp32_dest_acc": False, "high": 0.1},
+    ),
+    "softmax in 16-bit DST": ({"a": (2, 2)}, [(2, 2)], SOFTMAX, softmax, {"fp32_dest_acc": False}),
     # Instructions recorded by gcd overwrite those of a sum along rows.
     "gcd and a sum": (
         {"a": (2, 2), "b": (2, 2)}, [(2, 1)],
@@ -110,8 +116,8 @@ def test_values(kernels, name):
     known = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32}
     dtype = known[options.pop("dtype", "bf16")]
     out_dtype = known[options.pop("out_dtype", "bf16")]
-    high = 1000 if dtype == np.int32 else 2.0
-    arrays = [generator.uniform(0.25, high, (32 * r, 32 * c)).astype(dtype) for r, c in inputs.values()]
+    high = options.pop("high", 1000 if dtype == np.int32 else 2.0)
+    arrays = [generator.uniform(min(0.25, high / 2), high, (32 * r, 32 * c)).astype(dtype) for r, c in inputs.values()]
     results = [np.zeros((32 * r, 32 * c), out_dtype) for r, c in outputs]
     source = "import numpy\nSCALE, OFFSET = numpy.float32(1.5), numpy.int64(2)\n" + BLOCKS.single_block(inputs, outputs, body)
     program = kernels.compile(source, *arrays, *results, **options)

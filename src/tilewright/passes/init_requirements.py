@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import text_attr, text_value
 from tilewright.dialects.ir_types import KernelCBType
-from tilewright.dialects.tile_op import Unit
+from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_buffers import call
 
@@ -21,8 +21,7 @@ INITS = frozenset({form.init for row in tile_ops.ROWS for form in row.forms if f
 BLOCK_INITS = ("mm_init_short", "mm_block_init_short", "reduce_init", "unary_bcast_init", "transpose_wh_init_short")
 STRUCTURAL_INITS = frozenset({"copy_tile_init", "copy_dest_values_init", *BLOCK_INITS})
 WHOLE_TILES = "whole"  # the packer writes every datum
-# Vector inits that fill the part of the replay buffer which matmul, reductions and transposes keep theirs in.
-REPLAY_FILLERS = frozenset({"gcd_tile_init", "lcm_tile_init"})
+REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # calls that need more than half of the replay buffer
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,31 @@ def is_init(op: KernelCallOp) -> bool:
     return name in INITS or name in STRUCTURAL_INITS or is_bcast
 
 
+def _template(op: KernelCallOp) -> list[str]:
+    template = op.attributes.get("template")
+    return [str(word.data) for word in template if isinstance(word, StringAttr)] if isinstance(template, ArrayAttr) else []
+
+
 def keeps_table(op: KernelCallOp) -> bool:
     """Whether the call reads a table that any other vector call would overwrite."""
-    template = op.attributes.get("template")
-    words = [str(word.data) for word in template if isinstance(word, StringAttr)] if isinstance(template, ArrayAttr) else []
-    return op.FORM is not None and op.FORM.call == op.CALL.name and op.FORM.keeps_table(words)
+    return op.FORM is not None and op.FORM.call == op.CALL.name and op.FORM.keeps_table(_template(op))
+
+
+def fills_replay(op: KernelCallOp, *, wide: bool) -> bool:
+    """Whether the call overwrites what the matrix unit keeps in its half of the replay buffer.
+
+    Exact exp does so in 16-bit DST: there it is twenty instructions, recorded each time.
+    """
+    form = op.FORM
+    if op.CALL.name == "exp_tile" and form is not None:
+        return not wide and not is_approximate(form.template, form.defaults, _template(op))
+    return op.CALL.name in REPLAY_FILLERS
+
+
+def records(key: str) -> bool:
+    """Whether the init of the matrix unit with this key keeps instructions in the replay buffer."""
+    sum_of_rows = "reduce_init" in key and "SUM" in key and "REDUCE_ROW" in key
+    return "mm_init" in key or "mm_block_init" in key or "transpose_wh" in key or sum_of_rows
 
 
 def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = False) -> tuple[Requirement, ...]:

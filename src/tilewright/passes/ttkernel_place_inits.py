@@ -23,12 +23,13 @@ from tilewright.passes.broadcast_start import start_broadcasts
 from tilewright.passes.context import PassContext
 from tilewright.passes.init_requirements import (
     ANY,
-    REPLAY_FILLERS,
     WHOLE_TILES,
     Requirement,
+    fills_replay,
     is_init,
     keeps_table,
     pack_format,
+    records,
     requirements,
     source_format,
 )
@@ -77,6 +78,7 @@ class _Placement:
         self.needs: dict[Operation, tuple[Requirement, ...]] = {}
         self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
         self.summaries: dict[Block, Summary] = {}
+        self.fillers: set[Operation] = set()  # calls that undo inits which record instructions
 
     def run(self) -> None:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
@@ -84,8 +86,8 @@ class _Placement:
         math = [op for op in calls if not is_init(op) and requirements(op, None)]
         if not math:
             return
-        if any(op.CALL.name in REPLAY_FILLERS for op in calls):
-            self.hoist = False  # they undo inits of the matrix unit: each call right behind its own
+        wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
+        self.fillers = {op for op in calls if fills_replay(op, wide=wide)}
         tables = any(keeps_table(op) for op in calls)
         state = self._start(startups, math)
         pending: Operation | None = None
@@ -170,6 +172,14 @@ class _Placement:
                 self._loop(op, state)
             elif op.regions:
                 self._branches(op, state)
+            if op in self.fillers:
+                self._forget(state)
+
+    @staticmethod
+    def _forget(state: dict[str, str]) -> None:
+        """A call has taken the replay buffer."""
+        if records(state.get("fpu", "")):
+            state.pop("fpu")
 
     def _satisfy(self, need: Requirement, state: dict[str, str], before: Operation) -> None:
         current = state.get(need.state)
@@ -186,9 +196,13 @@ class _Placement:
         body = loop.body.blocks[0]
         summary = self._summary(body)
         inside = dict(state)
+        taken = any(op in self.fillers for op in body.walk())
+        lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
         for name, keys in summary.keys.items():
             first, last = summary.first[name], summary.last[name]
-            if len(keys) <= 1:
+            if name in lost:
+                inside.pop(name, None)
+            elif len(keys) <= 1:
                 # One configuration serves the whole loop: set it up once, in front.
                 self._satisfy(first if not keys or first.key != ANY else last, state, loop)
                 inside[name] = state[name]
@@ -198,7 +212,7 @@ class _Placement:
                 inside[name] = first.key
             else:
                 inside.pop(name, None)
-        several = [name for name, keys in summary.keys.items() if len(keys) > 1]
+        several = [name for name, keys in summary.keys.items() if len(keys) > 1 or name in lost]
         before = {name: state.get(name) for name in several}
         self._place(body, inside)
         for name in several:
@@ -206,6 +220,8 @@ class _Placement:
                 state[name] = inside[name]
             else:
                 state.pop(name, None)
+        if taken and "fpu" not in several:
+            self._forget(state)
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:

@@ -35,6 +35,7 @@ class MatrixSetup:
     source_a: Format | None = None
     source_b: Format | None = None
     accumulate: bool = False
+    replay_taken: str = ""  # the vector call that overwrote what the init recorded
 
 
 @dataclass(eq=False, slots=True)

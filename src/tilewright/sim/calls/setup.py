@@ -13,17 +13,27 @@ from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, call
 
+RECORDED = ("matmul_tiles", "matmul_block", "reduce_tile", "transpose_wh_tile")
+
+
+def _adds_rows(site: Site) -> bool:
+    return any("SUM" in word for word in site.template) and any("REDUCE_ROW" in word for word in site.template)
+
 
 def set_mode(machine: Machine, site: Site, mode: tuple[Any, ...], *, accumulate: bool = False) -> None:
     setup = machine.matrix[site.role]
     setup.mode = mode
     setup.site = site
     setup.accumulate = accumulate
+    setup.replay_taken = ""
 
 
 def need_mode(machine: Machine, site: Site, mode: tuple[Any, ...], init: str) -> None:
     """The unpacker or matrix unit must have been set up for this call last."""
     setup = machine.matrix[site.role]
+    if setup.replay_taken and site.name in RECORDED and not (site.name == "reduce_tile" and not _adds_rows(site)):
+        message = f"{setup.replay_taken} has overwritten its instructions in the replay buffer"
+        raise fault("TW503", site, message, help=f"call {init} again before it")
     if setup.mode == mode:
         return
     engine = "unpacker" if site.role == "u" else "matrix unit"

@@ -12,6 +12,8 @@ from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.accuracy import UnknownOperation
 from tilewright.sim.registry import Site, call, find
 
+REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # and exact exp in 16-bit DST
+
 
 @dataclass(frozen=True, slots=True)
 class VectorPlan:
@@ -63,6 +65,9 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
     if form.init:
         need_vector(machine, site, form.init, stateful=form.stateful)
     setup = machine.vector
+    exact_exp = site.name == "exp_tile" and not is_approximate(form.template, form.defaults, site.template)
+    if site.name in REPLAY_FILLERS or (exact_exp and not machine.program.config.fp32_dest_acc_en):
+        machine.matrix["m"].replay_taken = site.name
     if setup.table and setup.owner != form.init:
         setup.owner, setup.table = "", False
     init = setup.site if form.stateful else None

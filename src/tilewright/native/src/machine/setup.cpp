@@ -77,7 +77,7 @@ bool same_mode(const Mode& have, const Mode& want, bool unpack) {
 void check_mode(const char* name, const Mode& have, const Mode& want, bool unpack, Loc at) {
     const Core& core = self_core();
     if (!unpack && core.replay_taken && replays(want, core.wide)) {
-        report("wrong-init", at, "%s: %s() has overwritten its instructions in the replay buffer, run its init again", name,
+        report("wrong-init", at, "%s: %s has overwritten its instructions in the replay buffer, run its init again", name,
                core.replay_taken);
         return;
     }

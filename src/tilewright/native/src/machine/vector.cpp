@@ -77,6 +77,8 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     }
     if (state.owner[1] != init) state.owner[1].clear();  // any other op overwrites the look-up registers
     if (writes_constants(name)) state.owner[kConstants] = init;
+    const bool exact_exp = std::string_view(name) == "exp_tile" && !(variant & 1u);
+    if (!pack_thread && (fills_replay(init) || (exact_exp && !self_core().wide))) self_core().replay_taken = name;
     const VectorOp* op = find_vector_op(name);
     if (!op) {
         report("not-modelled", at, "%s is not modelled", name);

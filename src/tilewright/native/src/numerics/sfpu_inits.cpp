@@ -55,7 +55,7 @@ const std::set<std::string_view> kStopStepping = {
 };
 
 // Inits that fill the upper half of the replay buffer, where the matrix unit has its own.
-const std::set<std::string_view> kFillReplay = {"gcd_tile_init", "lcm_tile_init"};
+const std::set<std::string_view> kFillReplay = {"gcd_tile_init", "lcm_tile_init", "rand_tile_init"};
 
 }  // namespace
 
