@@ -431,3 +431,34 @@ def test_buffers_are_single_where_two_do_not_fit():
     kernel(a, b, c)
     assert [buffer.block_count for buffer in kernel.compile(a, b, c).buffers] == [1, 1, 1]
     assert close(c, a + b, 1e-6)
+
+
+def test_a_kept_block_is_given_back_before_the_next_is_taken():
+    """The old value of ``b`` is an operand, the new one goes through the same buffer into the loop: two held blocks would wrap."""
+
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(3) as bx:
+            a = T.alloc_fragment((64, 64), "float32")
+            b = T.alloc_fragment((64, 64), "float32")
+            v = T.alloc_fragment((64,), "float32")
+            T.fill(b, 0.5)
+            T.copy(A[bx * 64, 0], a)
+            if bx < 1:
+                for i, j in T.Parallel(64, 64):
+                    b[i, j] = a[i, j] * 0.5
+            T.gemm(a, b, b, transpose_A=True, clear_accum=True)
+            for i, j in T.Parallel(64, 64):
+                b[i, j] = b[i, j] * 0.25
+            for k in T.serial(3):
+                T.reduce_max(b, v, dim=1)
+                for i, j in T.Parallel(64, 64):
+                    a[i, j] = a[i, j] + v[i] * b[i, j]
+            T.copy(a, C[bx * 64, 0])
+
+    a, c = uniform(192, 64), np.zeros((192, 64), np.float32)
+    kernel(a, c)
+    for block in range(3):
+        x = a[block * 64 : block * 64 + 64]
+        y = x.T @ (x * 0.5 if block < 1 else np.full((64, 64), 0.5, np.float32)) * 0.25
+        assert close(c[block * 64 : block * 64 + 64], x + 3 * y.max(1)[:, None] * y, 0.1)

@@ -79,6 +79,7 @@ class ComputeWriter(ThreadWriter):
     # Blocks of buffers ------------------------------------------------------------------------------------------------
 
     def wait(self, buffer: CircularBuffer, node: ast.AST) -> tuple[Block, Held]:
+        self.free(buffer, frozenset(self.slots), node)
         block = movement.acquire(self.thread, buffer, "wait", node)
         held = Held(buffer)
         self.regions[-1].held.append(held)
@@ -95,6 +96,13 @@ class ComputeWriter(ThreadWriter):
                 continue
             movement.release_buffer(self.thread, held.buffer, "pop", node)
             region.held.remove(held)
+
+    def free(self, buffer: CircularBuffer, live: Fragments, node: ast.AST) -> None:
+        """Give back the block of a buffer that is held, if one is, before the next is taken: two might not lie in one piece."""
+        earlier = {held for held in self.regions[-1].held if held.buffer is buffer}
+        if earlier:
+            self.keep([other for other, slot in self.slots.items() if other in live and slot.needs & earlier], node)
+            self.collect(live, node)
 
     def put(self, values: Sequence[tuple[CircularBuffer, Tile]], node: ast.AST) -> None:
         """Reserve, store, push; all stores stand together, so that what they share is computed once."""
@@ -127,8 +135,8 @@ class ComputeWriter(ThreadWriter):
         if slot is None:
             raise self._unwritten(fragment)
         if slot.queued:
-            node = self.current.place.node
-            block, held = self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+            node, buffer = self.current.place.node, self.buffers.kept(fragment, self.layout(fragment))
+            block, held = self.wait(buffer, node)
             slot = self.slots[fragment] = Slot(Tile(block, self.layout(fragment)), frozenset({held}), block=True)
         assert slot.tile is not None
         return slot.tile
@@ -189,10 +197,7 @@ class ComputeWriter(ThreadWriter):
         old = self.slots.pop(fragment, None)
         if old is not None and old.queued:
             self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
-        earlier = {held for held in self.regions[-1].held if held.buffer is buffer}
-        if earlier:  # its block comes back before the next one is taken
-            self.keep([other for other, slot in self.slots.items() if other in live and slot.needs & earlier], node)
-            self.collect(live, node)
+        self.free(buffer, live, node)
         block, held = self.wait(buffer, node)
         layout = FULL if self.layout(fragment) == FULL else ROW
         self.slots[fragment] = Slot(Tile(block, layout), frozenset({held}), block=True)
