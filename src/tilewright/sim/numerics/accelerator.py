@@ -22,12 +22,12 @@ from tilewright.host_compiler import cache_folder, digest, publish, system_compi
 from tilewright.sim.numerics.formats import U32
 
 SOURCES = Path(__file__).parent / "compiled"
-FLAGS = ("-std=c++17", "-O2", "-march=native", "-fPIC", "-shared", "-w")
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", "-w")
 SWITCH = "TILEWRIGHT_COMPILED"
 KINDS = {"add": 0, "sub": 1, "mul": 2}
 LANES = 16  # element counts must be multiples of it
 
-_WORTH_BUILDING = 1.0e9  # nanoseconds NumPy would take
+_WORTH_BUILDING = 2.0e9  # nanoseconds NumPy would take
 _PRODUCT = 2.0  # nanoseconds of NumPy per product and phase,
 _ELEMENT = 25.0  # and per element and phase of an element-wise operation
 _MOST_WORKERS = 8

@@ -11,6 +11,7 @@ using namespace tw;
 constexpr int TILE = 32;
 constexpr int GROUP = 8;
 constexpr int GROUPS = TILE / GROUP;
+constexpr int ROWS = 4;  // rows of the output at once, and a divisor of the rows of a tile
 constexpr float GROUP_MAGIC = 1.5f * 8192.0f;  // 1.5 * 2^23 units of the 12-bit product grid
 constexpr float PUSH_AWAY_PRODUCT = 1.0f + 1.0f / 8192.0f;
 
@@ -20,7 +21,8 @@ inline float as_float(uint32_t bits) { return load<float>(&bits); }
 struct Parts {
   std::vector<float> high, low, power;
 
-  Parts(const uint32_t* bits, int64_t count, uint32_t high_mask, uint32_t used_mask, float push) : high(count), low(count), power(count) {
+  Parts(const uint32_t* bits, int64_t count, uint32_t high_mask, uint32_t used_mask, float push)
+      : high(count), low(count), power(count) {
     for (int64_t i = 0; i < count; ++i) {
       const uint32_t word = (bits[i] & EXPONENT) ? bits[i] : 0u;
       const float top = as_float(word & high_mask);
@@ -31,31 +33,37 @@ struct Parts {
   }
 };
 
-// Sums of the four groups of one K tile in every phase, and each group's grid.
+// Sums of the four groups of one K tile in every phase, and each group's grid, for some rows of the output.
 template <int COUNT>
 struct TileSums {
-  Floats sums[GROUPS][COUNT];
-  Floats grids[GROUPS];
+  Floats sums[ROWS][GROUPS][COUNT];
+  Floats grids[ROWS][GROUPS];
 
-  void compute(const Parts& left, int64_t left_at, const Parts& right, int64_t right_at, int64_t columns) {
+  void compute(const Parts& left, int64_t left_at, int64_t inner, const Parts& right, int64_t right_at, int64_t columns) {
     for (int group = 0; group < GROUPS; ++group) {
-      const int64_t row = left_at + group * GROUP;
       const int64_t first = right_at + group * GROUP * columns;
-      Floats power = left.power[row] * load<Floats>(&right.power[first]);
-      for (int k = 1; k < GROUP; ++k) power = larger(power, left.power[row + k] * load<Floats>(&right.power[first + k * columns]));
-      const Floats grid = power * GROUP_MAGIC;
-      Floats totals[COUNT];
-      for (int phase = 0; phase < COUNT; ++phase) totals[phase] = grid * SCALES[phase];
+      Floats powers[ROWS], totals[ROWS][COUNT];
+      for (int row = 0; row < ROWS; ++row) powers[row] = Floats{};
       for (int k = 0; k < GROUP; ++k) {
-        const Floats a_high = load<Floats>(&right.high[first + k * columns]);
-        const float b_high = left.high[row + k];
-        totals[0] += b_high * a_high;
-        if constexpr (COUNT > 1) totals[1] += b_high * load<Floats>(&right.low[first + k * columns]);
-        if constexpr (COUNT > 2) totals[2] += left.low[row + k] * a_high;
-        if constexpr (COUNT > 3) totals[3] += left.low[row + k] * load<Floats>(&right.low[first + k * columns]);
+        const Floats a_power = load<Floats>(&right.power[first + k * columns]);
+        for (int row = 0; row < ROWS; ++row)
+          powers[row] = larger(powers[row], left.power[left_at + row * inner + group * GROUP + k] * a_power);
       }
-      for (int phase = 0; phase < COUNT; ++phase) sums[group][phase] = totals[phase] - grid * SCALES[phase];
-      grids[group] = grid;
+      for (int row = 0; row < ROWS; ++row) {
+        grids[row][group] = powers[row] * GROUP_MAGIC;
+        for (int phase = 0; phase < COUNT; ++phase) totals[row][phase] = grids[row][group] * SCALES[phase];
+      }
+      for (int k = 0; k < GROUP; ++k) {
+        const Floats a[2] = {load<Floats>(&right.high[first + k * columns]), load<Floats>(&right.low[first + k * columns])};
+        for (int row = 0; row < ROWS; ++row) {
+          const int64_t at = left_at + row * inner + group * GROUP + k;
+          for (int phase = 0; phase < COUNT; ++phase)
+            totals[row][phase] += (phase & 2 ? left.low[at] : left.high[at]) * a[phase & 1];
+        }
+      }
+      for (int row = 0; row < ROWS; ++row)
+        for (int phase = 0; phase < COUNT; ++phase)
+          sums[row][group][phase] = totals[row][phase] - grids[row][group] * SCALES[phase];
     }
   }
 };
@@ -83,15 +91,22 @@ HalfFloats add_step(HalfFloats state, HalfFloats first, HalfFloats second, HalfF
   return (HalfFloats)((bits + 0x8000u) & 0xFFFF0000u);
 }
 
-// All phases of one K tile onto DST; ``half`` selects the lanes.
+// All phases of one K tile onto DST. Every step waits for the one before, so the two halves and several rows go side by side.
 template <bool WIDE, int COUNT>
-HalfFloats add_tile(HalfFloats state, const TileSums<COUNT>& tile, int half) {
-  const auto part = [half](const Floats& whole) { return load<HalfFloats>(reinterpret_cast<const float*>(&whole) + half * HALF); };
-  const HalfFloats grids[2] = {part(larger(tile.grids[0], tile.grids[1])), part(larger(tile.grids[2], tile.grids[3]))};
+void add_tile(HalfFloats (*states)[2], const TileSums<COUNT>& tile) {
+  const auto part = [](const Floats& whole, int half) {
+    return load<HalfFloats>(reinterpret_cast<const float*>(&whole) + half * HALF);
+  };
+  Floats grids[ROWS][2];
+  for (int row = 0; row < ROWS; ++row)
+    for (int step = 0; step < 2; ++step) grids[row][step] = larger(tile.grids[row][2 * step], tile.grids[row][2 * step + 1]);
   for (int phase = 0; phase < COUNT; ++phase)
     for (int step = 0; step < 2; ++step)
-      state = add_step<WIDE>(state, part(tile.sums[2 * step][phase]), part(tile.sums[2 * step + 1][phase]), grids[step], SCALES[phase]);
-  return state;
+      for (int row = 0; row < ROWS; ++row)
+        for (int half = 0; half < 2; ++half)
+          states[row][half] = add_step<WIDE>(states[row][half], part(tile.sums[row][2 * step][phase], half),
+                                             part(tile.sums[row][2 * step + 1][phase], half), part(grids[row][step], half),
+                                             SCALES[phase]);
 }
 
 template <bool WIDE, int COUNT>
@@ -99,19 +114,19 @@ void multiply(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_
   const Parts b(left, rows * inner, B_HIGH, B_USED, 1.0f);
   const Parts a(right, inner * columns, A_HIGH, A_USED, PUSH_AWAY_PRODUCT);
   for (int64_t column = 0; column < columns; column += LANES) {
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0; row < rows; row += ROWS) {
       uint32_t* target = out + row * columns + column;
-      HalfFloats states[2];
-      for (int half = 0; half < 2; ++half) {
-        const HalfWords bits = load<HalfWords>(target + half * HALF);
-        states[half] = (HalfFloats)((bits & EXPONENT) != 0 ? bits : bits & 0u);
+      HalfFloats states[ROWS][2];
+      for (int place = 0; place < 2 * ROWS; ++place) {
+        const HalfWords bits = load<HalfWords>(target + (place / 2) * columns + (place % 2) * HALF);
+        states[place / 2][place % 2] = (HalfFloats)((bits & EXPONENT) != 0 ? bits : bits & 0u);
       }
       TileSums<COUNT> tile;
       for (int64_t k = 0; k < inner; k += TILE) {
-        tile.compute(b, row * inner + k, a, k * columns + column, columns);
-        for (int half = 0; half < 2; ++half) states[half] = add_tile<WIDE, COUNT>(states[half], tile, half);
+        tile.compute(b, row * inner + k, inner, a, k * columns + column, columns);
+        add_tile<WIDE, COUNT>(states, tile);
       }
-      std::memcpy(target, states, sizeof states);
+      for (int place = 0; place < ROWS; ++place) std::memcpy(target + place * columns, states[place], sizeof states[place]);
     }
   }
 }
@@ -125,9 +140,9 @@ constexpr Multiply MULTIPLY[2][MOST_PHASES] = {
 }  // namespace
 
 // out += left @ right for each matrix of the batch; out holds DST patterns.
-extern "C" void tw_products(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t batch, int64_t rows, int64_t inner,
-                            int64_t columns, int32_t wide, int32_t phases) {
+extern "C" void tw_products(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t batch, int64_t rows,
+                            int64_t inner, int64_t columns, int32_t wide, int32_t phases) {
+  const Multiply chosen = MULTIPLY[wide ? 1 : 0][phases - 1];
   for (int64_t number = 0; number < batch; ++number)
-    MULTIPLY[wide ? 1 : 0][phases - 1](left + number * rows * inner, right + number * inner * columns, out + number * rows * columns,
-                                       rows, inner, columns);
+    chosen(left + number * rows * inner, right + number * inner * columns, out + number * rows * columns, rows, inner, columns);
 }
