@@ -14,12 +14,14 @@ from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
+from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import thread_arguments
 from tilewright.emit.cpp import emit
 from tilewright.emit.releases import release
 from tilewright.hardware import CHIPS, Chip
+from tilewright.network import cores_in
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of
@@ -134,6 +136,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
             alias_of=int_value(op, ALIAS_OF) if ALIAS_OF in op.attributes else None,
             tensor=int_value(op, "tensor_index") if "tensor_index" in op.attributes else None,
             first_tile=int_value(op, "first_tile", 0),
+            cores=tuple(cores_in(nested_value(op.attributes[CORE_RANGES]))) if CORE_RANGES in op.attributes else (),
         )
     return tuple(found[index] for index in sorted(found))
 

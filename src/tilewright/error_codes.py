@@ -250,6 +250,11 @@ CODES: dict[str, Code] = {
         "tile of the result may only depend on the same tile of the block it replaces, and nothing may read that block "
         "after the store. Store into a buffer of its own instead.",
     ),
+    "TW220": Code(
+        "buffer used on a core without it",
+        "core_ranges of ttl.create_cb says which cores have the buffer; a wait or reserve on another core would use L1 that "
+        "belongs to nobody. Widen the ranges, or guard the use by the core's coordinates.",
+    ),
     "TW301": Code(
         "too many buffers",
         "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several "

@@ -23,6 +23,15 @@ def cores_of(grid: Core) -> tuple[Core, ...]:
     return tuple(tuple(reversed(core)) for core in product(*(range(size) for size in reversed(grid))))
 
 
+def cores_in(rectangles: Sequence[Sequence[Sequence[int]]]) -> tuple[Core, ...]:
+    """Cores of rectangles with (start, stop) or (start, stop, step) per dimension, first dimension fastest."""
+    found: dict[Core, None] = {}
+    for rectangle in rectangles:
+        dims = [range(*dim) for dim in reversed(rectangle)]
+        found.update((core[::-1], None) for core in product(*dims))
+    return tuple(found)
+
+
 def folded_core(core: Sequence[int], grid: Sequence[int], dims: int) -> Core:
     """Coordinates as seen with ``dims`` dimensions: the highest ones are counted as one, or padded with 0."""
     if dims >= len(core):

@@ -44,6 +44,10 @@ class BufferSpec:
     alias_of: int | None = None  # index of the buffer whose L1 this one is another view of
     tensor: int | None = None  # the tensor whose shard is its memory
     first_tile: int = 0  # of that shard
+    cores: tuple[tuple[int, ...], ...] = ()  # places on the grid that have it; empty: all
+
+    def exists_on(self, core: tuple[int, ...]) -> bool:
+        return not self.cores or core in self.cores
 
     @property
     def tiles(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -19,6 +19,7 @@ from tilewright import hardware
 from tilewright.dialects.assembly import FlatOp, PlainOp, parse_operands, parse_types, print_attributes, print_types
 from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ir_types import AccessorType, CBType, PipeType, SliceType
+from tilewright.dialects.ttl_buffers import CORE_RANGES
 from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.verify import expect, expect_operands
 
@@ -100,10 +101,23 @@ class DataMovementThreadOp(_ThreadOp):
     name = "ttl.datamovement_thread"
 
 
+def are_ranges(given: Attribute | None) -> bool:
+    """Rectangles of cores: the step may be left out."""
+    if not isinstance(given, ArrayAttr) or not given.data:
+        return given is None
+    return all(isinstance(rectangle, ArrayAttr) and all(map(_is_range, rectangle)) for rectangle in given)
+
+
+def _is_range(given: Attribute) -> bool:
+    numbers = [item.value.data for item in given if isinstance(item, IntegerAttr)] if isinstance(given, ArrayAttr) else []
+    return len(numbers) in (2, 3) and 0 <= numbers[0] < numbers[1] and min(numbers[2:], default=1) > 0
+
+
 class CreateCBOp(FlatOp):
     """``%c = ttl.create_cb {shape = [1, 1], element_type = !ttcore.tile<…>, buffer_factor = 2, memory_space = "L1"} : <…>``
 
-    ``buffer_index``, ``page_size`` and ``core_ranges`` may be given.
+    ``buffer_index``, ``page_size`` and ``core_ranges`` may be given: the cores that have the buffer, as a list of rectangles with
+    ``[start, stop, step]`` per dimension of the grid.
     """
 
     name = "ttl.create_cb"
@@ -123,6 +137,7 @@ class CreateCBOp(FlatOp):
                 self, given is None or (isinstance(given, IntegerAttr) and given.value.data == wanted), f"{key} is {wanted} here"
             )
         expect(self, text_value(self, "memory_space", "L1") == "L1", "a circular buffer lies in L1")
+        expect(self, are_ranges(self.attributes.get(CORE_RANGES)), "core_ranges is a list of [[start, stop, step], …]")
 
 
 class CreatePipeOp(FlatOp):

@@ -12,7 +12,17 @@ from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_valu
 from tilewright.dialects.ir_types import CBType, KernelCBType
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.dialects.ttl import CoreOp, InitSfpuOp
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
+    CORE_RANGES,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    PublishCBOp,
+)
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.index_arithmetic import IndexBuilder
 
@@ -50,7 +60,7 @@ def convert_buffer_op(
             "name": text_attr(text_value(op, "name", f"cb{op.cb_index}")),
             "origin": text_attr(text_value(op, "origin", "user")),
         }
-        attributes |= {key: op.attributes[key] for key in SHARED_MEMORY if key in op.attributes}
+        attributes |= {key: op.attributes[key] for key in (*SHARED_MEMORY, CORE_RANGES) if key in op.attributes}
         if op.cb_index in unpack_to_dest:
             attributes["unpack_to_dest"] = UnitAttr()
         handle_type = KernelCBType(kind.shape, kind.element, IntAttr(kind.factor.data))

@@ -16,7 +16,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, int_value, multiply
 from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, CBType, PipeType, SliceType
 from tilewright.dialects.ttl import CoreOp, GridSizeOp
-from tilewright.dialects.ttl_buffers import BindCBOp
+from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp
 from tilewright.dialects.ttl_movement import CopyOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp, nested_attr, nested_value
 from tilewright.dialects.ttl_program import (
@@ -151,6 +151,8 @@ def _resource(op: Operation, resources: Resources) -> Operation | None:
             "buffer_factor": IntegerAttr(kind.factor.data, I64),
             "name": StringAttr(op.results[0].name_hint or f"cb{index}"),
         }
+        if CORE_RANGES in op.attributes:
+            attributes[CORE_RANGES] = op.attributes[CORE_RANGES]
         return BindCBOp.create(result_types=[kind], attributes=attributes, location=op.location)
     if isinstance(op, CreateSemaphoreOp):
         number = resources.semaphores[op.results[0]]

@@ -15,6 +15,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.program_forms import expand_programs
 from tilewright.passes.validate_blocks import check_blocks
 from tilewright.passes.validate_buffers import check_ends, check_limits
+from tilewright.passes.validate_core_ranges import check_core_ranges
 from tilewright.passes.validate_events import buffers_of, functions_of
 from tilewright.passes.validate_releases import complete
 from tilewright.passes.validate_rows import check_rows
@@ -40,6 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     publish_shards(module, context)
     buffers = buffers_of(module)
     problems += check_limits(buffers, context)
+    problems += [] if problems else check_core_ranges(module, buffers, context)
     if not problems and not _is_fragment(module, context):
         # What threads say to each other makes sense only if each makes sense by itself.
         problems = check_ends(buffers) or check_communication(module, buffers, context)

@@ -104,6 +104,8 @@ class Setup:
             ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page)
             for index in self.program.indices_of(buffer)
         ]
+        if buffer.cores:
+            ranges = core_ranges(ttnn, [physical(core, self.program) for core in buffer.cores])
         if buffer.tensor is None:
             return ttnn.CBDescriptor(total_size=buffer.tiles * page, core_ranges=ranges, format_descriptors=forms)
         described = ttnn.cb_descriptor_from_sharded_tensor(

@@ -74,6 +74,7 @@ def facts(program: Program) -> dict[str, Any]:
                 "pages": buffer.tiles,
                 "tensor": buffer.tensor,
                 "first": buffer.first_tile,
+                "cores": [physical(core, program) for core in buffer.cores],
             }
             for buffer in program.buffers
             if buffer.alias_of is None

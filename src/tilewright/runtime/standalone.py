@@ -105,6 +105,7 @@ def buffer(made: Mapping[str, Any], ranges: Any, tensors: Sequence[Any]) -> Any:
     """Several indices may name the same L1."""
     kind, page, size = getattr(ttnn, made["dtype"]), made["page"], made["pages"] * made["page"]
     forms = [ttnn.CBFormatDescriptor(buffer_index=index, data_format=kind, page_size=page) for index in made["indices"]]
+    ranges = core_ranges(made["cores"]) if made["cores"] else ranges
     if made["tensor"] is None:
         return ttnn.CBDescriptor(total_size=size, core_ranges=ranges, format_descriptors=forms)
     shard, offset = tensors[made["tensor"]], made["first"] * page

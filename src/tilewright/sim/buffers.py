@@ -43,6 +43,7 @@ class Buffer:
         self.read = self.write = 0  # slots of the two pointers
         self.waited = self.reserved = 0  # what consumer and producer may touch
         self.packed = 0  # in-order packs since the last push
+        self.missing = False  # the cores of this machine do not have it
         self.leaving: list[int] = []  # slots that NoC writes may still be reading
         self.producer: Site | None = None
         self.consumer: Site | None = None
@@ -52,7 +53,7 @@ class Buffer:
         return f"buffer '{self.name}' (c_{self.spec.index})"
 
     def wait_front(self, site: Site, count: int) -> Wait | None:
-        if count > self.capacity:
+        if count > self.capacity or self.missing:
             raise self._too_small(site, count, "waits for")
         if self.available < count:
             return Wait(site, lambda: self.available >= count, lambda: self._want_tiles(count))
@@ -63,7 +64,7 @@ class Buffer:
         return None
 
     def reserve_back(self, site: Site, count: int) -> Wait | None:
-        if count > self.capacity:
+        if count > self.capacity or self.missing:
             raise self._too_small(site, count, "reserves")
         if self.capacity - self.available < count:
             return Wait(site, lambda: self.capacity - self.available >= count, lambda: self._want_room(count))
@@ -162,6 +163,11 @@ class Buffer:
         self.consumer = site
 
     def _too_small(self, site: Site, count: int, verb: str) -> Exception:
+        if self.missing:
+            return fault(
+                "TW220", site, f"{verb} {count} tiles of {self.label}, which this core does not have",
+                help="widen the core_ranges of the buffer",
+            )  # fmt: skip
         return fault(
             "TW505", site, f"{verb} {count} tiles of {self.label}, which holds only {self.capacity}",
             help="enlarge the buffer or use smaller blocks",

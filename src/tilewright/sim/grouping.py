@@ -37,7 +37,8 @@ def group_cores(program: Program, translation: Translation, scalars: dict[str, i
         return [[core] for core in all_cores(program.grid)]
     alike: dict[tuple[Any, ...], list[Core]] = {}
     for core in all_cores(program.grid):
-        alike.setdefault(backing_masks(program, core), []).append(core)
+        has = tuple(buffer.exists_on(core) for buffer in program.buffers)
+        alike.setdefault((has, backing_masks(program, core)), []).append(core)
     pending = list(alike.values())
     skeletons = [thread.skeleton for thread in translation.threads if thread.skeleton is not None]
     groups: list[list[Core]] = []

@@ -83,6 +83,8 @@ class Machine:
         self.core_ids = core_ids(cores, program.grid)
         self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
         self.buffers = place_buffers(program, shard_memories(program, tensors, cores, arithmetic))
+        for buffer in self.buffers.values():
+            buffer.missing = not buffer.spec.exists_on(cores[0])
         self._by_address = [buffer for buffer in self.buffers.values() if not buffer.is_alias]
         self._starts = [buffer.address for buffer in self._by_address]
         config = program.config

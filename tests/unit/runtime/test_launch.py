@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,3 +168,12 @@ def test_tensors_in_rows(ttnn, make_tensor, make_device, kernels):
     assert len(ttnn.launched) == 1
     with pytest.raises(KernelError, match="tensor 'a' is not in rows"):
         launch.run(program, placed[1:] + placed[:1])
+
+
+def test_buffers_of_some_cores(ttnn, make_tensor, make_device, program):
+    program.buffers = (replace(program.buffers[0], cores=((1, 0),)), *program.buffers[1:])
+    device = make_device()
+    described = launch.describe(program, [make_tensor(device, 0) for _ in range(3)], device=device)
+    ((corners,),) = described.cbs[0].core_ranges.positional
+    assert [corner.positional for corner in corners.positional] == [(1, 0), (1, 0)]
+    assert described.cbs[1].core_ranges == described.kernels[0].core_ranges != described.cbs[0].core_ranges
