@@ -105,6 +105,35 @@ class BcastOp(_BlockOp):
             expect(self, small in (1, large), f"cannot repeat {source} to {result}")
 
 
+class ReshapeOp(_BlockOp):
+    """``%r = ttl.reshape %x``: dimensions of one tile are dropped or added; tiles keep their order."""
+
+    name = "ttl.reshape"
+
+    @property
+    def places(self) -> tuple[int | None, ...]:
+        """For each dimension of the operand the one of the result that runs over it; None for a dropped one."""
+        target = list(shape_of(self.results[0].type))
+        found: list[int | None] = []
+        place = 0
+        for size in shape_of(self.operands[0].type):
+            while size != 1 and place < len(target) and target[place] == 1:
+                place += 1
+            if size == 1:
+                found.append(None)
+            else:
+                found.append(place)
+                place += 1
+        return tuple(found)
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        self.expect_blocks()
+        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        kept = [[size for size in shape if size != 1] for shape in (source, result)]
+        expect(self, kept[0] == kept[1], f"drops or adds dimensions of one tile, but {source} is no {result}")
+
+
 class TransposeOp(_BlockOp):
     """``%r = ttl.transpose %x``: tiles change places and each tile is transposed."""
 
@@ -137,4 +166,4 @@ def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int, *, empty: bool
     expect(op, distinct and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
 
 
-BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockOp)
+BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)

@@ -13,7 +13,7 @@ from tilewright import hardware
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.frontend import carried
 from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
 from tilewright.frontend.describe import described
@@ -251,6 +251,40 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     return result
 
 
+def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    """Without ``dims`` every dimension of one tile goes, down to two."""
+    blocks, settings = _take(args, named, thread, node, ("dims",))
+    source = readable(thread, blocks[0], node)
+    given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
+    rank = len(source.shape)
+    single = tuple(dim for dim, size in enumerate(source.shape) if size == 1)[: max(0, rank - 2)]
+    dims = single if given is None else _dims(thread, given, rank, node)
+    if any(source.shape[dim] != 1 for dim in dims):
+        message = f"a block of {source.shape} tiles cannot lose {list(dims)}"
+        raise thread.error("TW101", message, node, help="only dimensions of one tile can be dropped")
+    return _reshaped(thread, source, tuple(size for dim, size in enumerate(source.shape) if dim not in dims), node)
+
+
+def _unsqueeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
+    blocks, settings = _take(args, named, thread, node, ("dims",))
+    source = readable(thread, blocks[0], node)
+    given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
+    if given is None:
+        raise thread.error("TW004", "unsqueeze needs the dimensions to add", node, help="ttl.block.unsqueeze(x, dims=[0])")
+    count = len(given) if isinstance(given, (list, tuple)) else 1
+    rank = len(source.shape) + count
+    dims = _dims(thread, given, rank, node)
+    sizes = iter(source.shape)
+    return _reshaped(thread, source, tuple(1 if dim in dims else next(sizes) for dim in range(rank)), node)
+
+
+def _reshaped(thread: Thread, source: Block, shape: tuple[int, ...], node: ast.AST) -> Block:
+    if source.reduced:
+        remedy = "store it to a buffer first"
+        raise thread.error("TW101", "a reduced block keeps its dimensions: one of them has one element", node, help=remedy)
+    return source if shape == source.shape else emit(thread, ReshapeOp, [source], shape, source.dtype, {})
+
+
 def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
     like = next((arg for arg in args if isinstance(arg, Block)), None)
     numbers = [arg for arg in (*args, named.get("value")) if is_number(arg)]
@@ -308,6 +342,8 @@ HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
     "reduce_mean": _reduce_mean,
     "broadcast": _broadcast,
     "transpose": _transpose,
+    "squeeze": _squeeze,
+    "unsqueeze": _unsqueeze,
     "fill": _fill,
     "matmul": _matmul_call,
     "typecast": typecast,

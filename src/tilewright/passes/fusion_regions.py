@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import TensorMathOp
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 
-BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, TransposeOp, FillBlockOp)
-READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, TransposeOp)
+BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
+READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp)
 
 
 def reads_buffers(op: Operation) -> bool:

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, TransposeOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBReserveOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import tile_bytes
@@ -24,7 +24,7 @@ from tilewright.passes.fusion_regions import BLOCK_MATH, is_math
 from tilewright.passes.validate_events import ancestor_in
 
 NAME = "convert-ttl-to-compute"
-REARRANGED = (BcastOp, TransposeOp)
+REARRANGED = (BcastOp, ReshapeOp, TransposeOp)
 
 
 def hold(function: FuncOp, context: PassContext) -> None:

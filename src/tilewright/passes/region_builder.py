@@ -13,7 +13,7 @@ from tilewright.dialects.attributes import i32_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
-from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import (
@@ -178,6 +178,9 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         return [first] if op.exact else [first, affine(0, 0)]
     if isinstance(op, BcastOp):
         return [_repeated_map(_shape(op.operands[0]), len(_shape(op.results[0])))]
+    if isinstance(op, ReshapeOp):
+        terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
+        return [AffineMapAttr(AffineMap(len(_shape(op.results[0])), 0, terms))]
     if isinstance(op, TransposeOp):
         return [affine(COL, ROW)]
     return [_identity(operand) for operand in op.operands]
@@ -285,6 +288,8 @@ def is_free(op: Operation) -> bool:
     """Needs no call: the unpacker and the packer convert, and a whole tile is repeated by reading it again."""
     if isinstance(op, BcastOp):
         return not op.dims
+    if isinstance(op, ReshapeOp):
+        return True
     pair = (text_value(op, "source"), text_value(op, "dtype"))
     return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
 

@@ -7,6 +7,7 @@ per acquire are four runs of 8 and one of 3, and every run packs into consecutiv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -46,8 +47,19 @@ def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
 
 
 def is_identity(compute: ComputeOp) -> bool:
-    rank = len(compute.output_shape)
-    return all(map_.data == AffineMap.identity(rank) for map_ in compute.maps)
+    """Every operand has the region's tiles in the region's order; dimensions of one tile do not matter."""
+    shape = compute.output_shape
+    identity = AffineMap.identity(len(shape))
+    wanted = [dim for dim, extent in enumerate(shape) if extent > 1]
+    for value, map_ in zip((*compute.inputs, *compute.outputs), compute.maps, strict=True):
+        if map_.data == identity:
+            continue
+        kind = value.type
+        assert isinstance(kind, TensorType)
+        walked = [result.position for result in map_.data.results if isinstance(result, AffineDimExpr)]
+        if math.prod(kind.get_shape()) != math.prod(shape) or [dim for dim in walked if shape[dim] > 1] != wanted:
+            return False
+    return True
 
 
 def tile(compute: ComputeOp, per_acquire: int) -> None:
