@@ -27,6 +27,7 @@ class Effort:
     work: int = 200_000  # per slot budget, without inits
     init_work: int = 10_000  # with inits, for all slot budgets together
     least_init_work: int = 400  # of which each budget has at least so much
+    beam_work: int = BEAM_WORK  # where that did not suffice
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,7 @@ class Optimizer:
 
     def floor(self) -> float:
         """Cycles per tile no allocation can beat, before any search."""
-        tried = budgets(self.problem.capacity, self.problem.tiles)
-        return min(self._bound(tiles, slots, 0) for tiles, slots in tried)
+        return self._bound(*budgets(self.problem.capacity, self.problem.tiles)[0], 0)
 
     def run(self) -> Allocation | None:
         floor = least_slots(self.tables)
@@ -195,7 +195,7 @@ class Optimizer:
         return True
 
     def _improve(self, budget: Budget) -> None:
-        options = replace(self._init_options(budget), work_limit=BEAM_WORK)
+        options = replace(self._init_options(budget), work_limit=self.effort.beam_work)
         searching = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables)
         found = searching.beam(self.beam_width)
         self.init_work_left -= searching.work

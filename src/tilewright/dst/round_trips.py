@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.dst.allocation import Copy, Part, Plan
+from tilewright.dst.allocation import Allocation, Copy, Part, Plan
 from tilewright.dst.model import Model
 from tilewright.dst.optimizer import Effort, Optimizer
 from tilewright.dst.parts import part_of
 from tilewright.dst.problem import Place, Problem
 
-TRIP_EFFORT = Effort(work=4_000, init_work=600, least_init_work=100)
-TRIES = 3  # sets tried per round, best bound first
+TRIP_EFFORT = Effort(work=3_000, init_work=400, least_init_work=60, beam_work=120)
+TRIES = 2  # sets tried per round, best bound first
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,7 @@ class _Section:
 
 def cheaper_round_trips(problem: Problem, plan: Plan) -> tuple[Part, ...] | None:
     """Parts that cost less than ``plan``, or None."""
-    candidates = _candidates(problem, plan)
-    best: tuple[Part, ...] | None = None
-    cost = exposed_cycles(problem, plan.parts)
-    chosen: tuple[int, ...] = ()
-    while candidates and len(chosen) < problem.round_trips:
-        found: tuple[int, ...] | None = None
-        for bound, trips in _promising(problem, chosen, candidates)[:TRIES]:
-            if bound >= cost:
-                break
-            parts = _parts(problem, trips)
-            if parts is not None and exposed_cycles(problem, parts) < cost - 1e-6:
-                best, cost, found = parts, exposed_cycles(problem, parts), trips
-        if found is None:
-            return best
-        chosen = found
-        candidates = [value for value in candidates if value not in chosen]
-    return best
+    return _Travel(problem).parts_below(plan)
 
 
 def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
@@ -70,17 +54,6 @@ def _candidates(problem: Problem, plan: Plan) -> list[int]:
         for form in problem.ops[op].forms:
             found.update(o.value for o in form.operands if o.place is Place.BUFFER and not problem.is_leaf(o.value))
     return sorted(found)
-
-
-def _promising(problem: Problem, chosen: tuple[int, ...], candidates: list[int]) -> list[tuple[float, tuple[int, ...]]]:
-    """Sets with one value more, by a bound on what they cost."""
-    rows: list[tuple[float, tuple[int, ...]]] = []
-    for value in candidates:
-        trips = tuple(sorted((*chosen, value)))
-        sections = _sections(problem, trips)
-        if sections is not None:
-            rows.append((sum(_optimizer(problem, section).floor() for section in sections), trips))
-    return sorted(rows)
 
 
 def _sections(problem: Problem, trips: tuple[int, ...]) -> list[_Section] | None:
@@ -118,17 +91,66 @@ def _below(problem: Problem, value: int, wanted: set[int]) -> set[int]:
     return found
 
 
-def _optimizer(problem: Problem, section: _Section) -> Optimizer:
-    model = Model(problem, (*section.spills, *section.outputs), section.buffered)
-    return Optimizer(model, effort=TRIP_EFFORT, spilled=len(section.spills))
+class _Travel:
+    """Sets of values that travel; parts that several sets have in common are bounded and optimized once."""
 
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.floors: dict[_Section, float] = {}
+        self.allocations: dict[_Section, Allocation | None] = {}
 
-def _parts(problem: Problem, trips: tuple[int, ...]) -> tuple[Part, ...] | None:
-    """The cheapest part for every section; None if one does not fit."""
-    parts: list[Part] = []
-    for section in _sections(problem, trips) or ():
-        allocation = _optimizer(problem, section).run()
-        if allocation is None:
-            return None
-        parts.append(part_of(problem, allocation, (*section.spills, *section.outputs), len(section.spills)))
-    return tuple(parts)
+    def parts_below(self, plan: Plan) -> tuple[Part, ...] | None:
+        problem = self.problem
+        candidates = _candidates(problem, plan)
+        best: tuple[Part, ...] | None = None
+        cost = exposed_cycles(problem, plan.parts)
+        chosen: tuple[int, ...] = ()
+        floor = self._floor([_Section((), problem.outputs, tuple(range(len(problem.leaves))))]) if candidates else 0.0
+        while candidates and len(chosen) < problem.round_trips:
+            found: tuple[int, ...] | None = None
+            for bound, trips in self._promising(chosen, candidates)[:TRIES]:
+                # Bounds leave out what only a search finds, for the whole as for the parts: they are compared with one another.
+                if bound >= min(cost, floor):
+                    break
+                parts = self._parts(trips)
+                if parts is not None and exposed_cycles(problem, parts) < cost - 1e-6:
+                    best, cost, found = parts, exposed_cycles(problem, parts), trips
+            if found is None:
+                break
+            chosen, floor = found, self._floor(_sections(problem, found) or [])
+            candidates = [value for value in candidates if value not in chosen]
+        return best
+
+    def _promising(self, chosen: tuple[int, ...], candidates: list[int]) -> list[tuple[float, tuple[int, ...]]]:
+        """Sets with one value more, by a bound on what they cost."""
+        rows: list[tuple[float, tuple[int, ...]]] = []
+        for value in candidates:
+            trips = tuple(sorted((*chosen, value)))
+            sections = _sections(self.problem, trips)
+            if sections is not None:
+                rows.append((self._floor(sections), trips))
+        return sorted(rows)
+
+    def _floor(self, sections: Sequence[_Section]) -> float:
+        """A bound on the cycles per tile of these parts; a tile of every spilled value is waited for at least."""
+        for section in sections:
+            if section not in self.floors:
+                waits = self.problem.costs.pack * len(section.spills) / self.problem.tiles
+                self.floors[section] = self._optimizer(section).floor() + waits
+        return sum(self.floors[section] for section in sections)
+
+    def _optimizer(self, section: _Section) -> Optimizer:
+        model = Model(self.problem, (*section.spills, *section.outputs), section.buffered)
+        return Optimizer(model, effort=TRIP_EFFORT, spilled=len(section.spills))
+
+    def _parts(self, trips: tuple[int, ...]) -> tuple[Part, ...] | None:
+        """The cheapest part for every section; None if one does not fit."""
+        parts: list[Part] = []
+        for section in _sections(self.problem, trips) or ():
+            if section not in self.allocations:
+                self.allocations[section] = self._optimizer(section).run()
+            allocation = self.allocations[section]
+            if allocation is None:
+                return None
+            parts.append(part_of(self.problem, allocation, (*section.spills, *section.outputs), len(section.spills)))
+        return tuple(parts)

