@@ -9,12 +9,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, calls, carried, pipes, places, slices
+from tilewright.frontend import block_functions, blocks, calls, carried, containers, pipes, places
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
+from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Text, Transfer, TransferGroup, Unusable
+from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGroup, Unusable
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
@@ -55,8 +56,6 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
-CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("a"): ascii, ord("s"): str}  # {x!r} in an f-string
-RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)
 
 
 def evaluate(thread: Thread, node: ast.expr) -> Any:
@@ -79,16 +78,6 @@ def construct(node: ast.AST) -> str:
     }
     name = type(node).__name__
     return words.get(name, f"'{name}'")
-
-
-def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: Any) -> Any:
-    """Plain Python on plain values; what Python raises is an error of the kernel at this place."""
-    try:
-        return function(*args)
-    except Exception as error:
-        raise thread.error(
-            "TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time"
-        ) from None
 
 
 def _constant(thread: Thread, node: ast.Constant) -> Any:
@@ -224,20 +213,6 @@ def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
     return native(thread, node, PYTHON_UNARY[type(node.op)], operand)
 
 
-def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
-    """``bool(value)``: a Python bool, or a condition of this core."""
-    if isinstance(value, (*RUNTIME_VALUES, KernelTensor)):
-        raise thread.error(
-            "TW004",
-            f"{described(value)} is used as a condition",
-            node,
-            help="conditions are about integers; (x > 0) * (x < 1) is 1 where both hold, ttl.math.where chooses by element",
-        )
-    if is_dynamic(value):
-        return value if is_truth(value) else make("!=", value, 0)
-    return bool(value)
-
-
 def _bool_op(thread: Thread, node: ast.BoolOp) -> Any:
     word = "and" if isinstance(node.op, ast.And) else "or"
     result: Any = None
@@ -296,128 +271,6 @@ def _if_exp(thread: Thread, node: ast.IfExp) -> Any:
     return make("select", condition, when_true, when_false)
 
 
-def _sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
-    values: list[Any] = []
-    for element in node.elts:
-        if isinstance(element, ast.Starred):
-            values += list(static_sequence(thread, evaluate(thread, element.value), element))
-        else:
-            values.append(evaluate(thread, element))
-    return tuple(values) if isinstance(node, ast.Tuple) else _new_list(thread, values)
-
-
-def _dict(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
-    """A table of this thread, known at compile time."""
-    table: dict[Any, Any] = {}
-    for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            table.update(native(thread, value, dict, evaluate(thread, value)))
-            continue
-        name = evaluate(thread, key)
-        if is_dynamic(name):
-            raise thread.error("TW007", "a dictionary's keys must be known at compile time", key, help="use an if, or a tuple")
-        native(thread, key, table.__setitem__, name, evaluate(thread, value))
-    return table
-
-
-def _new_list(thread: Thread, values: list[Any]) -> list[Any]:
-    thread.lists[id(values)] = (values, thread.depth)
-    return values
-
-
-def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
-    """Items that are known now, for unrolling."""
-    if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
-        raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
-    items = native(thread, node, list, value)
-    if len(items) > calls.UNROLL_LIMIT:
-        raise thread.error("TW001", f"{len(items)} items would be unrolled", node, help="iterate over range(…)")
-    return items
-
-
-def _subscript(thread: Thread, node: ast.Subscript) -> Any:
-    owner = evaluate(thread, node.value)
-    if isinstance(owner, KernelTensor):
-        return slices.tensor_slice(thread, owner, node)
-    if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
-        raise thread.error(
-            "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
-        )
-    if isinstance(node.slice, ast.Slice):
-        parts = [
-            None if part is None else evaluate(thread, part) for part in (node.slice.lower, node.slice.upper, node.slice.step)
-        ]
-        index: Any = slice(*parts)
-        dynamic = any(is_dynamic(part) for part in parts)
-    else:
-        index = evaluate(thread, node.slice)
-        dynamic = is_dynamic(index)
-    if dynamic:
-        return _choose(thread, owner, index, node)
-    return native(thread, node, operator.getitem, owner, index)
-
-
-def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
-    """``table[i]`` of integers with an index of this core or iteration: a chain of selects."""
-    items = list(owner) if isinstance(owner, (tuple, list, range)) else []
-    if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
-        raise thread.error(
-            "TW007",
-            f"the index into {described(owner)} must be known at compile time",
-            node,
-            help="loop over the items themselves: for item in items",
-        )
-    if len(items) > 64:
-        raise thread.error(
-            "TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value"
-        )
-    result: Any = items[-1]
-    for position in range(len(items) - 2, -1, -1):
-        result = make("select", make("==", index, position), items[position], result)
-    return result
-
-
-def _comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
-    results: list[Any] = []
-    saved = dict(thread.frame.names)
-
-    def expand(level: int) -> None:
-        if level == len(node.generators):
-            results.append(evaluate(thread, node.elt))
-            return
-        part = node.generators[level]
-        for item in static_sequence(thread, evaluate(thread, part.iter), part.iter):
-            calls.bind_target(thread, part.target, item, part.target)
-            conditions = [truth(thread, evaluate(thread, test), test) for test in part.ifs]
-            if any(is_dynamic(condition) for condition in conditions):
-                raise thread.error("TW007", "a comprehension's condition must be known at compile time", node)
-            if all(conditions):
-                expand(level + 1)
-
-    expand(0)
-    thread.frame.names = saved
-    return _new_list(thread, results)
-
-
-def _joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
-    parts: list[Any] = []
-    for part in node.values:
-        if not isinstance(part, ast.FormattedValue):
-            parts.append(str(getattr(part, "value", "")))
-            continue
-        value = evaluate(thread, part.value)
-        if is_dynamic(value) or isinstance(value, Text):
-            parts.append(value)  # a format of it would be decided on the device
-            continue
-        if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
-            raise thread.error("TW004", f"{described(value)} in text", part.value, help="give it to print as an argument")
-        if part.conversion in CONVERSIONS:
-            value = CONVERSIONS[part.conversion](value)
-        spec = _joined(thread, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else ""
-        parts.append(native(thread, node, format, value, spec))
-    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(tuple(parts))
-
-
 def _named(thread: Thread, node: ast.NamedExpr) -> Any:
     value = evaluate(thread, node.value)
     calls.bind_target(thread, node.target, value, node)
@@ -442,13 +295,13 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.BoolOp: _bool_op,
     ast.Compare: _compare,
     ast.IfExp: _if_exp,
-    ast.Tuple: _sequence,
-    ast.List: _sequence,
-    ast.Dict: _dict,
-    ast.Subscript: _subscript,
-    ast.ListComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.JoinedStr: _joined,
+    ast.Tuple: containers.sequence,
+    ast.List: containers.sequence,
+    ast.Dict: containers.table,
+    ast.Subscript: containers.subscript,
+    ast.ListComp: containers.comprehension,
+    ast.GeneratorExp: containers.comprehension,
+    ast.JoinedStr: containers.joined,
     ast.NamedExpr: _named,
     ast.Lambda: _lambda,
 }

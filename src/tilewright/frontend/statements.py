@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import carried, early_ends, expressions, movement
+from tilewright.frontend import carried, containers, early_ends, expressions, movement
 from tilewright.frontend.assigned import assigned_names, loop_names
 from tilewright.frontend.calls import LocalFunction, bind_target
 from tilewright.frontend.describe import described
-from tilewright.frontend.expressions import BINARY, evaluate, truth
+from tilewright.frontend.expressions import BINARY, evaluate
 from tilewright.frontend.host_calls import DynamicRange
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
 
@@ -174,7 +175,7 @@ def _for(thread: Thread, node: ast.For) -> None:
     if isinstance(sequence, (range, DynamicRange)) and isinstance(node.target, ast.Name):
         _counted_loop(thread, node, sequence, node.target.id)
         return
-    for item in expressions.static_sequence(thread, sequence, node.iter):
+    for item in containers.static_sequence(thread, sequence, node.iter):
         bind_target(thread, node.target, item, node)
         execute(thread, early_ends.loop_body(node.body))
 

@@ -1,0 +1,141 @@
+"""What is made of several values: tuples, lists, tables, text; and what is taken out of them."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.frontend import calls, slices
+from tilewright.frontend.describe import described
+from tilewright.frontend.integers import is_dynamic, is_int_like, make
+from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Text
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
+
+CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("a"): ascii, ord("s"): str}  # {x!r} in an f-string
+
+
+def sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
+    values: list[Any] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            values += list(static_sequence(thread, thread.evaluate(element.value), element))
+        else:
+            values.append(thread.evaluate(element))
+    return tuple(values) if isinstance(node, ast.Tuple) else _new_list(thread, values)
+
+
+def table(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
+    """A table of this thread, known at compile time."""
+    found: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            found.update(native(thread, value, dict, thread.evaluate(value)))
+            continue
+        name = thread.evaluate(key)
+        if is_dynamic(name):
+            raise thread.error("TW007", "a dictionary's keys must be known at compile time", key, help="use an if, or a tuple")
+        native(thread, key, found.__setitem__, name, thread.evaluate(value))
+    return found
+
+
+def _new_list(thread: Thread, values: list[Any]) -> list[Any]:
+    thread.lists[id(values)] = (values, thread.depth)
+    return values
+
+
+def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
+    """Items that are known now, for unrolling."""
+    if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
+        raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
+    items = native(thread, node, list, value)
+    if len(items) > calls.UNROLL_LIMIT:
+        raise thread.error("TW001", f"{len(items)} items would be unrolled", node, help="iterate over range(…)")
+    return items
+
+
+def subscript(thread: Thread, node: ast.Subscript) -> Any:
+    owner = thread.evaluate(node.value)
+    if isinstance(owner, KernelTensor):
+        return slices.tensor_slice(thread, owner, node)
+    if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
+        raise thread.error(
+            "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
+        )
+    if isinstance(node.slice, ast.Slice):
+        parts = [
+            None if part is None else thread.evaluate(part) for part in (node.slice.lower, node.slice.upper, node.slice.step)
+        ]
+        index: Any = slice(*parts)
+        dynamic = any(is_dynamic(part) for part in parts)
+    else:
+        index = thread.evaluate(node.slice)
+        dynamic = is_dynamic(index)
+    if dynamic:
+        return _choose(thread, owner, index, node)
+    return native(thread, node, operator.getitem, owner, index)
+
+
+def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
+    """``table[i]`` of integers with an index of this core or iteration: a chain of selects."""
+    items = list(owner) if isinstance(owner, (tuple, list, range)) else []
+    if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
+        raise thread.error(
+            "TW007",
+            f"the index into {described(owner)} must be known at compile time",
+            node,
+            help="loop over the items themselves: for item in items",
+        )
+    if len(items) > 64:
+        raise thread.error(
+            "TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value"
+        )
+    result: Any = items[-1]
+    for position in range(len(items) - 2, -1, -1):
+        result = make("select", make("==", index, position), items[position], result)
+    return result
+
+
+def comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
+    results: list[Any] = []
+    saved = dict(thread.frame.names)
+
+    def expand(level: int) -> None:
+        if level == len(node.generators):
+            results.append(thread.evaluate(node.elt))
+            return
+        part = node.generators[level]
+        for item in static_sequence(thread, thread.evaluate(part.iter), part.iter):
+            calls.bind_target(thread, part.target, item, part.target)
+            conditions = [truth(thread, thread.evaluate(test), test) for test in part.ifs]
+            if any(is_dynamic(condition) for condition in conditions):
+                raise thread.error("TW007", "a comprehension's condition must be known at compile time", node)
+            if all(conditions):
+                expand(level + 1)
+
+    expand(0)
+    thread.frame.names = saved
+    return _new_list(thread, results)
+
+
+def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
+    parts: list[Any] = []
+    for part in node.values:
+        if not isinstance(part, ast.FormattedValue):
+            parts.append(str(getattr(part, "value", "")))
+            continue
+        value = thread.evaluate(part.value)
+        if is_dynamic(value) or isinstance(value, Text):
+            parts.append(value)  # a format of it would be decided on the device
+            continue
+        if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
+            raise thread.error("TW004", f"{described(value)} in text", part.value, help="give it to print as an argument")
+        if part.conversion in CONVERSIONS:
+            value = CONVERSIONS[part.conversion](value)
+        spec = joined(thread, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else ""
+        parts.append(native(thread, node, format, value, spec))
+    return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(tuple(parts))
