@@ -17,6 +17,9 @@ from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
 BEAM_WORK = 5_000
+WIDE_BEAM_WIDTH = 200  # where nothing else fits
+WIDE_BEAM_WORK = 200_000
+LEAST_WORK = 4_000
 RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 
 
@@ -24,7 +27,7 @@ RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 class Effort:
     """How many states and successors a search may look at: counted, not timed, so that no result depends on the machine."""
 
-    work: int = 200_000  # per slot budget, without inits
+    work: int = 200_000  # without inits, for all slot budgets together; each has at least a little
     init_work: int = 10_000  # with inits, for all slot budgets together
     least_init_work: int = 400  # of which each budget has at least so much
     beam_work: int = BEAM_WORK  # where that did not suffice
@@ -60,6 +63,7 @@ class Optimizer:
         self.beam_width = RECOMPUTE_BEAM_WIDTH if recompute else BEAM_WIDTH
         self.best: Allocation | None = None
         self.lower_bound = float("inf")
+        self.work_left = effort.work
         self.init_work_left = effort.init_work
         self.math_proved = True  # every search without inits came to its end
         self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
@@ -84,8 +88,18 @@ class Optimizer:
                     continue
                 bound = self._with_inits(budget)
             self.lower_bound = min(self.lower_bound, bound)
+        if self.best is None and not self.math_proved and not self.recompute:
+            self._any_that_fits()
         self._fewer_slots_for_tile_major(floor)
         return self.best
+
+    def _any_that_fits(self) -> None:
+        """A wide beam finds a way through most bodies that leave hardly any slot."""
+        slots = self.problem.capacity
+        options = Options(slots=slots, tiles=1, work_limit=WIDE_BEAM_WORK)
+        found = Search(self.model, options, tables=self.tables).beam(WIDE_BEAM_WIDTH)
+        if found is not None:
+            self._with_inits(Budget(1, slots, self._bound(1, slots, 0), found, False))
 
     def _fewer_slots_for_tile_major(self, floor: int) -> None:
         """Where op-major holds one tile, a plan with fewer slots may hold more of them tile-major."""
@@ -105,18 +119,23 @@ class Optimizer:
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it."""
-        options = Options(slots=slots, tiles=tiles, recompute=self.recompute, work_limit=self.effort.work)
+        limit = min(max(self.work_left, LEAST_WORK), self.effort.work)
+        options = Options(slots=slots, tiles=tiles, recompute=self.recompute, work_limit=limit)
+        search = Search(self.model, options, tables=self.tables)
         try:
-            found = Search(self.model, options, tables=self.tables).run()
+            found = search.run()
         except Exhausted:
             self.math_proved = False
+            self.work_left -= search.work
             found = Search(self.model, options, tables=self.tables).beam(self.beam_width)
             if found is None:
+                options = replace(options, work_limit=max(self.work_left, LEAST_WORK))
                 with contextlib.suppress(Exhausted):
                     found = Search(self.model, options, tables=self.tables).dive()
                     if found is None:
                         return None
             return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
+        self.work_left -= search.work
         if found is None:
             return None
         floor = found.cost >> COST_SHIFT << COST_SHIFT
