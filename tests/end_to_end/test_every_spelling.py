@@ -20,6 +20,7 @@ BLOCK_TEXT = {
     "reduce_sum": "{f}(a, dims=[0])", "reduce_max": "{f}(a, dims=[1])", "reduce_min": "{f}(a, dims=[0, 1])",
     "reduce_mean": "{f}(a, dims=[1])", "broadcast": "{f}(a, dims=[0], shape=(1, 1))", "transpose": "{f}(a)",
     "fill": "{f}(1.5, shape=a.shape)", "matmul": "{f}(a, b)", "typecast": "{f}(a, 'bf16')",
+    "squeeze": "{f}(ttl.block.unsqueeze(a, dims=[0]), dims=[0])", "unsqueeze": "ttl.block.squeeze({f}(a, dims=[0]), dims=[0])",
 }  # fmt: skip
 BOTH_WORDS = {"maximum": "max", "minimum": "min", "power": "pow", "negative": "neg", "reciprocal": "recip"}
 

@@ -26,8 +26,8 @@ SIGNATURES = json.loads((ROOT / "tests/unit/dialects/signatures.json").read_text
 # Declared by what every kernel starts with, not by the compute API: fewest and most arguments, template arguments.
 DATAFLOW = {
     "get_compile_time_arg_val": (1, 1, 0), "get_arg_val": (1, 1, 1), "TensorAccessorArgs": (0, 0, 1), "TensorAccessor": (2, 3, 0),
-    "next_compile_time_args_offset": (0, 0, 0), "get_write_ptr": (1, 1, 0), "get_read_ptr": (1, 1, 0),
-    "noc_async_read_page": (3, 5, 0), "noc_async_write_page": (3, 6, 0), "noc_async_read_barrier": (0, 1, 0),
+    ".next_compile_time_args_offset": (0, 0, 0), ".get_noc_addr": (1, 3, 0), "get_write_ptr": (1, 1, 0), "get_read_ptr": (1, 1, 0),
+    "noc_async_read_page": (3, 5, 0), "noc_async_write_page": (3, 6, 0), "noc_async_read_barrier": (0, 1, 0), "noc_async_read": (3, 5, 0),
     "noc_async_write_barrier": (0, 1, 0), "noc_async_writes_flushed": (0, 1, 0), "noc_async_write": (3, 5, 0),
     "noc_async_write_multicast": (4, 6, 0), "get_semaphore": (1, 1, 0), "get_noc_addr": (3, 4, 0),
     "get_noc_multicast_addr": (5, 6, 0), "noc_semaphore_wait": (2, 2, 0), "noc_semaphore_wait_min": (2, 2, 0),
@@ -108,7 +108,8 @@ def calls(text):
     for found in CALL.finditer(code):
         name, template = found[1], found[2]
         if name not in STATEMENTS | own and not code[: found.start()].endswith("ReluConfig::"):  # a value, not a call
-            yield name, template.count(",") + 1 if template else 0, len(split_arguments(code[found.end() :]))
+            method = "." if code[: found.start()].endswith(".") else ""
+            yield method + name, template.count(",") + 1 if template else 0, len(split_arguments(code[found.end() :]))
 
 
 def declared(name, template, arguments):
