@@ -10,6 +10,7 @@ import pytest
 from tilewright.dialects import tile_ops
 from tilewright.frontend.names import BLOCK_FUNCTIONS
 from tilewright.lang.language import function_names
+from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate
 
@@ -93,7 +94,10 @@ def test_operator(kernels, text, dtype):
     source = kernels.text.elementwise({"out": text}, "ab")
     program = kernels.compile(source, *(TensorSpec(name=n, shape=OPS.TILE, dtype=dtype) for n in ("a", "b", "out")))
     found = np.zeros(OPS.TILE, OPS.HOST[dtype])
+    native = found.copy()
     simulate(program, [*tiles, found])
+    assert not driver.run(program, [*tiles, native]).errors
+    assert native.tobytes() == found.tobytes()
     with np.errstate(all="ignore"):
         wanted = np.broadcast_to(OPERATORS[text](*(tile.astype(np.float64) for tile in tiles)), OPS.TILE).astype(np.float64)
     finite = np.isfinite(wanted)
