@@ -30,6 +30,11 @@ BODIES = {
         "o0.store(x - ttl.block.transpose(ttl.math.reduce_max(x, dims=[1])))",
         lambda x: x - x.max(1, keepdims=True).T,
     ),
+    "two reductions of different kind": (
+        (2, 2),
+        "o0.store(x - (ttl.math.reduce_max(x) + ttl.math.reduce_sum(ttl.math.reduce_max(x, dims=[1]), dims=[0]) * 0.01))",
+        lambda x: x - (x.max() + x.max(1).sum() * 0.01),
+    ),
     "with a number as a block": (
         (2, 1),
         "o0.store(x * (ttl.math.reduce_max(x, dims=[1]) + ttl.block.fill(1.0, shape=(2, 1))))",

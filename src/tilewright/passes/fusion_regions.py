@@ -162,8 +162,8 @@ def _regions(
 
 
 def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> None:
-    """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it:
-    where a region mixes both, the reduced value goes through a buffer."""
+    """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it,
+    a reduction of another kind neither: where a region mixes them, the reduced values go through buffers."""
     reduced: set[SSAValue] = set()
     for op in order:
         below = [same.get(o, o) for o in op.operands]
@@ -171,5 +171,6 @@ def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut
             reduced.add(op.results[0])
     for region in _regions(order, same, cut, _levels_with(order, same, cut)):
         heads = [op for op in region.ops if is_masked(op)]
-        if heads and any(op.results[0] not in reduced for op in region.ops):
+        masks = {(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads}
+        if len(masks) > 1 or (heads and any(op.results[0] not in reduced for op in region.ops)):
             cut |= {op.results[0] for op in heads}
