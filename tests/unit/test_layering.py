@@ -115,6 +115,14 @@ def test_front_end_emitter_and_simulators_do_not_know_each_other(one: str):
     assert not {name: used for name, used in found.items() if not all(each.startswith(shared) for each in used)}
 
 
+def test_the_map_names_everything_at_the_top():
+    """A file or folder that ARCHITECTURE.md does not name is one nobody finds."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    found = [*PACKAGE.glob("[!_]*.py"), *(PACKAGE / "passes").glob("[!_]*/"), *PACKAGE.glob("[!_]*/")]
+    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in found]
+    assert not [name for name in names if f"`{name}`" not in text]
+
+
 def test_files_are_short():
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
     assert not {str(file): length for file, length in lengths.items() if length > LIMIT}

@@ -72,7 +72,7 @@ def compile_file(source: str, given: dict[str, Any], *, keep_ir: bool = False) -
     """The program of one .mlir file. Its accessors name its tensors; the grid is the option's, or one core."""
     from tilewright.compiler import compile_module
     from tilewright.options import Options
-    from tilewright.passes.program_forms import grid_of
+    from tilewright.passes.ir_text.program_forms import grid_of
 
     module = parse(read_text(source), source)
     verify(module)

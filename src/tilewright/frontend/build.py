@@ -37,8 +37,8 @@ from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
-from tilewright.places import span_of_node
 from tilewright.program import TensorSpec
+from tilewright.source_places import span_of_node
 
 ROLES = ("reader", "writer")
 

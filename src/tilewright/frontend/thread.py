@@ -25,8 +25,8 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor
-from tilewright.places import remember, span_of_node
 from tilewright.program import ROW_MAJOR
+from tilewright.source_places import remember, span_of_node
 
 I64 = IntegerType(64)
 

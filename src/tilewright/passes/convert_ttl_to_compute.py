@@ -21,14 +21,14 @@ from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBRes
 from tilewright.dialects.ttl_debug import PrintOp
 from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.walking import operations
-from tilewright.passes import loop_invariants
-from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
-from tilewright.passes.exact_reductions import choose_exact
-from tilewright.passes.fusion_regions import BLOCK_MATH, math_below, partition, shared
-from tilewright.passes.region_builder import RegionEmitter
+from tilewright.passes.fusion import loop_invariants
+from tilewright.passes.fusion.exact_reductions import choose_exact
+from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
+from tilewright.passes.fusion.region_builder import RegionEmitter
+from tilewright.passes.fusion.transposed_products import fold_transposes
+from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.thin_values import drop_unseen_broadcasts
-from tilewright.passes.transposed_products import fold_transposes
 
 NAME = "convert-ttl-to-compute"
 
@@ -41,7 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             attach_blocks(function)
             if any(op.name in TEXT_FORMS for op in operations(function)):
-                from tilewright.passes.text_forms import expand
+                from tilewright.passes.ir_text.text_forms import expand
 
                 expand(function)
             fold_transposes(function)

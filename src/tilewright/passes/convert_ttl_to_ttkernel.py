@@ -16,14 +16,14 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.index_arithmetic import IndexBuilder
-from tilewright.passes.kernel_buffers import call, convert_buffer_op
-from tilewright.passes.kernel_debug import convert_print
-from tilewright.passes.kernel_math import MathConverter
-from tilewright.passes.kernel_movement import MovementConverter
-from tilewright.passes.kernel_pipes import PipeConverter
-from tilewright.passes.kernel_places import Places, convert_table, share_tables
-from tilewright.passes.kernel_semaphores import NetworkPlan, SemaphoreConverter, plan_network
+from tilewright.passes.kernel_calls.buffers import call, convert_buffer_op
+from tilewright.passes.kernel_calls.debug import convert_print
+from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
+from tilewright.passes.kernel_calls.math import MathConverter
+from tilewright.passes.kernel_calls.movement import MovementConverter
+from tilewright.passes.kernel_calls.pipes import PipeConverter
+from tilewright.passes.kernel_calls.places import Places, convert_table, share_tables
+from tilewright.passes.kernel_calls.semaphores import NetworkPlan, SemaphoreConverter, plan_network
 from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "convert-ttl-to-ttkernel"

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects.attributes import constant, constant_of, int_value
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.kernel_buffers import call
+from tilewright.passes.kernel_calls.buffers import call
 
 NAME = "ttkernel-combine-pack-tiles"
 

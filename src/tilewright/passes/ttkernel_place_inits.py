@@ -19,9 +19,10 @@ from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
-from tilewright.passes.broadcast_start import start_broadcasts
 from tilewright.passes.context import PassContext
-from tilewright.passes.init_requirements import (
+from tilewright.passes.kernel_calls.broadcast_start import start_broadcasts
+from tilewright.passes.kernel_calls.buffers import call
+from tilewright.passes.kernel_calls.init_requirements import (
     ANY,
     WHOLE_TILES,
     Requirement,
@@ -33,7 +34,6 @@ from tilewright.passes.init_requirements import (
     requirements,
     source_format,
 )
-from tilewright.passes.kernel_buffers import call
 
 NAME = "ttkernel-place-inits"
 

@@ -23,10 +23,10 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_sections import ROLE, SECTION
-from tilewright.passes.section_drafts import END
+from tilewright.passes.dst_assignment.dst_sections import ROLE, SECTION
+from tilewright.passes.dst_assignment.section_drafts import END
 from tilewright.passes.tile_views import buffer_of
-from tilewright.passes.validate_events import ancestor_in
+from tilewright.passes.validation.events import ancestor_in
 
 NAME = "ttl-insert-tile-regs-sync"
 

@@ -46,13 +46,13 @@ from tilewright.dialects.ttl_tile_blocks import (
 )
 from tilewright.dialects.walking import operations
 from tilewright.dst.allocation import Layout
-from tilewright.passes import accumulation
-from tilewright.passes.affine_values import affine_value
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_sections import RESIDENTS, erase_dropped
-from tilewright.passes.fused_forms import PACK_RELU
-from tilewright.passes.kernel_names import reduce_template
-from tilewright.passes.tile_sums import TileSums
+from tilewright.passes.dst_assignment import accumulation
+from tilewright.passes.dst_assignment.dst_sections import RESIDENTS, erase_dropped
+from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
+from tilewright.passes.kernel_calls.names import reduce_template
+from tilewright.passes.loops.affine_values import affine_value
+from tilewright.passes.loops.tile_sums import TileSums
 
 NAME = "ttl-lower-to-loops"
 

@@ -19,10 +19,10 @@ from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
-from tilewright.passes.config_choice import cheapest
 from tilewright.passes.context import PassContext
-from tilewright.passes.exact_aliases import MATRIX_OPS, alias_exact_readers
-from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
+from tilewright.passes.dst_assignment.config_choice import cheapest
+from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
+from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 

@@ -32,18 +32,18 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Place
-from tilewright.passes import accumulation, dst_sections, sub_blocks
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
-from tilewright.passes.dst_problem import RegionProblem, region_problem
-from tilewright.passes.fused_forms import PACK_RELU, PREVIOUS, FormUse
-from tilewright.passes.intermediate_buffers import Intermediates, PartOperands
-from tilewright.passes.kernel_names import SFPU_BCAST_SINCE
-from tilewright.passes.section_drafts import PlannedRegion
-from tilewright.passes.spill_tiles import cut_at_spills
+from tilewright.passes.dst_assignment import accumulation, dst_sections, sub_blocks
+from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
+from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
+from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
+from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
+from tilewright.passes.dst_assignment.section_drafts import PlannedRegion
+from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
+from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.ttl_set_compute_config import config_of
-from tilewright.passes.validate_buffers import check_limits
-from tilewright.passes.validate_events import buffers_of
+from tilewright.passes.validation.buffers import check_limits
+from tilewright.passes.validation.events import buffers_of
 
 NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {

@@ -10,19 +10,19 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
-from tilewright.passes.block_attachment import attach_blocks
 from tilewright.passes.context import PassContext
-from tilewright.passes.program_forms import expand_programs
-from tilewright.passes.validate_blocks import check_blocks
-from tilewright.passes.validate_buffers import check_ends, check_limits
-from tilewright.passes.validate_core_ranges import check_core_ranges
-from tilewright.passes.validate_events import buffers_of, functions_of
-from tilewright.passes.validate_releases import complete
-from tilewright.passes.validate_rows import check_rows
-from tilewright.passes.validate_running import keep_for_running_values
-from tilewright.passes.validate_shards import check_in_place, publish_shards
-from tilewright.passes.validate_skeleton import check_communication
-from tilewright.passes.validate_slices import check_slices
+from tilewright.passes.ir_text.block_attachment import attach_blocks
+from tilewright.passes.ir_text.program_forms import expand_programs
+from tilewright.passes.validation.blocks import check_blocks
+from tilewright.passes.validation.buffers import check_ends, check_limits
+from tilewright.passes.validation.core_ranges import check_core_ranges
+from tilewright.passes.validation.events import buffers_of, functions_of
+from tilewright.passes.validation.releases import complete
+from tilewright.passes.validation.rows import check_rows
+from tilewright.passes.validation.running import keep_for_running_values
+from tilewright.passes.validation.shards import check_in_place, publish_shards
+from tilewright.passes.validation.skeleton import check_communication
+from tilewright.passes.validation.slices import check_slices
 
 NAME = "ttl-validate"
 

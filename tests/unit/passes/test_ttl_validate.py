@@ -15,8 +15,8 @@ from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes import ttl_validate
 from tilewright.passes.context import PassContext
-from tilewright.passes.validate_skeleton import stopped_at
-from tilewright.passes.validate_traces import Event
+from tilewright.passes.validation.skeleton import stopped_at
+from tilewright.passes.validation.traces import Event
 from tilewright.program import TensorSpec
 
 HEAD = """

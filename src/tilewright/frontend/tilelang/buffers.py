@@ -8,7 +8,7 @@ from tilewright.frontend.tilelang.symbols import Fragment, Tensor
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, Assign, Load, Place, Store, TileProgram, walk
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
-from tilewright.places import span_of_node
+from tilewright.source_places import span_of_node
 
 KEPT_BLOCKS = 2  # the old value is read while the new one is written
 

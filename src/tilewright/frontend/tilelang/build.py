@@ -23,7 +23,7 @@ from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
 from tilewright.lang.grid import resolve_grid
 from tilewright.options import Options
-from tilewright.places import span_of_node
+from tilewright.source_places import span_of_node
 from tilewright.work import cores_for
 
 if TYPE_CHECKING:

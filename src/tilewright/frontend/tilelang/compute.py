@@ -24,7 +24,7 @@ from tilewright.frontend.tilelang.tile_program import FULL, ROW, Assign, Branch,
 from tilewright.frontend.values import Block
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build
-from tilewright.places import span_of_node
+from tilewright.source_places import span_of_node
 
 
 @dataclass(eq=False)

@@ -11,8 +11,8 @@ from tilewright.diagnostics import fail
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.frontend.tilelang.symbols import Fragment, Origin, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
-from tilewright.places import span_of_node
 from tilewright.program import TensorSpec
+from tilewright.source_places import span_of_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Place, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.places import span_of_node
+from tilewright.source_places import span_of_node
 
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
 

@@ -31,7 +31,7 @@ class ThreadWriter(ABC):
     """One thread; subclasses say what statements mean in it."""
 
     def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build) -> None:
-        from tilewright.places import span_of_node
+        from tilewright.source_places import span_of_node
 
         self.role = role
         self.program = program

@@ -1,0 +1,115 @@
+"""Translates the body of a ``ttl.compute`` into a plain allocation problem. No algorithm lives here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from tilewright import op_costs
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import FLOAT_DTYPES
+from tilewright.dialects.ttl_buffers import BindCBOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dst.problem import Costs, Leaf, Problem
+from tilewright.hardware import Chip, dst_tiles
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.accumulation import accumulates
+from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
+from tilewright.passes.dst_assignment.round_trip_room import round_trips
+from tilewright.passes.tile_views import buffer_of
+from tilewright.program import ComputeConfig
+
+
+@dataclass(frozen=True)
+class RegionProblem:
+    problem: Problem
+    ops: tuple[Operation, ...]
+    leaves: tuple[SSAValue, ...]
+    uses: dict[tuple[int, int], FormUse]  # (op, form) -> how to write it
+
+    def value(self, number: int) -> SSAValue:
+        if self.problem.is_leaf(number):
+            return self.leaves[number]
+        return self.ops[self.problem.op_of(number)].results[0]
+
+
+def capacity_of(config: ComputeConfig, context: PassContext) -> int:
+    hardware_tiles = dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
+    return min(context.options.dst_capacity or hardware_tiles, hardware_tiles)
+
+
+def region_problem(
+    compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool = False
+) -> RegionProblem:
+    """``packed``: what the region yields is packed and not kept in DST."""
+    block = compute.block
+    leaves = tuple(block.args[: len(compute.inputs)])
+    ops = tuple(op for op in block.ops if is_tile_math(op))
+    last = block.last_op
+    assert last is not None
+    numbers: dict[SSAValue, int] = {value: index for index, value in enumerate(leaves)}
+    numbers.update({op.results[0]: len(leaves) + index for index, op in enumerate(ops)})
+    outputs = tuple(numbers[value] for value in last.operands)
+    straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
+    clipped = _clipped(compute, outputs) if packed else frozenset[int]()
+    trips = round_trips(compute, ops, config, context) if packed else 0
+    builder = FormBuilder(
+        numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, round_trips=trips > 0
+    )
+    tiles = 1
+    for extent in compute.output_shape:
+        tiles *= extent
+    chip = context.chip
+    sync = op_costs.sync_cost(chip.name)
+    copy = op_costs.copy_dest_values_cost(config.fp32_dest_acc_en, chip.name)
+    pack = max((op_costs.pack_cost(_dtype(value), chip.name).pack_cycles for value in last.operands), default=0)
+    costs = Costs(
+        sync=round(sync.math_cycles),
+        copy=round(copy.math_cycles),
+        copy_init_cycles=round(copy.init_math_cycles),
+        pack=round(pack),
+    )
+    problem = Problem(
+        leaves=tuple(_leaf(value, config, chip) for value in leaves),
+        ops=tuple(builder.op(index, op) for index, op in enumerate(ops)),
+        outputs=outputs,
+        capacity=capacity_of(config, context),
+        tiles=tiles,
+        full_sync=config.dst_full_sync_en,
+        costs=costs,
+        round_trips=trips,
+    )
+    return RegionProblem(problem, ops, leaves, builder.uses)
+
+
+def _clipped(compute: ComputeOp, outputs: tuple[int, ...]) -> frozenset[int]:
+    """Outputs that the packer may clip at zero: floats that replace what is in their block."""
+    adding = {number for number, block in zip(outputs, compute.outputs, strict=True) if accumulates(block)}
+    last = compute.block.last_op
+    assert last is not None
+    floats = {number for number, value in zip(outputs, last.operands, strict=True) if _dtype(value) in FLOAT_DTYPES}
+    return frozenset(floats - adding)
+
+
+def _unpacked_to_dst(block: SSAValue, config: ComputeConfig) -> bool:
+    bind = buffer_of(block).owner
+    return isinstance(bind, BindCBOp) and bind.cb_index in config.unpack_to_dest
+
+
+def _dtype(value: SSAValue) -> str:
+    assert isinstance(value.type, TileType)
+    return value.type.dtype
+
+
+def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
+    dtype = _dtype(value)
+    wide = dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
+    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, wide, chip.name)
+    return Leaf(
+        name=value.name_hint or "",
+        load_math_cycles=round(cost.math_cycles),
+        load_unpack_cycles=round(cost.unpack_cycles),
+        init=f"copy_tile_init:{dtype}",
+        init_cycles=round(cost.init_math_cycles),
+    )

@@ -1,0 +1,101 @@
+"""``ttl.spill_tile_to_l1`` and ``ttl.restore_tile_from_l1``: the region is cut where a tile leaves DST.
+
+The packer can take a tile only after math has handed its half of DST over, so a spill ends one region and begins the next;
+the tile travels through a buffer of the region's block shape.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ttl import YieldOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_regions import RestoreTileOp, SpillTileOp
+from tilewright.dialects.walking import operations
+from tilewright.passes import compiler_buffers
+from tilewright.passes.dst_assignment.sub_blocks import identity_map
+
+
+def cut_at_spills(function: FuncOp) -> None:
+    for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+        spills = [op for op in compute.block.ops if isinstance(op, SpillTileOp)]
+        if spills:
+            _cut(compute, spills, function)
+
+
+def _cut(compute: ComputeOp, spills: list[SpillTileOp], function: FuncOp) -> None:
+    place = compute.parent
+    assert place is not None
+    buffers: list[SSAValue] = []
+    before: list[Operation] = []
+    outputs: list[SSAValue] = []
+    for spill in spills:
+        kind = spill.operands[0].type
+        assert isinstance(kind, TileType)
+        index = compiler_buffers.next_index(function)
+        buffer = compiler_buffers.bind(function, index, compute.output_shape, kind.dtype, f"spill_{index}", compute.location)
+        buffers.append(buffer)
+        before += compiler_buffers.reserved(buffer, compute.location)
+        outputs.append(before[-1].results[0])
+    first = _part(compute, [spill.operands[0] for spill in spills], list(compute.inputs), outputs, {})
+    pushes = [CBPushOp.create(operands=[buffer], location=compute.location) for buffer in buffers]
+    reads: list[Operation] = []
+    blocks: list[SSAValue] = []
+    for buffer in buffers:
+        reads += compiler_buffers.waited(buffer, compute.location)
+        blocks.append(reads[-1].results[0])
+    last = compute.block.last_op
+    assert last is not None
+    restored: dict[SSAValue, int] = {}
+    for number, spill in enumerate(spills):
+        for use in spill.results[0].uses:
+            assert isinstance(use.operation, RestoreTileOp)
+            restored[use.operation.results[0]] = len(compute.inputs) + number
+    second = _part(compute, list(last.operands), [*compute.inputs, *blocks], list(compute.outputs), restored)
+    pops = [CBPopOp.create(operands=[buffer], location=compute.location) for buffer in buffers]
+    place.insert_ops_before([*before, first, *pushes, *reads, second, *pops], compute)
+    compute.detach()
+    compute.erase(safe_erase=False)
+
+
+def _part(
+    compute: ComputeOp,
+    wanted: list[SSAValue],
+    inputs: list[SSAValue],
+    outputs: list[SSAValue],
+    restored: dict[SSAValue, int],
+) -> ComputeOp:
+    """The ops ``wanted`` needs, on ``inputs``; a restored tile is the block argument of that number."""
+    kinds = [value.type.element_type for value in (*inputs, *outputs)]  # pyright: ignore
+    body = Block(arg_types=kinds)
+    values: dict[SSAValue, SSAValue] = {value: body.args[number] for value, number in restored.items()}
+    values.update(zip(compute.block.args[: len(compute.inputs)], body.args, strict=False))
+    needed = _below(wanted, set(restored))
+    for op in compute.block.ops:
+        if op in needed:
+            body.add_op(op.clone(values))
+    body.add_op(YieldOp.create(operands=[values[value] for value in wanted]))
+    rank = len(compute.output_shape)
+    maps = [*compute.maps[: len(compute.inputs)]]
+    maps += [identity_map(rank)] * (len(inputs) + len(outputs) - len(maps))
+    part = ComputeOp(inputs, outputs, maps, ["parallel"] * rank, Region(body))
+    part.location = compute.location
+    return part
+
+
+def _below(values: list[SSAValue], stop: set[SSAValue]) -> set[Operation]:
+    found: set[Operation] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, BlockArgument) or value in stop:
+            continue
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if owner not in found:
+            found.add(owner)
+            pending += owner.operands
+    return found

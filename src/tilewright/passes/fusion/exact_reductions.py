@@ -1,0 +1,93 @@
+"""Chooses which reductions of f32 run on the vector unit, where no bit is lost, and clears what they leave beside their result.
+
+A reduction on the matrix unit reads 11 significant bits of an f32 and packs zeros around its result. The vector unit keeps all
+bits, but leaves the rest of the tile undefined. Broadcasts and elementwise ops never look there; where anybody else reads the
+value, all but the result is replaced by zero.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, TensorType, UnitAttr, f32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import release_key
+from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReduceOp
+from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.accumulation import accumulates
+from tilewright.passes.fusion.reduce_scalers import Scalers
+from tilewright.passes.kernel_calls.names import SFPU_REDUCE_SINCE
+from tilewright.passes.thin_values import ThinValues
+
+NAME = "convert-ttl-to-compute"
+
+
+def choose_exact(function: FuncOp, module: ModuleOp, scalers: Scalers, context: PassContext) -> None:
+    options = context.options
+    if options.f32_reductions != "exact" or options.fp32_dest_acc is False or release_key(options.metal) < SFPU_REDUCE_SINCE:
+        return
+    chosen = [op for op in operations(function) if isinstance(op, ReduceOp) and _may_be_exact(op)]
+    for op in chosen:
+        op.attributes["exact"] = UnitAttr()
+    if chosen:
+        number = f"{len(chosen)} reduction{'s' if len(chosen) > 1 else ''}"
+        context.trace.decide(NAME, f"{number} of f32 on the vector unit", "the matrix unit would read 11 bits of each number")
+        _clear(function, scalers, ThinValues(function, module))
+
+
+def _may_be_exact(op: ReduceOp) -> bool:
+    kind = op.results[0].type
+    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    return kind.element_type.dtype == "f32" and len(op.operands) == 1 and not _sums_over_a_loop(op)
+
+
+def _sums_over_a_loop(op: ReduceOp) -> bool:
+    """The unit itself adds up in DST from one step of a loop to the next."""
+    stores = [use.operation for use in op.results[0].uses]
+    return any(isinstance(store, StoreOp) and accumulates(store.operands[1]) for store in stores)
+
+
+def _clear(function: FuncOp, scalers: Scalers, thin: ThinValues) -> None:
+    vectors: dict[SSAValue, tuple[int, ...]] = {}  # value -> dimensions in which only the first place counts
+    for op in operations(function):
+        if isinstance(op, ReduceOp) and op.exact:
+            vectors[op.results[0]] = op.dims
+        elif isinstance(op, TensorMathOp):
+            found = {vectors[operand] for operand in op.operands if operand in vectors}
+            if found:
+                vectors[op.results[0]] = max(found, key=len)
+    cleared: dict[SSAValue, SSAValue] = {}
+    for value, dims in vectors.items():
+        for use in list(value.uses):
+            if not _looks_elsewhere(use.operation, dims, thin):
+                continue
+            if value not in cleared:
+                cleared[value] = _cleared(value, dims, scalers)
+            use.operation.operands[use.index] = cleared[value]
+
+
+def _looks_elsewhere(user: Operation, dims: tuple[int, ...], thin: ThinValues) -> bool:
+    """Whether an op reads more of a value than the place its result is in."""
+    if isinstance(user, BcastOp):
+        return not set(dims) <= set(user.dims)
+    if isinstance(user, StoreOp):
+        return not set(dims) <= thin.stored(user)
+    return not isinstance(user, TensorMathOp)
+
+
+def _cleared(value: SSAValue, dims: tuple[int, ...], scalers: Scalers) -> SSAValue:
+    owner = value.owner
+    assert isinstance(owner, Operation) and owner.parent is not None
+    kinds, location = [value.type], owner.location
+    mask = scalers.mask_for(dims, location)
+    spread = BcastOp.create(operands=[mask], result_types=kinds, attributes={"dims": ArrayAttr([])}, location=location)
+    zero = FillBlockOp.create(result_types=kinds, attributes={"value": FloatAttr(0.0, f32)}, location=location)
+    choice = TENSOR_OPS["where"].create(
+        operands=[spread.results[0], value, zero.results[0]], result_types=kinds, location=location
+    )
+    choice.results[0].name_hint = value.name_hint
+    owner.parent.insert_ops_after([spread, zero, choice], owner)
+    return choice.results[0]

@@ -1,0 +1,126 @@
+"""A value defined before a loop and used in it is computed once: it goes through a buffer that is held while the loop runs.
+
+Without this the expression would be part of every store in the loop and run in each iteration. Numbers stay where they are used,
+and so do blocks of a buffer that are only repeated or turned: the readers do that on the way.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.location import line_of
+from tilewright.dialects.ttl import StoreOp
+from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBReserveOp
+from tilewright.dialects.walking import operations
+from tilewright.hardware import tile_bytes
+from tilewright.passes import compiler_buffers
+from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, is_math
+from tilewright.passes.validation.events import ancestor_in
+
+NAME = "convert-ttl-to-compute"
+REARRANGED = (BcastOp, ReshapeOp, TransposeOp)
+
+
+def hold(function: FuncOp, context: PassContext) -> None:
+    """Must run before expressions become regions."""
+    room = _room(context)
+    for op in operations(function):
+        if not isinstance(op, BLOCK_MATH) or isinstance(op, FillBlockOp):
+            continue
+        users = _users_in_loops(op)
+        size = _bytes(op.results[0])
+        if not users or size > room // 2:  # other buffers of the compiler need space too
+            continue
+        room -= size
+        _hold(op, users, function)
+        name = op.results[0].name_hint or "a value"
+        title = f"'{name}' is computed once, before the loop that uses it"
+        context.trace.decide(NAME, title, f"held in a buffer of {size} bytes", place=f"line {line_of(op)}")
+
+
+def _room(context: PassContext) -> int:
+    used = context.trace.facts.get("l1", {}).get("bytes", 0)
+    return context.chip.l1_usable_bytes - used
+
+
+def _users_in_loops(op: Operation) -> list[Operation]:
+    """Ops that read the result in a loop behind it, directly or as a repeated or turned block."""
+    if isinstance(op, REARRANGED) and not is_math(op.operands[0]):
+        return []
+    found: list[Operation] = []
+    for user in dict.fromkeys(_readers(op)):
+        nested = _is_in_loop(user, op)
+        if nested and isinstance(op, REARRANGED):
+            return []  # its operand is held instead
+        if nested or (isinstance(user, REARRANGED) and any(_is_in_loop(reader, user) for reader in _readers(user))):
+            found.append(user)
+    return found
+
+
+def _readers(op: Operation) -> list[Operation]:
+    return [use.operation for use in op.results[0].uses]
+
+
+def _is_in_loop(user: Operation, op: Operation) -> bool:
+    around = user.parent_op()
+    while around is not None and around is not op.parent_op():
+        if isinstance(around, ForOp):
+            return True
+        around = around.parent_op()
+    return False
+
+
+def _bytes(value: SSAValue) -> int:
+    shape, dtype = _type(value)
+    size = tile_bytes(dtype)
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def _type(value: SSAValue) -> tuple[tuple[int, ...], str]:
+    kind = value.type
+    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    return tuple(kind.get_shape()), kind.element_type.dtype
+
+
+def _hold(op: Operation, users: list[Operation], function: FuncOp) -> None:
+    value, block, place = op.results[0], op.parent, op.location
+    assert block is not None
+    last = _last(op, users, block)
+    index = compiler_buffers.next_index(function)
+    buffer = compiler_buffers.bind(function, index, *_type(value), f"{value.name_hint or 'value'}_{index}", place)
+    reserve = CBReserveOp.create(operands=[buffer], result_types=[value.type], location=place)
+    target = compiler_buffers.attached(reserve.results[0], buffer, place)
+    wait = compiler_buffers.waited(buffer, place)
+    held = wait[-1].results[0]
+    for user in users:
+        for position, operand in enumerate(user.operands):
+            if operand is value:
+                user.operands[position] = held
+    store = StoreOp.create(operands=[value, target.results[0]], location=place)
+    push = CBPushOp.create(operands=[buffer], location=place)
+    block.insert_ops_after([reserve, target, store, push, *wait], op)
+    block.insert_op_after(CBPopOp.create(operands=[buffer], location=last.location), last)
+
+
+def _last(op: Operation, users: list[Operation], block: Block) -> Operation:
+    """What stands in the value's own block and contains its last use."""
+    readers = list(users)
+    for user in users:
+        if isinstance(user, REARRANGED):
+            readers += _readers(user)
+    places = {ancestor_in(reader, block) for reader in readers}
+    last: Operation = op
+    current = op.next_op
+    while current is not None:
+        if current in places:
+            last = current
+        current = current.next_op
+    return last

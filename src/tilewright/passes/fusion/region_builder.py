@@ -1,0 +1,301 @@
+"""Writes the regions of a partition as ``ttl.compute`` ops, with buffers for the values between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+
+from tilewright.dialects.attributes import i32_attr, text_attr, text_value
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_ops import FREE_TYPECASTS
+from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
+from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_tile_blocks import (
+    TileBcastOp,
+    TileFoldOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileScratchOp,
+    TileTransposeOp,
+    TileVectorReduceOp,
+)
+from tilewright.passes import compiler_buffers
+from tilewright.passes.fusion.fusion_regions import FusedRegion, Partition
+from tilewright.passes.fusion.reduce_scalers import Scalers
+
+Input = tuple[SSAValue, AffineMapAttr]
+
+
+def affine(*results: AffineExpr | int) -> AffineMapAttr:
+    terms = tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results)
+    return AffineMapAttr(AffineMap(2, 0, terms))
+
+
+ROW, COL = AffineExpr.dimension(0), AffineExpr.dimension(1)
+
+
+class RegionEmitter:
+    """One per compute function; compiler buffers are reused by later expressions of the same shape and type."""
+
+    def __init__(self, function: FuncOp, module: ModuleOp) -> None:
+        self.function = function
+        self.scalers = Scalers(function, module)
+        self.idle: dict[tuple[tuple[int, ...], str], list[SSAValue]] = {}
+
+    def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:
+        """Write everything in front of ``anchor``. ``targets`` are (value, block to store it in)."""
+        held: dict[SSAValue, SSAValue] = {}  # materialised value -> its buffer
+        readers = self._readers(parts)
+        for region in parts.regions:
+            self._region(region, parts, targets, held, anchor)
+            for value in [value for value in held if readers.get(value) is region]:
+                buffer = held.pop(value)
+                self._insert([CBPopOp.create(operands=[buffer], location=anchor.location)], anchor)
+                kind = compiler_buffers.kind_of(buffer)
+                self.idle.setdefault((kind.dims, kind.tile.dtype), []).append(buffer)
+        for value, block in targets:
+            if not any(value in region.outputs for region in parts.regions):
+                self._compute([(value, _identity(value))], [block], [], [value], parts, anchor)
+
+    @staticmethod
+    def _readers(parts: Partition) -> dict[SSAValue, FusedRegion]:
+        """The last region that reads each value."""
+        readers: dict[SSAValue, FusedRegion] = {}
+        for region in parts.regions:
+            for op in region.ops:
+                for operand in op.operands:
+                    readers[parts.canonical(operand)] = region
+        return readers
+
+    def _insert(self, ops: Sequence[Operation], anchor: Operation) -> None:
+        block = anchor.parent
+        assert block is not None
+        block.insert_ops_before(list(ops), anchor)
+
+    def _region(
+        self,
+        region: FusedRegion,
+        parts: Partition,
+        targets: Sequence[tuple[SSAValue, SSAValue]],
+        held: dict[SSAValue, SSAValue],
+        anchor: Operation,
+    ) -> None:
+        blocks: dict[SSAValue, SSAValue] = {}
+        location = region.ops[0].location
+        for op in region.ops:
+            for operand in op.operands:
+                value = parts.canonical(operand)
+                if value in held and value not in blocks:
+                    ops = compiler_buffers.waited(held[value], location)
+                    self._insert(ops, anchor)
+                    blocks[value] = ops[-1].results[0]
+        inside: set[SSAValue] = {op.results[0] for op in region.ops}
+        inputs = _inputs(region, parts, inside, blocks, self.scalers)
+        outputs: list[SSAValue] = []
+        results: list[SSAValue] = []
+        pushes: list[Operation] = []
+        for value in region.outputs:
+            if value in parts.materialised:
+                buffer = held[value] = self._buffer(value, location)
+                ops = compiler_buffers.reserved(buffer, location)
+                self._insert(ops, anchor)
+                outputs.append(ops[-1].results[0])
+                results.append(value)
+                pushes.append(CBPushOp.create(operands=[buffer], location=location))
+            for stored, block in targets:
+                if stored is value:
+                    outputs.append(block)
+                    results.append(value)
+        self._compute(inputs, outputs, region.ops, results, parts, anchor, blocks)
+        self._insert(pushes, anchor)
+
+    def _buffer(self, value: SSAValue, location: Attribute) -> SSAValue:
+        kind = value.type
+        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+        key = (kind.get_shape(), kind.element_type.dtype)
+        if self.idle.get(key):
+            return self.idle[key].pop()
+        index = compiler_buffers.next_index(self.function)
+        return compiler_buffers.bind(self.function, index, key[0], key[1], f"between_{index}", location)  # pyright: ignore
+
+    def _compute(
+        self,
+        inputs: list[Input],
+        outputs: list[SSAValue],
+        ops: Sequence[Operation],
+        results: list[SSAValue],
+        parts: Partition,
+        anchor: Operation,
+        blocks: dict[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        actual = [((blocks or {}).get(value, value), map_) for value, map_ in inputs]
+        body = Block(arg_types=[_tile(value) for value in (*(v for v, _ in actual), *outputs)])
+        arguments: dict[Input, SSAValue] = dict(zip(inputs, body.args, strict=False))
+        values: dict[SSAValue, SSAValue] = {}
+        writer = _BodyWriter(body, arguments, values, parts, self.scalers)
+        for op in ops:
+            writer.write(op)
+        identity = _identity(outputs[0])
+        stored = [values[v] if v in values else arguments[v, _identity(v)] for v in results]
+        body.add_op(YieldOp.create(operands=stored))
+        maps = [map_ for _, map_ in actual] + [identity] * len(outputs)
+        rank = identity.data.num_dims
+        compute = ComputeOp([v for v, _ in actual], outputs, maps, ["parallel"] * rank, Region(body))
+        compute.location = anchor.location if not ops else ops[-1].location
+        self._insert([compute], anchor)
+
+
+def _identity(value: SSAValue) -> AffineMapAttr:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return AffineMapAttr(AffineMap.identity(kind.get_num_dims()))
+
+
+def _tile(value: SSAValue) -> Attribute:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return kind.element_type
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return kind.get_shape()
+
+
+def operand_maps(op: Operation) -> list[AffineMapAttr]:
+    """Which tile of each operand an output tile starts from."""
+    if isinstance(op, MatmulOp):
+        return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
+    if isinstance(op, ReduceOp):
+        first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
+        return [first] if op.exact else [first, affine(0, 0)]
+    if isinstance(op, BcastOp):
+        return [_repeated_map(_shape(op.operands[0]), len(_shape(op.results[0])))]
+    if isinstance(op, ReshapeOp):
+        terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
+        return [AffineMapAttr(AffineMap(len(_shape(op.results[0])), 0, terms))]
+    if isinstance(op, TransposeOp):
+        return [affine(COL, ROW)]
+    return [_identity(operand) for operand in op.operands]
+
+
+def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
+    """A dimension of size 1 stays at its only tile; missing dimensions are missing in front."""
+    dims = zip(shape, range(rank - len(shape), rank), strict=True)
+    terms = tuple(AffineExpr.constant(0) if extent == 1 else AffineExpr.dimension(dim) for extent, dim in dims)
+    return AffineMapAttr(AffineMap(rank, 0, terms))
+
+
+def _inputs(
+    region: FusedRegion,
+    parts: Partition,
+    inside: set[SSAValue],
+    blocks: dict[SSAValue, SSAValue],
+    scalers: Scalers,
+) -> list[Input]:
+    found: dict[Input, None] = {}
+    for op in region.ops:
+        operands = [parts.canonical(operand) for operand in op.operands]
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
+            operands.append(scalers.block_for(op))
+        for value, map_ in zip(operands, operand_maps(op), strict=True):
+            if value not in inside or value in blocks:
+                found.setdefault((value, map_))
+    return list(found)
+
+
+class _BodyWriter:
+    """Tile ops for the block ops of a region."""
+
+    def __init__(
+        self,
+        body: Block,
+        arguments: dict[Input, SSAValue],
+        values: dict[SSAValue, SSAValue],
+        parts: Partition,
+        scalers: Scalers,
+    ) -> None:
+        self.body, self.arguments, self.values, self.parts, self.scalers = body, arguments, values, parts, scalers
+
+    def write(self, op: Operation) -> None:
+        operands = [self.parts.canonical(operand) for operand in op.operands]
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
+            operands.append(self.scalers.block_for(op))
+        tiles = [
+            self.values[value] if value in self.values else self.arguments[value, map_]
+            for value, map_ in zip(operands, operand_maps(op), strict=True)
+        ]
+        if is_free(op):
+            self.values[op.results[0]] = tiles[0]
+            return
+        if isinstance(op, ReduceOp) and op.exact:
+            self._exact_reduction(op, tiles[0])
+            return
+        kind, attributes = _tile_op(op)
+        self.values[op.results[0]] = self._add(kind, tiles, attributes, op)
+
+    def _add(self, kind: type[Operation], tiles: Sequence[SSAValue], attributes: dict[str, Attribute], op: Operation) -> SSAValue:
+        new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        self.body.add_op(new)
+        return new.results[0]
+
+    def _exact_reduction(self, op: ReduceOp, tile: SSAValue) -> None:
+        """Tiles are joined element by element, then the one that is left within itself."""
+        kind = {"kind": op.attributes["kind"]}
+        if op.tiles > 1:
+            counts = reduced_counts(op)
+            scratch = self._add(TileScratchOp, [], {}, op)
+            tile = self._add(TileFoldOp, [tile, scratch], {**kind, "rows": counts[0], "cols": counts[1]}, op)
+        for dim in ("col", "row") if len(op.dims) == 2 else (dim_name(op.dims),):
+            tile = self._add(TileVectorReduceOp, [tile], {**kind, "dim": text_attr(dim)}, op)
+        self.values[op.results[0]] = tile
+
+
+def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
+    if isinstance(op, TensorMathOp):
+        return TILE_OPS[op.SPEC.name], dict(op.attributes)
+    if isinstance(op, FillBlockOp):
+        row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
+        return TILE_OPS[row], {"value": op.attributes["value"]}
+    if isinstance(op, MatmulOp):
+        right = _shape(op.operands[1])
+        depth, columns = right[::-1] if TURNED_B in op.attributes else right
+        return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
+    if isinstance(op, ReduceOp):
+        rows, cols = reduced_counts(op)
+        attributes = {"kind": op.attributes["kind"], "rows": rows, "cols": cols}
+        return TileReduceOp, {**attributes, "dim": text_attr(dim_name(op.dims))}
+    if isinstance(op, BcastOp):
+        return TileBcastOp, {"dim": text_attr(dim_name(op.dims))}
+    assert isinstance(op, TransposeOp)
+    return TileTransposeOp, {}
+
+
+def reduced_counts(op: ReduceOp) -> list[Attribute]:
+    """Rows and columns of tiles that one result comes from."""
+    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.operands[0]))]
+
+
+def is_free(op: Operation) -> bool:
+    """Needs no call: the unpacker and the packer convert, and a whole tile is repeated by reading it again."""
+    if isinstance(op, BcastOp):
+        return not op.dims
+    if isinstance(op, ReshapeOp):
+        return True
+    pair = (text_value(op, "source"), text_value(op, "dtype"))
+    return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
+
+
+def dim_name(dims: tuple[int, ...]) -> str:
+    """``row``: one value per row (a column vector); ``col``: one per column; ``scalar``: one."""
+    if len(dims) == 2:
+        return "scalar"
+    return "row" if dims[0] == 1 else "col"

@@ -1,0 +1,289 @@
+"""``ttl.program`` and ``ttl.kernel`` become functions, one per thread, with the resources they use at their head.
+
+Requires: text that verifies. Ensures: only functions with ``ttl.kernel_thread``; coordinates have as many dimensions as the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.diagnostics import fail
+from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, int_value, multiply
+from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, CBType, PipeType, SliceType
+from tilewright.dialects.ttl import CoreOp, GridSizeOp
+from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp
+from tilewright.dialects.ttl_movement import CopyOp, TensorSliceOp
+from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp, nested_attr, nested_value
+from tilewright.dialects.ttl_program import (
+    ComputeThreadOp,
+    CoreLinearOp,
+    CreateCBOp,
+    CreatePipeOp,
+    DataMovementThreadOp,
+    GridSliceOp,
+    KernelOp,
+    ProgramOp,
+)
+from tilewright.dialects.walking import operations
+from tilewright.network import Core, folded_grid
+from tilewright.passes.context import PassContext
+from tilewright.source_places import place_of
+
+I64 = IntegerType(64)
+ROLES = ("reader", "writer")
+PLACE_OPS: frozenset[type[Operation]] = frozenset({CoreOp, GridSizeOp, CoreLinearOp, GridSliceOp})
+
+
+def grid_of(module: ModuleOp) -> Core | None:
+    """The grid a program in text states."""
+    wholes = [op for op in module.walk() if isinstance(op, (KernelOp, ProgramOp))]
+    return wholes[-1].grid if wholes else None
+
+
+def expand_programs(module: ModuleOp, context: PassContext) -> None:
+    wholes = [op for op in module.ops if isinstance(op, (ProgramOp, KernelOp))]
+    if len(wholes) > 1:
+        raise fail("TW603", "a module holds one program", place_of(wholes[1]), help="compile one file per program")
+    for whole in wholes:
+        inner = [op for op in whole.walk() if isinstance(op, KernelOp)]
+        kernel = inner[-1] if inner else whole
+        context.grid = kernel.grid
+        _configure(kernel, context)
+        _functions(kernel, whole, module, context)
+        whole.detach()
+        whole.erase(safe_erase=False)
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            _expand_places(function, context.grid)
+
+
+def _configure(kernel: Operation, context: PassContext) -> None:
+    config = kernel.attributes.get("compute_config")
+    if not isinstance(config, DictionaryAttr):
+        return
+    fidelity, wide = config.data.get("math_fidelity"), config.data.get("fp32_dest_acc_en")
+    if isinstance(fidelity, StringAttr) and context.options.math_fidelity is None:
+        context.options = context.options.updated(math_fidelity=fidelity.data)
+    if isinstance(wide, IntegerAttr) and context.options.fp32_dest_acc is None:
+        context.options = context.options.updated(fp32_dest_acc=bool(wide.value.data))
+
+
+@dataclass
+class Resources:
+    """What threads capture: how each is made anew inside a function."""
+
+    buffers: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    nets: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    semaphores: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+
+def _functions(kernel: Operation, whole: Operation, module: ModuleOp, context: PassContext) -> None:
+    blocks = [region.blocks[0] for op in dict.fromkeys((whole, kernel)) for region in op.regions if region.blocks]
+    structure = (KernelOp, ComputeThreadOp, DataMovementThreadOp)
+    outside = [op for block in blocks for op in block.ops if not isinstance(op, structure)]
+    resources = _numbered(outside)
+    threads = [op for op in kernel.regions[0].blocks[0].ops if isinstance(op, (ComputeThreadOp, DataMovementThreadOp))]
+    movers = 0
+    for index, thread in enumerate(threads):
+        function = _function(thread, f"thread_{index}", outside, resources, context)
+        if isinstance(thread, DataMovementThreadOp):
+            if movers == len(ROLES):
+                raise fail("TW010", "a core has two data-movement threads", place_of(thread), help="join them into one")
+            function.attributes["ttl.role"] = StringAttr(ROLES[movers])
+            movers += 1
+        module.body.block.add_op(function)
+
+
+def _numbered(outside: Sequence[Operation]) -> Resources:
+    resources = Resources()
+    given = {int_value(op, "buffer_index") for op in outside if isinstance(op, CreateCBOp) and "buffer_index" in op.attributes}
+    free = (index for index in range(1 << 10) if index not in given)
+    for op in outside:
+        if isinstance(op, CreateCBOp):
+            resources.buffers[op.results[0]] = int_value(op, "buffer_index") if "buffer_index" in op.attributes else next(free)
+        elif isinstance(op, CreatePipeOp):
+            resources.nets[op.results[0]] = len(resources.nets)
+        elif isinstance(op, CreateSemaphoreOp):
+            resources.semaphores[op.results[0]] = len(resources.semaphores)
+    return resources
+
+
+def _function(thread: Operation, name: str, outside: Sequence[Operation], resources: Resources, context: PassContext) -> FuncOp:
+    body = Block()
+    known: dict[SSAValue, SSAValue] = {}
+    source = thread.regions[0].blocks[0]
+    for op in outside:
+        if isinstance(op, CreatePipeOp):
+            continue
+        new = _resource(op, resources) or op.clone(known)
+        body.add_op(new)
+        for old, result in zip(op.results, new.results, strict=True):
+            known[old] = result
+    for argument, operand in zip(source.args, thread.operands, strict=False):
+        if operand in resources.nets:
+            argument.replace_all_uses_with(operand)
+        else:
+            known[argument] = known[operand]
+    _make_pipes(source, resources, context)
+    for op in list(source.ops):
+        if op.name not in ("func.return", "ttl.yield"):
+            body.add_op(op.clone(known))
+    body.add_op(ReturnOp())
+    _erase_unused(body)
+    function = FuncOp(name, ([], []), Region(body))
+    function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if isinstance(thread, ComputeThreadOp) else NOC_THREAD
+    function.location = thread.location
+    return function
+
+
+def _resource(op: Operation, resources: Resources) -> Operation | None:
+    if isinstance(op, CreateCBOp):
+        kind = op.results[0].type
+        assert isinstance(kind, CBType)
+        index = resources.buffers[op.results[0]]
+        attributes: dict[str, Attribute] = {
+            "cb_index": IntegerAttr(index, I64),
+            "buffer_factor": IntegerAttr(kind.factor.data, I64),
+            "name": StringAttr(op.results[0].name_hint or f"cb{index}"),
+        }
+        if CORE_RANGES in op.attributes:
+            attributes[CORE_RANGES] = op.attributes[CORE_RANGES]
+        return BindCBOp.create(result_types=[kind], attributes=attributes, location=op.location)
+    if isinstance(op, CreateSemaphoreOp):
+        number = resources.semaphores[op.results[0]]
+        attributes = {
+            "initial_value": i32_attr(op.initial),
+            "number": i32_attr(number),
+            "name": StringAttr(op.results[0].name_hint or f"semaphore{number}"),
+        }
+        return CreateSemaphoreOp.create(result_types=[op.results[0].type], attributes=attributes, location=op.location)
+    return None
+
+
+def _make_pipes(source: Block, resources: Resources, context: PassContext) -> None:
+    """Each copy gets the pipe as seen from its side."""
+    for op in [op for op in source.walk() if isinstance(op, CopyOp)]:
+        for position, operand in enumerate(op.operands):
+            if not isinstance(operand.type, PipeType):
+                continue
+            create = operand.owner
+            assert isinstance(create, CreatePipeOp)
+            pipe = _net_pipe(create, resources.nets[operand], "src" if position == 1 else "dst", op)
+            block = op.parent
+            assert block is not None
+            block.insert_op_before(pipe, op)
+            op.operands[position] = pipe.results[0]
+
+
+def _net_pipe(create: CreatePipeOp, number: int, side: str, op: Operation) -> NetPipeOp:
+    single = "dst_core" in create.attributes
+    target = nested_value(create.attributes["dst_core" if single else "dst_core_range"])
+    ranges = [(place, place + 1, 1) for place in target] if single else [(*entry, 1)[:3] for entry in target]
+    attributes: dict[str, Attribute] = {
+        "net": i32_attr(number),
+        "name": StringAttr(create.results[0].name_hint or f"pipe{number}"),
+        "side": StringAttr(side),
+        "src_cores": nested_attr([nested_value(create.attributes["src_core"])]),
+        "dst_core_ranges": nested_attr([ranges]),
+    }
+    if single:
+        attributes["unicast"] = UnitAttr()
+    return NetPipeOp.create(result_types=[PipeType()], attributes=attributes, location=op.location)
+
+
+def _erase_unused(body: Block) -> None:
+    for op in reversed(list(body.ops)):
+        free = op.name in ("ttl.bind_cb", "ttl.create_semaphore", "ttl.tensor_accessor") or op.name.startswith("arith.")
+        if free and not any(result.uses for result in op.results):
+            op.detach()
+            op.erase()
+
+
+# Coordinates ------------------------------------------------------------------------------------------------------------------
+
+
+def _expand_places(function: FuncOp, grid: Core) -> None:
+    for op in [op for op in operations(function) if type(op) in PLACE_OPS]:
+        if isinstance(op, GridSizeOp):
+            sizes = folded_grid(grid, int_value(op, "dims", len(op.results)))
+            _replace(op, [constant(size) for size in sizes])
+        elif isinstance(op, CoreLinearOp):
+            _replace(op, _linear(op, grid))
+        elif isinstance(op, GridSliceOp):
+            _grid_slice(op, grid)
+        elif type(op) is CoreOp and len(op.results) != len(grid):
+            _replace(op, _folded(op, grid))
+
+
+def _replace(op: Operation, new: list[Operation]) -> None:
+    """Puts ops in the place of one; the last ones give its results."""
+    block = op.parent
+    assert block is not None
+    block.insert_ops_before(new, op)
+    for old, made in zip(op.results, new[-len(op.results) :], strict=True):
+        made.results[0].name_hint = old.name_hint
+        old.replace_all_uses_with(made.results[0])
+    op.detach()
+    op.erase()
+
+
+def _coordinates(op: Operation, grid: Core) -> CoreOp:
+    return CoreOp.create(result_types=[INDEX] * len(grid), location=op.location)
+
+
+def _row_major(places: Sequence[SSAValue], sizes: Sequence[int]) -> list[Operation]:
+    """Ops whose last one gives the number of a position."""
+    ops: list[Operation] = []
+    total: SSAValue = places[0]
+    for place, size in zip(places[1:], sizes[1:], strict=True):
+        factor = constant(size)
+        scaled = multiply(total, factor.results[0])
+        both = add(scaled.results[0], place)
+        ops += [factor, scaled, both]
+        total = both.results[0]
+    if not ops:
+        zero = constant(0)
+        ops = [zero, add(total, zero.results[0])]
+    return ops
+
+
+def _linear(op: Operation, grid: Core) -> list[Operation]:
+    core = _coordinates(op, grid)
+    places, sizes = list(core.results), list(grid)
+    if len(grid) == 2:
+        places, sizes = places[::-1], sizes[::-1]
+    return [core, *_row_major(places, sizes)]
+
+
+def _folded(op: Operation, grid: Core) -> list[Operation]:
+    """Coordinates with fewer or more dimensions than the grid has."""
+    core = _coordinates(op, grid)
+    dims = len(op.results)
+    zero = constant(0)
+    head: list[Operation] = [core, zero]
+    if dims > len(grid):
+        return [*head, *(add(place, zero.results[0]) for place in core.results), *(constant(0) for _ in range(dims - len(grid)))]
+    last = _row_major(list(core.results[dims - 1 :]), grid[dims - 1 :])
+    return [*head, *last[:-1], *(add(place, zero.results[0]) for place in core.results[: dims - 1]), last[-1]]
+
+
+def _grid_slice(op: GridSliceOp, grid: Core) -> None:
+    kind = op.results[0].type
+    assert isinstance(kind, SliceType)
+    core = _coordinates(op, grid)
+    ops: list[Operation] = [core]
+    starts: list[SSAValue] = []
+    for dim, extent in enumerate(kind.dims):
+        if dim >= len(grid):
+            ops.append(constant(0))
+        else:
+            factor = constant(extent)
+            ops += [factor, multiply(core.results[dim], factor.results[0])]
+        starts.append(ops[-1].results[0])
+    ops.append(TensorSliceOp.create(operands=[op.operands[0], *starts], result_types=[kind], location=op.location))
+    _replace(op, ops)

@@ -1,0 +1,240 @@
+"""Tile ops as kernel calls: which buffer, which tile of it, which DST index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.tensor import ExtractOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
+from tilewright.dialects.ttl import StoreOp, TileOpBase
+from tilewright.dialects.ttl_compute import BY_POSITION, CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
+from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
+from tilewright.passes.dst_assignment.init_keys import init_params, template_values, worked_on
+from tilewright.passes.kernel_calls.blocks import convert_block_op
+from tilewright.passes.kernel_calls.buffers import call
+from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
+from tilewright.passes.tile_views import TileView, block_start, row_major, view_of
+from tilewright.program import ComputeConfig
+
+
+class MathConverter:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], config: ComputeConfig) -> None:
+        self.indices = indices
+        self.buffers = buffers
+        self.config = config
+
+    def convert(self, op: Operation) -> bool:
+        if isinstance(op, CopyTileOp):
+            self._copy_tile(op)
+        elif isinstance(op, CopyDestValuesOp):
+            self._copy_dest(op)
+        elif isinstance(op, TileOpBase):
+            self._row(op, op, tuple(op.operands), _form_of(op))
+        elif isinstance(op, MulAccumulateOp):
+            self._multiply_accumulate(op)
+        elif isinstance(op, IrregularTileOp):
+            calls = convert_block_op(op, self)
+            calls[-1].attributes.update(_named(op))
+            self._insert(*calls, before=op)
+        elif isinstance(op, L1AccumulateOp):
+            self._insert(call("pack_reconfig_l1_acc", [op.operands[0]], like=op), before=op)
+        elif isinstance(op, StoreOp):
+            self._pack(op)
+        else:
+            return isinstance(op, DstTileOp)
+        return True
+
+    # Where things are -------------------------------------------------------------------------------------------------
+
+    def tile_number(self, op: Operation) -> Number:
+        """Number of the current tile in its sub-block, from the tile loops around ``op``."""
+        number: Number = int_value(op, "ttl.tile", 0)
+        parent = op.parent_op()
+        while parent is not None:
+            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+                variable = parent.body.blocks[0].args[0]
+                step = self.indices.multiply(variable, int_value(parent, "ttl.tile_stride"), op)
+                number = self.indices.add(step, number, op)
+            parent = parent.parent_op()
+        return number
+
+    def tile_indices(self, op: Operation, view: TileView) -> tuple[Number, ...]:
+        """Position of the current tile in a view of its sub-block, one index per dimension."""
+        number = int_value(op, "ttl.tile", 0)
+        position: list[Number] = []
+        for stride in row_major(view.shape):
+            position.append(number // stride)
+            number %= stride
+        parent = op.parent_op()
+        strides = row_major(view.shape)
+        while parent is not None:
+            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+                stride = int_value(parent, "ttl.tile_stride")
+                dim = max(d for d in range(len(strides)) if strides[d] == stride and (view.shape[d] > 1 or len(strides) == 1))
+                position[dim] = self.indices.add(parent.body.blocks[0].args[0], position[dim], op)
+            parent = parent.parent_op()
+        return tuple(position)
+
+    def dst_index(self, value: SSAValue, at: Operation) -> SSAValue:
+        """DST index of a tile value, for the tile that ``at`` works on."""
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if isinstance(owner, CopyTileOp):
+            base: Number = owner.operands[2]
+        else:
+            base = int_value(owner, "dst_idx")
+        if int_value(owner, "dst_stride", 0):
+            base = self.indices.add(self.tile_number(at), base, at)
+        return self.indices.value(base)
+
+    def buffer_tile(self, value: SSAValue, at: Operation) -> tuple[SSAValue, SSAValue]:
+        """Buffer and tile number behind a tile that was taken out of a block."""
+        extract = value.owner
+        assert isinstance(extract, ExtractOp), "this operand is read from a buffer"
+        view = view_of(extract.operands[0])
+        return self.buffers[view.buffer], self.indices.value(self._element(view, tuple(extract.operands[1:]), at))
+
+    def _element(self, view: TileView, indices: Sequence[Number], at: Operation) -> Number:
+        """Tile number in the buffer of an element of a view."""
+        number: Number = 0
+        for index, stride in zip(indices, view.strides, strict=True):
+            number = self.indices.add(number, self.indices.multiply(index, stride, at), at)
+        for offset, stride in view.offsets:
+            number = self.indices.add(self.indices.multiply(offset, stride, at), number, at)
+        return self.indices.add(number, view.base, at)
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def _insert(self, *calls: Operation, before: Operation) -> None:
+        block = before.parent
+        assert block is not None
+        block.insert_ops_before(list(calls), before)
+
+    def _copy_tile(self, op: CopyTileOp) -> None:
+        extract = op.operands[0].owner
+        assert isinstance(extract, ExtractOp)
+        view = view_of(extract.operands[0])
+        buffer = self.buffers[view.buffer]
+        if BY_POSITION in op.attributes:
+            number = self.buffer_tile(op.operands[0], op)[1]
+        else:
+            # The index counts from the start of the whole block: cuts of the view are already in it.
+            number = self.indices.value(self.indices.add(op.operands[1], block_start(extract.operands[0]), op))
+        index = self.dst_index(op.results[1], op)
+        self._insert(
+            call("copy_tile_init", [buffer], like=op),
+            call("copy_tile", [buffer, number, index], attributes=_named(op), like=op),
+            before=op,
+        )
+
+    def _copy_dest(self, op: CopyDestValuesOp) -> None:
+        target, source = self.dst_index(op.results[0], op), self.dst_index(op.operands[0], op)
+        kind = op.operands[0].type
+        assert isinstance(kind, TileType)
+        attributes = {**_named(op), **_integer_format(kind.dtype)}
+        self._insert(
+            call("copy_dest_values_init", like=op),
+            call("copy_dest_values", [target, source], attributes=attributes, like=op),
+            before=op,
+        )
+
+    def _multiply_accumulate(self, op: MulAccumulateOp) -> None:
+        from tilewright.dialects.tile_ops import BY_NAME
+
+        row = BY_NAME["mul"]
+        form = row.form(Unit.FPU)
+        assert form is not None
+        (first, first_tile), (second, second_tile) = (self.buffer_tile(value, op) for value in op.operands[1:])
+        target = self.dst_index(op.results[0], op)
+        attributes = _named(op) | {"accumulates": text_attr("intended")}
+        self._insert(
+            call(form.init, [first, second], like=op),
+            call(form.call, [first, second, first_tile, second_tile, target], attributes=attributes, like=op),
+            before=op,
+        )
+
+    def _row(self, op: TileOpBase, at: Operation, operands: tuple[SSAValue, ...], form: UnitForm) -> None:
+        values = template_values(op, dst32=self.config.fp32_dest_acc_en)
+        calls: list[Operation] = []
+        if form.init:
+            template = form.init_call_template(values)
+            needed = init_params(form)
+            calls.append(self._filled(form.init, form.init_args, template, op, operands, values, needed))
+        main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
+        main.attributes.update(_named(op))
+        self._insert(*calls, main, before=at)
+
+    def _filled(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        template: tuple[str, ...],
+        op: TileOpBase,
+        operands: tuple[SSAValue, ...],
+        values: dict[str, Any],
+        needed: frozenset[str] | None = None,
+    ) -> Operation:
+        actual: list[SSAValue] = []
+        immediate: list[Any] = []
+        for argument in arguments:
+            if ":" in argument:
+                immediate.append(values[argument.split(":")[0]])
+            elif argument == "o":
+                actual.append(self.dst_index(op.results[0], op))
+            elif argument[0] == "d":
+                actual.append(self.dst_index(operands[int(argument[1:])], op))
+            else:
+                buffer, tile = self.buffer_tile(operands[int(argument[1:])], op)
+                actual.append(buffer if argument[0] == "b" else tile)
+        attributes: dict[str, Any] = {"row": text_attr(op.SPEC.name), **_integer_format(worked_on(op))}
+        if immediate:
+            attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
+        if template:
+            attributes["template"] = ArrayAttr([text_attr(word) for word in template])
+        given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
+        if given:
+            attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
+        return call(name, actual, attributes=attributes, like=op)
+
+    def _pack(self, op: StoreOp) -> None:
+        view = view_of(op.operands[1])
+        number = self._element(view, self.tile_indices(op, view), op)
+        index = self.dst_index(op.operands[0], op)
+        attributes: dict[str, Any] = dict(op.attributes)
+        attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))
+        if view.out_of_order and "in_order" not in op.attributes:
+            attributes["out_of_order"] = number_attr(True)
+        block = op.parent
+        assert block is not None
+        operands = [index, self.buffers[view.buffer], self.indices.value(number)]
+        block.insert_op_before(call("pack_tile", operands, attributes=attributes, like=op), op)
+
+
+def _integer_format(dtype: str) -> dict[str, Any]:
+    """DataFormat of integers in DST; that of floats follows from DST's width."""
+    return {"format": text_attr(dst_format(dtype, wide=True))} if dtype in INTEGER_DTYPES else {}
+
+
+def _form_of(op: TileOpBase) -> UnitForm:
+    unit = text_value(op, "ttl.unit", Unit.SFPU.value)
+    form = op.SPEC.form(Unit(unit))
+    assert form is not None, f"{op.name} has no {unit} form"
+    return form
+
+
+def _owner(value: SSAValue) -> Operation:
+    assert isinstance(value.owner, Operation)
+    return value.owner
+
+
+def _named(op: Operation) -> dict[str, Any]:
+    """The value's name in the source, for the comment at its DST index."""
+    hint = op.results[-1].name_hint
+    return {"value": text_attr(hint)} if hint else {}

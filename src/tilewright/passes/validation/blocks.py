@@ -1,0 +1,221 @@
+"""Follows every held block through its thread: who may read it, who may write it, and that pushed blocks were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.diagnostics import Diagnostic, Note
+from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.ir_types import PipeType
+from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
+from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
+from tilewright.passes.validation.events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
+from tilewright.source_places import place_of
+
+NEVER, SOMETIMES, ALWAYS = 0, 1, 2
+
+
+@dataclass
+class Held:
+    """State along one path."""
+
+    queues: dict[tuple[int, str], list[Operation]] = field(default_factory=dict[tuple[int, str], list[Operation]])
+    written: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    released: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
+
+    def copy(self) -> Held:
+        return Held({key: list(queue) for key, queue in self.queues.items()}, dict(self.written), dict(self.released))
+
+
+def check_blocks(function: FuncOp, grid: tuple[int, ...]) -> list[Diagnostic]:
+    checker = BlockChecker(thread_kind(function))
+    checker.walk(function.body.block, Held())
+    if not checker.doubtful:
+        return checker.problems
+    # Some path leaves a block unwritten. It counts only if a core takes it: `if_src` and `if_dst` exclude each other, for one.
+    unwritten: set[Operation] = set()
+    for ways in ways_of_cores(function, grid):
+        single = BlockChecker(thread_kind(function), ways)
+        single.walk(function.body.block, Held())
+        unwritten |= single.doubtful.keys()
+    return checker.problems + [found for op, found in checker.doubtful.items() if op in unwritten]
+
+
+class BlockChecker:
+    def __init__(self, thread: str, ways: Ways | None = None) -> None:
+        self.thread = thread
+        self.ways = ways or {}
+        self.problems: list[Diagnostic] = []
+        self.doubtful: dict[Operation, Diagnostic] = {}  # pushes of blocks that may be unwritten
+
+    def report(self, code: str, message: str, op: Operation, **words: object) -> None:
+        self.problems.append(problem(code, message, op, **words))  # pyright: ignore
+
+    def walk(self, block: Block, state: Held) -> Held:
+        for op in block.ops:
+            if type(op) in ACQUIRES:
+                state.queues.setdefault(key_of(op), []).append(op)
+                state.written[op] = NEVER
+            elif type(op) in RELEASES:
+                self.release(op, state)
+            elif isinstance(op, StoreOp):
+                self.store(op, state)
+            elif isinstance(op, CopyOp):
+                self.copy(op, state)
+            elif isinstance(op, WaitOp):
+                self.copy_end(op, state)
+            elif isinstance(op, TensorMathOp):
+                self.math(op)
+            elif isinstance(op, scf.IfOp):
+                state = self.branch(op, state)
+            elif isinstance(op, scf.ForOp):
+                state = self.loop(op, state)
+        return state
+
+    def copy_end(self, op: WaitOp, state: Held) -> None:
+        copy = op.operands[0].owner
+        if not isinstance(copy, CopyOp):
+            return
+        for acquire in filter(None, map(acquire_of, copy.operands)):
+            released = state.released.get(acquire)
+            if released is not None:
+                word = "popped" if key_of(released)[1] == "wait" else "pushed"
+                self.report(
+                    "TW214",
+                    f"block of '{buffer_name(acquire)}' is {word} before its copy has ended",
+                    released,
+                    notes=(Note("the copy is waited for here", place_of(op)),),
+                    help="wait() for the copy first",
+                )
+
+    def release(self, op: Operation, state: Held) -> None:
+        queue = state.queues.get(key_of(op), [])
+        if not queue:  # reported when releases were matched
+            return
+        acquire = queue.pop(0)
+        state.released[acquire] = op
+        if key_of(op)[1] != "reserve" or state.written[acquire] == ALWAYS:
+            return
+        reason = "not every path writes it" if state.written[acquire] == SOMETIMES else "nothing was written to it"
+        self.doubtful[op] = problem(
+            "TW205",
+            f"block of '{buffer_name(op)}' is pushed, but {reason}",
+            op,
+            notes=(Note("it was reserved here", place_of(acquire)),),
+            help="copy tiles into it before the push" if self.thread == "noc" else "store to it before the push",
+        )
+
+    def store(self, op: StoreOp, state: Held) -> None:
+        value, target = op.operands
+        if self.thread != "compute":
+            self.report("TW013", "store in a data-movement thread", op, help="only the compute thread stores")
+        for read in sources(value):
+            self.read(read, op, state)
+        self.write(target, op, state)
+
+    def copy(self, op: CopyOp, state: Held) -> None:
+        if self.thread == "compute":
+            self.report("TW014", "copy in a compute thread", op, help="copy in a data-movement thread")
+        source, target = op.operands
+        if acquire_of(source) is not None and not self.sends_written(op, state):
+            self.read(source, op, state)
+        if acquire_of(target) is not None:
+            self.write(target, op, state)
+
+    def sends_written(self, op: CopyOp, state: Held) -> bool:
+        """A block that was filled may be sent through a pipe before it is pushed: both only read it."""
+        acquire = acquire_of(op.operands[0])
+        return (
+            isinstance(op.operands[1].type, PipeType)
+            and acquire is not None
+            and acquire not in state.released
+            and state.written[acquire] == ALWAYS
+        )
+
+    def read(self, value: SSAValue, op: Operation, state: Held) -> None:
+        acquire = acquire_of(value)
+        assert acquire is not None
+        side = key_of(acquire)[1]
+        if side == "wait" and acquire not in state.released:
+            return
+        name = buffer_name(acquire)
+        since = (Note(f"acquired with {side}() here", place_of(acquire)),)
+        if side == "reserve":
+            self.report(
+                "TW203",
+                f"block of '{name}' is read, but it was only reserved",
+                op,
+                notes=since,
+                help=f"wait() for a block of '{name}' to read it",
+            )
+        else:
+            self.report(
+                "TW206",
+                f"block of '{name}' is used after it was popped",
+                op,
+                label="evaluated here",
+                notes=(Note("it was popped here", place_of(state.released[acquire])), *since),
+                help="pop after the store: an expression is evaluated where it is stored",
+            )
+
+    def write(self, value: SSAValue, op: Operation, state: Held) -> None:
+        acquire = acquire_of(value)
+        if acquire is None:
+            self.report("TW204", "write to an expression", op, help="write to a block from reserve()")
+            return
+        state.written[acquire] = ALWAYS
+        waited = key_of(acquire)[1] == "wait"
+        if not waited and acquire not in state.released:
+            return
+        name = buffer_name(acquire)
+        since = (Note("acquired here", place_of(acquire)),)
+        if waited:
+            self.report(
+                "TW204",
+                f"write to a block of '{name}' that was waited for",
+                op,
+                notes=since,
+                help="wait() gives a block to read; reserve() one to write",
+            )
+        else:
+            self.report(
+                "TW206",
+                f"block of '{name}' is written after it was pushed",
+                op,
+                notes=(Note("it was pushed here", place_of(state.released[acquire])), *since),
+                help="push after the last write",
+            )
+
+    def math(self, op: TensorMathOp) -> None:
+        if self.thread != "compute":
+            self.report("TW013", f"arithmetic ({op.name}) in a data-movement thread", op, help="compute in the compute thread")
+        kinds = [operand.type for operand in op.operands if isinstance(operand.type, TensorType)]
+        for kind in kinds[1:]:
+            if kind.get_shape() != kinds[0].get_shape():
+                self.report("TW101", f"blocks of {kinds[0].get_shape()} and {kind.get_shape()} tiles do not combine", op)
+            elif kind != kinds[0] and not both_float(kind, kinds[0]):
+                self.report("TW102", f"blocks of {kinds[0].element_type} and {kind.element_type} do not combine", op)
+
+    def branch(self, op: scf.IfOp, state: Held) -> Held:
+        if op in self.ways:
+            region = op.true_region if self.ways[op] else op.false_region
+            return self.walk(region.block, state) if region.blocks else state
+        then = self.walk(op.true_region.block, state.copy())
+        otherwise = self.walk(op.false_region.block, state.copy()) if op.false_region.blocks else state
+        for acquire in state.written:
+            ways = then.written[acquire], otherwise.written[acquire]
+            then.written[acquire] = ways[0] if ways[0] == ways[1] else SOMETIMES
+        then.released = {**otherwise.released, **then.released}
+        return then
+
+    def loop(self, op: scf.ForOp, state: Held) -> Held:
+        low, high = constant_of(op.lb), constant_of(op.ub)
+        if low is not None and high is not None and low >= high:
+            return state
+        return self.walk(op.body.block, state)

@@ -1,0 +1,151 @@
+"""What the checks of ``ttl-validate`` share: buffers of a module, and what each op does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.diagnostics import Diagnostic, Note, Span
+from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.ttl import StoreOp, name_of
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.source_places import place_of
+
+# Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
+ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp})
+RELEASES: frozenset[type[Operation]] = frozenset({CBPopOp, CBPushOp})
+HANDOVERS: frozenset[type[Operation]] = ACQUIRES | RELEASES | {PublishCBOp}
+WORDS: dict[type[Operation], str] = {
+    CBWaitOp: "wait",
+    CBReserveOp: "reserve",
+    CBPopOp: "pop",
+    CBPushOp: "push",
+    PublishCBOp: "push",
+}
+RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
+
+
+@dataclass(eq=False)
+class Buffer:
+    index: int
+    name: str
+    kind: CBType
+    binds: list[BindCBOp] = field(default_factory=list[BindCBOp])
+    producers: list[FuncOp] = field(default_factory=list[FuncOp])
+    consumers: list[FuncOp] = field(default_factory=list[FuncOp])
+
+    @property
+    def span(self) -> Span | None:
+        return place_of(self.binds[0])
+
+    @property
+    def backed(self) -> bool:
+        return self.binds[0].backed
+
+
+def problem(
+    code: str, message: str, op: Operation, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()
+) -> Diagnostic:
+    return Diagnostic(code=code, message=message, span=place_of(op), label=label, notes=notes, help=help)
+
+
+def functions_of(module: ModuleOp) -> list[FuncOp]:
+    """The threads. Functions without a thread, which only text can have, are not ours to judge."""
+    return [op for op in module.ops if isinstance(op, FuncOp) and "ttl.kernel_thread" in op.attributes]
+
+
+def bind_of(queue: SSAValue) -> BindCBOp:
+    assert isinstance(queue.owner, BindCBOp)
+    return queue.owner
+
+
+def buffer_name(op: Operation) -> str:
+    """Name of the buffer an acquire or release works on."""
+    bind = bind_of(op.operands[0])
+    return name_of(bind, f"cb{bind.cb_index}")
+
+
+def key_of(op: Operation) -> tuple[int, str]:
+    """Buffer index and side (``wait`` or ``reserve``) of an acquire or release."""
+    word = WORDS[type(op)]
+    side = {"pop": "wait", "push": "reserve"}.get(word, word)
+    return bind_of(op.operands[0]).cb_index, side
+
+
+def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
+    found: dict[int, Buffer] = {}
+    for function in functions_of(module):
+        for op in function.walk():
+            if isinstance(op, BindCBOp):
+                kind = op.results[0].type
+                assert isinstance(kind, CBType)
+                buffer = found.setdefault(op.cb_index, Buffer(op.cb_index, name_of(op, f"cb{op.cb_index}"), kind))
+                buffer.binds.append(op)
+            elif type(op) in HANDOVERS:
+                index, side = key_of(op)
+                users = found[index].consumers if side == "wait" else found[index].producers
+                if function not in users:
+                    users.append(function)
+    return dict(sorted(found.items()))
+
+
+def attached(acquire: Operation) -> list[AttachCBOp]:
+    """The blocks an acquire gives, as the thread uses them."""
+    return [use.operation for use in acquire.results[0].uses if isinstance(use.operation, AttachCBOp)]
+
+
+def acquire_of(value: SSAValue) -> Operation | None:
+    """The wait or reserve a block comes from; None for an expression."""
+    owner = value.owner
+    while isinstance(owner, AttachCBOp):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, Operation) and type(owner) in ACQUIRES else None
+
+
+def effects(value: SSAValue) -> Iterator[Operation]:
+    """Ops that read or write a block for good: stores and copies, through any expression; and the waits of those copies."""
+    seen: set[Operation] = set()
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            if user in seen:
+                continue
+            seen.add(user)
+            if isinstance(user, StoreOp):
+                yield user
+            elif isinstance(user, CopyOp):
+                yield user
+                yield from (wait.operation for wait in user.results[0].uses if isinstance(wait.operation, WaitOp))
+            elif user.results:
+                pending += user.results
+
+
+def sources(value: SSAValue) -> list[SSAValue]:
+    """Blocks of buffers an expression reads, in order."""
+    found: dict[SSAValue, None] = {}
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if acquire_of(current) is not None:
+            found[current] = None
+        elif isinstance(current.owner, Operation):
+            pending += reversed(current.owner.operands)
+    return list(found)
+
+
+def ancestor_in(op: Operation, block: Block) -> Operation | None:
+    """``op`` itself, or the op around it, that stands directly in ``block``."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current

@@ -1,0 +1,306 @@
+"""Cores that talk: every send has its receive, every wait on a semaphore comes true, nobody waits for ever."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import product
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilewright.diagnostics import Diagnostic, Note
+from tilewright.dialects.ir_types import CBType, PipeType
+from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
+from tilewright.dialects.walking import operations
+from tilewright.network import Core, NetSpec
+from tilewright.passes.validation.events import Buffer, acquire_of, bind_of, functions_of, problem
+from tilewright.passes.validation.grid_machine import Clash, GridMachine
+from tilewright.passes.validation.talk import pipe_of
+from tilewright.passes.validation.thread_course import Runner
+from tilewright.passes.validation.traces import Event, ThreadTrace
+from tilewright.source_places import place_of
+
+DEPTH_TRIES = 16
+MOST_NOTES = 4
+SENDS = ("send", "the send it waits for")
+ORDERS = ("forward", "backward", "single")
+
+
+def check_network(module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> list[Diagnostic]:
+    check = NetworkCheck(module, traces, buffers, grid)
+    return check.ends() or check.balance() or check.run()
+
+
+class NetworkCheck:
+    def __init__(self, module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> None:
+        self.buffers = buffers
+        self.grid = grid
+        self.depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
+        pipes = [op for function in functions_of(module) for op in operations(function) if isinstance(op, NetPipeOp)]
+        self.nets: dict[int, NetSpec] = {op.net.number: op.net for op in pipes}
+        made = [op for function in functions_of(module) for op in operations(function) if isinstance(op, CreateSemaphoreOp)]
+        self.semaphores = {op.number: op for op in made}
+        self.copies = [
+            (function.sym_name.data, op)
+            for function in functions_of(module)
+            for op in function.walk()
+            if op.name == "ttl.copy" and pipe_of(op) is not None
+        ]
+        self.courses: list[Runner] = []
+        self._blocks: dict[Operation, tuple[int, int, int]] = {}
+        for core in product(*(range(size) for size in grid)):
+            for trace in traces:
+                self.courses.append(Runner(core, trace.function.sym_name.data, trace.items(core, grid)))
+
+    # Who uses a net ---------------------------------------------------------------------------------------------------------
+
+    def ends(self) -> list[Diagnostic]:
+        """One thread that sends and one that receives per net: its semaphores have one reader each."""
+        for number, net in self.nets.items():
+            for sending, word in ((True, "send into"), (False, "receive from")):
+                uses = [(name, op) for name, op in self.copies if _net(op) == number and _sends(op) is sending]
+                names = list(dict.fromkeys(name for name, _ in uses))
+                if len(names) > 1:
+                    first, second = (next(op for name, op in uses if name == wanted) for wanted in names[:2])
+                    return [
+                        problem(
+                            "TW215",
+                            f"threads '{names[0]}' and '{names[1]}' both {word} '{net.name}'",
+                            second,
+                            notes=(Note("the first does so here", place_of(first)),),
+                            help="use a net in one thread only, or make a second net",
+                        )
+                    ]
+        return self._own_buffers()
+
+    def _own_buffers(self) -> list[Diagnostic]:
+        """A thread that sends to its own core announces the block of its receive, so there must be one buffer for it."""
+        for number, names in self.own_posts().items():
+            receives = [op for name, op in self.copies if name in names and _net(op) == number and not _sends(op)]
+            found = {self.block_of(Event("post", number, 0, op))[0]: op for op in receives}
+            if len(found) > 1:
+                first, second = list(found.values())[:2]
+                return [
+                    problem(
+                        "TW216",
+                        f"a thread that sends to itself through '{self.nets[number].name}' receives into two buffers",
+                        second,
+                        notes=(Note("into another one here", place_of(first)),),
+                        help="receive into one buffer, or in the other data-movement thread",
+                    )
+                ]
+        return []
+
+    def own_posts(self) -> dict[int, frozenset[str]]:
+        """Threads that both send and receive in a net that leads back to its source."""
+        found: dict[int, frozenset[str]] = {}
+        for number, net in self.nets.items():
+            loops = any(pipe.source_core(self.grid) in pipe.target_cores(self.grid) for pipe in net.pipes)
+            ways: dict[str, set[bool]] = defaultdict(set)
+            for name, op in self.copies:
+                if _net(op) == number:
+                    ways[name].add(_sends(op))
+            found[number] = frozenset(name for name, both in ways.items() if loops and len(both) == 2)
+        return found
+
+    # How often --------------------------------------------------------------------------------------------------------------
+
+    def balance(self) -> list[Diagnostic]:
+        """As many receives at every destination of a pipe as sends at its source."""
+        counts: Counter[tuple[str, int, int, Core]] = Counter()
+        places: dict[tuple[str, int], Event] = {}
+        machine = self.machine(self.depths)
+        try:
+            for runner in self.courses:
+                for chunk, times in runner.items:
+                    for event in chunk:
+                        if event.word in ("send", "post"):
+                            counts[event.word, event.buffer, machine.pipe(runner, event), runner.core] += times
+                            places.setdefault((event.word, event.buffer), event)
+        except Clash as clash:
+            return [self.clashed(clash)]
+        for number, net in self.nets.items():
+            for index, pipe in enumerate(net.pipes):
+                source = pipe.source_core(self.grid)
+                sent = counts["send", number, index, source]
+                for target in pipe.target_cores(self.grid):
+                    taken = counts["post", number, index, target]
+                    if taken != sent:
+                        return [self._unequal(net, (source, sent), (target, taken), places)]
+        return []
+
+    def _unequal(
+        self, net: NetSpec, source: tuple[Core, int], target: tuple[Core, int], places: dict[tuple[str, int], Event]
+    ) -> Diagnostic:
+        words = ("send", "post") if source[1] > target[1] else ("post", "send")
+        anchor = places.get((words[0], net.number)) or places[words[1], net.number]
+        other = places.get((words[1], net.number))
+        done = f"core {source[0]} sends {source[1]} block{'s' if source[1] != 1 else ''} into '{net.name}'"
+        notes = () if other is None else (Note("the other side is here", place_of(other.op)),)
+        return problem(
+            "TW218",
+            f"{done}, core {target[0]} receives {target[1]}",
+            anchor.op,
+            label="waits for ever",
+            notes=notes,
+            help=f"use the same loop bounds and ifs around {net.name}.if_src and {net.name}.if_dst",
+        )
+
+    # Course -----------------------------------------------------------------------------------------------------------------
+
+    def machine(self, depths: dict[int, int]) -> GridMachine:
+        return GridMachine(
+            grid=self.grid,
+            runners=[Runner(r.core, r.thread, r.items) for r in self.courses],
+            nets=self.nets,
+            initial={number: op.initial for number, op in self.semaphores.items()},
+            depths=depths,
+            own_posts=self.own_posts(),
+            block_of=self.block_of,
+        )
+
+    def block_of(self, event: Event) -> tuple[int, int, int]:
+        """Buffer, blocks of it held before this one, and bytes of the block a copy names."""
+        if event.op not in self._blocks:
+            self._blocks[event.op] = self._block_of(event)
+        return self._blocks[event.op]
+
+    def _block_of(self, event: Event) -> tuple[int, int, int]:
+        values = [value for value in event.op.operands if not isinstance(value.type, PipeType)]
+        acquire = acquire_of(values[0])
+        assert acquire is not None
+        kind = acquire.operands[0].type
+        assert isinstance(kind, CBType)
+        owner = values[0].owner
+        offset = owner.tile_offset if isinstance(owner, AttachCBOp) else 0
+        return bind_of(acquire.operands[0]).cb_index, offset // kind.block_tiles, kind.block_tiles * kind.tile.bytes
+
+    def run(self) -> list[Diagnostic]:
+        orders = ORDERS if self.semaphores else ORDERS[:1]
+        for order in orders:
+            machine = self.machine(self.depths)
+            try:
+                stopped = machine.run(order)
+            except Clash as clash:
+                return [self.clashed(clash)]
+            if stopped:
+                return [self.deadlock(machine, stopped, order)]
+        return []
+
+    def clashed(self, clash: Clash) -> Diagnostic:
+        notes = () if clash.other is None else (Note(clash.note, place_of(clash.other.op)),)
+        return problem(clash.code, clash.message, clash.event.op, notes=notes, help=clash.help)
+
+    def deadlock(self, machine: GridMachine, stopped: list[Runner], order: str) -> Diagnostic:
+        def rank(runner: Runner) -> int:
+            assert runner.event is not None
+            # What talks to another core is the likelier cause; a full buffer can be cured by depth.
+            return {"level": 0, "send": 1, "arrive": 2, "post": 2, "reserve": 3}.get(runner.event.word, 4)
+
+        first = min(stopped, key=rank)
+        assert first.event is not None
+        others = [runner for runner in stopped if runner is not first and runner.core == first.core]
+        partners = [runner for runner in stopped if runner.core in self._partners(machine, first) and runner is not first]
+        shown: dict[Operation, Note] = {}
+        for runner in (*partners, *others):
+            assert runner.event is not None
+            text = f"'{runner.thread}' of core {runner.core} is stopped here, {self.reason(machine, runner)}"
+            shown.setdefault(runner.event.op, Note(text, place_of(runner.event.op)))
+        shown.pop(first.event.op, None)
+        extra = self._changes(first.event) if first.event.word == "level" else self._other_end(first.event)
+        return problem(
+            "TW211",
+            f"deadlock: '{first.thread}' of core {first.core} stops, {self.reason(machine, first)}",
+            first.event.op,
+            label="waits for ever" if order == "forward" else "may wait for ever",
+            notes=(*extra, *list(shown.values())[:MOST_NOTES]),
+            help=self.remedy(machine, stopped, first),
+        )
+
+    def _other_end(self, event: Event) -> list[Note]:
+        """Where the net that a thread is stopped at is used on the other side."""
+        wanted = {"send": ("post", "the receive it waits for"), "arrive": SENDS, "post": SENDS}.get(event.word)
+        if wanted is None:
+            return []
+        for runner in self.courses:
+            for chunk, _ in runner.items:
+                for other in chunk:
+                    if other.word == wanted[0] and other.buffer == event.buffer:
+                        return [Note(f"{wanted[1]} is here", place_of(other.op))]
+        return []
+
+    def _changes(self, event: Event) -> list[Note]:
+        """Where the semaphore is changed at all, and where it was made."""
+        found: dict[Operation, Note] = {}
+        for runner in self.courses:
+            for chunk, _ in runner.items:
+                for other in chunk:
+                    if other.word in ("set", "inc") and other.buffer == event.buffer:
+                        found.setdefault(other.op, Note("it is changed here", place_of(other.op)))
+        return list(found.values())[:2] or [Note("it is made here and never changed", place_of(self.semaphores[event.buffer]))]
+
+    def _partners(self, machine: GridMachine, runner: Runner) -> list[Core]:
+        event = runner.event
+        assert event is not None
+        if event.word == "send":
+            net = self.nets[event.buffer]
+            pipe = machine.pipe(runner, event)
+            ready = machine.posted.get((event.buffer, pipe), {})
+            return [core for core in net.pipes[pipe].target_cores(self.grid) if core not in ready]
+        if event.word in ("arrive", "post"):
+            net = self.nets[event.buffer]
+            return [net.pipes[machine.pipe(runner, event)].source_core(self.grid)]
+        return [runner.core]
+
+    def reason(self, machine: GridMachine, runner: Runner) -> str:
+        event = runner.event
+        assert event is not None
+        if event.word == "wait":
+            return f"waiting for a block of '{self.buffers[event.buffer].name}'"
+        if event.word == "reserve":
+            depth = self.depths[event.buffer]
+            return f"waiting for room in '{self.buffers[event.buffer].name}' ({depth} block{'s' if depth != 1 else ''})"
+        if event.word == "level":
+            relation = "at least " if "at_least" in event.op.attributes else ""
+            now = machine.level(runner.core, event.buffer)
+            name = self.semaphores[event.buffer].semaphore_name
+            return f"waiting until semaphore '{name}' is {relation}{event.args[0]} (it is {now})"
+        net = self.nets[event.buffer]
+        cores = self._partners(machine, runner)
+        if event.word == "send":
+            return f"waiting until core {cores[0] if cores else runner.core} receives from '{net.name}'"
+        return f"waiting for core {cores[0]} to send into '{net.name}'"
+
+    def remedy(self, machine: GridMachine, stopped: list[Runner], first: Runner) -> str:
+        events = [runner.event for runner in stopped if runner.event is not None]
+        for index in dict.fromkeys(event.buffer for event in events if event.word == "reserve"):
+            for depth in range(self.depths[index] + 1, self.depths[index] + 1 + DEPTH_TRIES):
+                if not self.machine({**self.depths, index: depth}).run():
+                    name = self.buffers[index].name
+                    return f"block_count={depth} for '{name}' is the smallest that works, or change the order"
+        words = {event.word for event in events}
+        assert first.event is not None
+        if first.event.word == "level":
+            exact = "at_least" not in first.event.op.attributes
+            name = self.semaphores[first.event.buffer].semaphore_name
+            if exact and machine.level(first.core, first.event.buffer) > first.event.args[0]:
+                return f"the value was passed over: wait with {name}.wait_ge({first.event.args[0]})"
+            return "let another core or thread set or increase it as often as it is waited for"
+        if "send" in words:
+            return (
+                "a send ends when the receiver has a block ready: start the receive first (t = ttl.copy(pipe, block)), then "
+                "send, then t.wait(); or receive in the other data-movement thread"
+            )
+        return "change the order in which the cores send, receive and wait"
+
+
+def _net(op: Operation) -> int:
+    pipe = pipe_of(op)
+    assert pipe is not None
+    return pipe.net.number
+
+
+def _sends(op: Operation) -> bool:
+    return isinstance(op.operands[1].type, PipeType)
