@@ -13,7 +13,7 @@ def kernel(lhs, rhs, out):
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
             total = a
-            for _ in range(4):  # error TW012 at `for _ in range(4):`: 2x2 tiles of bf16 before the loop and a block of 2x1 tiles
+            for _ in range(200):  # error TW012 at `for _ in range(200):`: 2x2 tiles of bf16 before the loop and a block of 2x1 tiles
                 total = total @ b
             o.store(total)
 

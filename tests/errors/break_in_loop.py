@@ -1,9 +1,9 @@
-"""break has no counterpart."""
+"""break leaves a loop whose end depends on the core."""
 
 from tilewright import ttl
 
 
-@ttl.operation(grid=(1, 1))
+@ttl.operation(grid=(2, 1))
 def kernel(lhs, rhs, out):
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
@@ -11,10 +11,12 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        for _ in range(1):
+        x, _ = ttl.node(dims=2)
+        for i in range(1):
             with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
                 o.store(a + b)
-            break  # error TW001 at `break`: 'break' in a kernel
+            if i == x:
+                break  # error TW001 at `break`: 'break' in a loop that runs on the device
 
     @ttl.datamovement()
     def read():

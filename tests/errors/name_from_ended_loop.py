@@ -16,7 +16,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.datamovement()
     def read():
-        for i in range(2):
+        for i in range(200):
             row = i * 2
         with a_cb.reserve() as blk:
             ttl.copy(lhs[row : row + 2, 0:2], blk).wait()  # error TW012 at `row`: was assigned in a loop that has ended

@@ -13,7 +13,7 @@ def kernel(lhs, rhs, out):
     def compute():
         for i in range(1):
             with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
-                for j in range(2):
+                for j in range(200):
                     o.store(a * j + b)  # error TW004 at `a * j`: does not combine with an integer that is known per core
 
     @ttl.datamovement()

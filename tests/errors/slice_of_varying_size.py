@@ -16,7 +16,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.datamovement()
     def read():
-        for i in range(1):
+        for i in range(200):
             with a_cb.reserve() as blk:
                 ttl.copy(lhs[0 : 2 + i, 0:2], blk).wait()  # error TW104 at `0 : 2 + i`: is not a constant
             with b_cb.reserve() as blk:

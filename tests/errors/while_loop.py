@@ -1,9 +1,9 @@
-"""while has no known number of iterations."""
+"""while with a number of iterations that differs among cores."""
 
 from tilewright import ttl
 
 
-@ttl.operation(grid=(1, 1))
+@ttl.operation(grid=(2, 1))
 def kernel(lhs, rhs, out):
     a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
     b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(2, 2), block_count=2)
@@ -11,8 +11,8 @@ def kernel(lhs, rhs, out):
 
     @ttl.compute()
     def compute():
-        count = 0
-        while count < 1:  # error TW001 at `while count < 1:`: 'while' in a kernel
+        count, _ = ttl.node(dims=2)
+        while count < 1:  # error TW001 at `while count < 1:`: 'while' on a condition that is known per core
             with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
                 o.store(a + b)
             count += 1

@@ -57,6 +57,9 @@ def _scan(body: list[ast.stmt], done: set[str]) -> set[str]:
             exposed |= _reads(statement.iter) - done
             inner = done | {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
             exposed |= _scan(statement.body, inner)  # it may run zero times: nothing it assigns is certain afterwards
+        elif isinstance(statement, ast.While):
+            exposed |= _reads(statement.test) - done
+            exposed |= _scan(statement.body, set(done))
         elif isinstance(statement, ast.With):
             for item in statement.items:
                 exposed |= _reads(item.context_expr) - done

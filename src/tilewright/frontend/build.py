@@ -25,6 +25,7 @@ from tilewright.frontend.expressions import binary, evaluate
 from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.statements import execute
 from tilewright.frontend.thread import Thread
+from tilewright.frontend.unrolling import Unrolling, with_retries
 from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
@@ -181,11 +182,19 @@ def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:
 
 def _translate_settled(function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, suffix: str) -> FuncOp:
     buffers = len(build.buffers)
+
+    def again() -> None:
+        del build.buffers[buffers:]  # those of values that a loop carries
+        reduced_buffers.restart()
+
+    def translate(unrolling: Unrolling) -> FuncOp:
+        return translate_thread(function, build, reduced_buffers, suffix, unrolling)
+
     while True:
-        result = translate_thread(function, build, reduced_buffers, suffix)
+        result = with_retries(translate, again)
         if function.kind != "compute" or reduced_buffers.settled():
             return result
-        del build.buffers[buffers:]  # those of values that a loop carries
+        again()
 
 
 def _only_writes(function: FuncOp) -> bool:
@@ -193,8 +202,14 @@ def _only_writes(function: FuncOp) -> bool:
     return bool(copies) and all(isinstance(op.operands[1].type, SliceType) for op in copies)
 
 
-def translate_thread(function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, suffix: str) -> FuncOp:
-    thread = Thread(function, build, reduced_buffers)
+def translate_thread(
+    function: ThreadFunction,
+    build: Build,
+    reduced_buffers: ReducedBuffers,
+    suffix: str,
+    unrolling: Unrolling | None = None,
+) -> FuncOp:
+    thread = Thread(function, build, reduced_buffers, unrolling)
     thread.evaluate = partial(evaluate, thread)
     thread.execute = partial(execute, thread)
     thread.combine = partial(binary, thread)

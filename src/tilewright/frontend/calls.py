@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, early_ends, movement, pipes, places, semaphores, source
+from tilewright.frontend import block_functions, containers, early_ends, movement, pipes, places, semaphores, source
 from tilewright.frontend.describe import described
-from tilewright.frontend.host_calls import SPECIAL, host_call, is_kernel_value, list_method, make_range
+from tilewright.frontend.host_calls import SPECIAL, container_method, host_call, is_kernel_value, make_range
 from tilewright.frontend.integers import is_dynamic, make
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
@@ -38,6 +38,24 @@ class LocalFunction:
     node: ast.FunctionDef | ast.Lambda
     name: str
     frame: Frame
+    signature: inspect.Signature
+
+
+def local_function(thread: Thread, node: ast.FunctionDef | ast.Lambda, name: str) -> LocalFunction:
+    """Defaults are evaluated here, as in Python: ``lambda pipe, step=step: …`` keeps what ``step`` is now."""
+    given = node.args
+    kinds = inspect.Parameter
+    positional = [(arg, kinds.POSITIONAL_ONLY) for arg in given.posonlyargs]
+    positional += [(arg, kinds.POSITIONAL_OR_KEYWORD) for arg in given.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults)) + list(given.defaults)
+    found = [(arg, kind, default) for (arg, kind), default in zip(positional, defaults, strict=True)]
+    found += [(given.vararg, kinds.VAR_POSITIONAL, None)] if given.vararg else []
+    found += [(arg, kinds.KEYWORD_ONLY, default) for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    found += [(given.kwarg, kinds.VAR_KEYWORD, None)] if given.kwarg else []
+    parameters = [
+        kinds(arg.arg, kind, default=kinds.empty if default is None else thread.evaluate(default)) for arg, kind, default in found
+    ]
+    return LocalFunction(node, name, thread.frame, inspect.Signature(parameters))
 
 
 def call(thread: Thread, node: ast.Call) -> Any:
@@ -55,8 +73,8 @@ def call(thread: Thread, node: ast.Call) -> Any:
     if callee is range:
         return make_range(thread, args, named, node)
     owner = getattr(callee, "__self__", None)
-    if isinstance(owner, list):
-        return list_method(thread, owner, callee, args, named, node)
+    if isinstance(owner, (list, dict)):
+        return container_method(thread, owner, callee, args, named, node)
     handler = SPECIAL.get(callee) if isinstance(callee, types.BuiltinFunctionType | type) else None
     if handler is not None:
         return handler(thread, args, named, node)
@@ -244,17 +262,14 @@ def _inline(thread: Thread, function: types.FunctionType, args: list[Any], named
 
 
 def _inline_local(thread: Thread, function: LocalFunction, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    parameters = function.node.args
-    names = [arg.arg for arg in (*parameters.posonlyargs, *parameters.args)]
-    if parameters.vararg or parameters.kwarg or parameters.kwonlyargs or len(args) > len(names):
-        raise thread.error("TW004", f"arguments of '{function.name}' do not match its parameters", node)
-    bound = dict(zip(names, args, strict=False)) | named
-    for name, default in zip(names[len(names) - len(parameters.defaults) :], parameters.defaults, strict=True):
-        bound.setdefault(name, thread.evaluate(default) if name not in bound else None)
-    if set(bound) != set(names):
-        raise thread.error("TW004", f"arguments of '{function.name}' do not match its parameters", node)
+    try:
+        bound = function.signature.bind(*args, **named)
+    except TypeError as error:
+        remedy = f"it is {function.name}{function.signature}"
+        raise thread.error("TW004", f"{function.name}: {error}", node, help=remedy) from None
+    bound.apply_defaults()
     outer: Mapping[str, Any] = ChainMap(function.frame.names, dict(function.frame.outer))
-    frame = Frame(function.name, function.frame.file, bound, outer, thread.depth, function.node)
+    frame = Frame(function.name, function.frame.file, dict(bound.arguments), outer, thread.depth, function.node)
     return _run_inlined(thread, frame, function.node, node)
 
 
@@ -279,22 +294,33 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
 
 
 def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> None:
-    """``target = value`` for names and nested tuples of names."""
+    """``target = value`` for names, elements of lists and tables, and nested tuples of them."""
     if isinstance(target, ast.Name):
         _bind_name(thread, target.id, value, node)
         return
+    if isinstance(target, ast.Subscript):
+        containers.set_element(thread, target, value, node)
+        return
     if isinstance(target, (ast.Tuple, ast.List)):
-        items = value if isinstance(value, (tuple, list, range)) else None
+        items = _starred(target, value if isinstance(value, (tuple, list, range)) else None)
         if items is None or len(items) != len(target.elts):
             found = described(value) if items is None else f"{len(items)} values"
             count = len(target.elts)
             raise thread.error("TW004", f"{found} cannot be unpacked into {count} names", node, help=f"give {count} values")
         for part, item in zip(target.elts, items, strict=True):
-            bind_target(thread, part, item, node)
+            bind_target(thread, part.value if isinstance(part, ast.Starred) else part, item, node)
         return
-    words: dict[type[ast.expr], str] = {ast.Subscript: "an element", ast.Attribute: "an attribute", ast.Starred: "a starred name"}
-    help_text = "store into a block with block.store(x)" if isinstance(target, ast.Subscript) else "assign to a plain name"
-    raise thread.error("TW001", f"assignment to {words.get(type(target), 'this')}", target, help=help_text)
+    what = "an attribute" if isinstance(target, ast.Attribute) else "this"
+    raise thread.error("TW001", f"assignment to {what}", target, help="assign to a plain name")
+
+
+def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
+    """``first, *rest = items``: what the star takes is one item."""
+    place = next((index for index, part in enumerate(target.elts) if isinstance(part, ast.Starred)), None)
+    if place is None or items is None or len(items) < len(target.elts) - 1:
+        return items
+    behind = len(items) - (len(target.elts) - 1 - place)
+    return [*items[:place], list(items[place:behind]), *items[behind:]]
 
 
 def _bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:

@@ -26,12 +26,13 @@ def sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
             values += list(static_sequence(thread, thread.evaluate(element.value), element))
         else:
             values.append(thread.evaluate(element))
-    return tuple(values) if isinstance(node, ast.Tuple) else _new_list(thread, values)
+    return tuple(values) if isinstance(node, ast.Tuple) else new_container(thread, values)
 
 
 def table(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
     """A table of this thread, known at compile time."""
     found: dict[Any, Any] = {}
+    new_container(thread, found)
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             found.update(native(thread, value, dict, thread.evaluate(value)))
@@ -43,9 +44,31 @@ def table(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
     return found
 
 
-def _new_list(thread: Thread, values: list[Any]) -> list[Any]:
-    thread.lists[id(values)] = (values, thread.depth)
+def new_container(thread: Thread, values: Any) -> Any:
+    """Remembers a list or table this thread has made: it may be changed where it was made."""
+    thread.containers[id(values)] = (values, thread.depth)
     return values
+
+
+def set_element(thread: Thread, target: ast.Subscript, value: Any, node: ast.AST) -> None:
+    """``values[i] = x``. Containers exist at compile time, so one may change only where it was made."""
+    owner = thread.evaluate(target.value)
+    if not isinstance(owner, (list, dict)):
+        what = described(owner)
+        raise thread.error(
+            "TW001", f"assignment to an element of {what}", target, help="store into a block with block.store(x)"
+        )
+    if thread.containers.get(id(owner), (None, -1))[1] != thread.depth:  # pyright: ignore[reportUnknownArgumentType]
+        raise thread.error(
+            "TW012",
+            f"'{ast.unparse(target.value)}' was made outside of this loop or branch, or in the kernel's body, and changes here",
+            target,
+            help="make it in the same loop body, or iterate over a tuple, which is unrolled",
+        )
+    index = thread.evaluate(target.slice)
+    if is_dynamic(index):
+        raise thread.error("TW007", f"the index into {described(owner)} must be known at compile time", target)
+    native(thread, node, operator.setitem, owner, index, value)
 
 
 def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
@@ -102,11 +125,29 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
 
 def comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     results: list[Any] = []
+    _expanded(thread, node, lambda: results.append(thread.evaluate(node.elt)))
+    return new_container(thread, results)
+
+
+def table_comprehension(thread: Thread, node: ast.DictComp) -> dict[Any, Any]:
+    results: dict[Any, Any] = {}
+
+    def add() -> None:
+        key = thread.evaluate(node.key)
+        if is_dynamic(key):
+            raise thread.error("TW007", "a dictionary's keys must be known at compile time", node.key)
+        native(thread, node, results.__setitem__, key, thread.evaluate(node.value))
+
+    _expanded(thread, node, add)
+    return new_container(thread, results)
+
+
+def _expanded(thread: Thread, node: ast.ListComp | ast.GeneratorExp | ast.DictComp, add: Callable[[], None]) -> None:
     saved = dict(thread.frame.names)
 
     def expand(level: int) -> None:
         if level == len(node.generators):
-            results.append(thread.evaluate(node.elt))
+            add()
             return
         part = node.generators[level]
         for item in static_sequence(thread, thread.evaluate(part.iter), part.iter):
@@ -119,7 +160,6 @@ def comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list
 
     expand(0)
     thread.frame.names = saved
-    return _new_list(thread, results)
 
 
 def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:

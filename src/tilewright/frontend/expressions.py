@@ -69,7 +69,6 @@ def evaluate(thread: Thread, node: ast.expr) -> Any:
 
 def construct(node: ast.AST) -> str:
     words = {
-        "DictComp": "dictionary comprehension",
         "Await": "await",
         "Yield": "yield",
         "YieldFrom": "yield",
@@ -89,6 +88,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
     if node.id in frame.names:
         value = frame.names[node.id]
         if isinstance(value, Unusable):
+            thread.unrolling.ended = value.loop
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
         return carried.read(thread, value, None, node) if isinstance(value, carried.Scope) else value
     if node.id in frame.outer:
@@ -278,7 +278,7 @@ def _named(thread: Thread, node: ast.NamedExpr) -> Any:
 
 
 def _lambda(thread: Thread, node: ast.Lambda) -> Any:
-    return calls.LocalFunction(node, "lambda", thread.frame)
+    return calls.local_function(thread, node, "lambda")
 
 
 def _call(thread: Thread, node: ast.Call) -> Any:
@@ -301,6 +301,7 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.Subscript: containers.subscript,
     ast.ListComp: containers.comprehension,
     ast.GeneratorExp: containers.comprehension,
+    ast.DictComp: containers.table_comprehension,
     ast.JoinedStr: containers.joined,
     ast.NamedExpr: _named,
     ast.Lambda: _lambda,

@@ -137,19 +137,30 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
 }
 
 
-def list_method(thread: Thread, items: list[Any], method: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
-    """Lists exist at compile time: one may grow only where it was made, not in a loop that runs on the device."""
-    if thread.lists.get(id(items), (None, -1))[1] != thread.depth:
+READING_METHODS = ("index", "count", "copy", "get", "items", "keys", "values")
+
+
+def container_method(thread: Thread, items: Any, method: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """Lists and tables exist at compile time: one may change only where it was made, not in a loop that runs on the device."""
+    changes = method.__name__ not in READING_METHODS
+    if changes and thread.containers.get(id(items), (None, -1))[1] != thread.depth:
         raise thread.error(
             "TW012",
-            f"{method.__name__}() changes a list of another loop, branch or of the kernel's body",
+            f"{method.__name__}() changes a list or table of another loop, branch or of the kernel's body",
             node,
             help="make the list in the same loop body, or iterate over a tuple, which is unrolled",
         )
     try:
-        return method(*args, **named)
+        return _remembered(thread, method(*args, **named))
     except Exception as error:
         raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
+
+
+def _remembered(thread: Thread, result: Any) -> Any:
+    """A list that a call has made belongs to the thread, which may change it."""
+    if type(result) is list:
+        thread.containers[id(result)] = (result, thread.depth)
+    return result
 
 
 def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -164,7 +175,7 @@ def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any
         raise _not_taken(thread, callee, kernel_values[0], node)
     try:
         result: Any = callee(*args, **named)
-        return list(result) if callee in (zip, enumerate, reversed) else result
+        return list(result) if callee in (zip, enumerate, reversed) else _remembered(thread, result)
     except KernelError:
         raise
     except Exception as error:

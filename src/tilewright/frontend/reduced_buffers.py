@@ -40,3 +40,7 @@ class ReducedBuffers:
         held = found == self._assumed
         self._assumed, self._stored = found, {}
         return held
+
+    def restart(self) -> None:
+        """Forgets what a translation that is given up has stored."""
+        self._stored = {}

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from typing import Any
 
 from tilewright.frontend import carried, containers, early_ends, expressions, movement
 from tilewright.frontend.assigned import assigned_names, loop_names
-from tilewright.frontend.calls import LocalFunction, bind_target
+from tilewright.frontend.calls import UNROLL_LIMIT, bind_target, local_function
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate
 from tilewright.frontend.host_calls import DynamicRange
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
+from tilewright.frontend.unrolling import CountedLoop, LeaveBody
 from tilewright.frontend.values import Block, Unusable
 
 HELP: dict[type[ast.stmt], str] = {
-    ast.While: "use `for … in range(…)`: the number of iterations must be known on every core",
     ast.Try: "kernels cannot raise; test with an if on integers",
     ast.Raise: "kernels cannot raise; check before the kernel is called",
-    ast.Break: "put the rest of the loop body under an if, or choose the range",
-    ast.Continue: "inside a with or try it would leave blocks held; put the rest of the loop body under an if",
     ast.Import: "import at the top of the file",
     ast.ImportFrom: "import at the top of the file",
     ast.Global: "kernels cannot change values outside the thread",
@@ -73,9 +72,7 @@ def _annotated(thread: Thread, node: ast.AnnAssign) -> None:
 
 
 def _augmented(thread: Thread, node: ast.AugAssign) -> None:
-    if not isinstance(node.target, ast.Name):
-        raise thread.error("TW001", "this kind of assignment", node.target, help="assign to a plain name")
-    current = evaluate(thread, ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+    current = evaluate(thread, node.target)  # the target's context is not looked at
     value = evaluate(thread, node.value)
     held = current.held if isinstance(current, Block) else None
     if held is not None and (held.kind == "reserve" or isinstance(node.op, ast.Add)):
@@ -104,10 +101,16 @@ def _with(thread: Thread, node: ast.With) -> None:
             )
         if item.optional_vars is not None:
             bind_target(thread, item.optional_vars, value, item.context_expr)
-    execute(thread, node.body)
+    leaving: LeaveBody | None = None
+    try:
+        execute(thread, node.body)
+    except LeaveBody as found:
+        leaving = found
     for block, expression in reversed(held):
         assert block.held is not None
         movement.release_buffer(thread, block.held.buffer, movement.RELEASE_OF[block.held.kind], expression)
+    if leaving is not None:
+        raise leaving
 
 
 def _if(thread: Thread, node: ast.If) -> None:
@@ -172,17 +175,75 @@ def _for(thread: Thread, node: ast.For) -> None:
     if node.orelse:
         raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")
     sequence = evaluate(thread, node.iter)
-    if isinstance(sequence, (range, DynamicRange)) and isinstance(node.target, ast.Name):
-        _counted_loop(thread, node, sequence, node.target.id)
+    if isinstance(sequence, DynamicRange) and isinstance(node.target, ast.Name):
+        _counted_loop(thread, node, sequence, node.target.id, None)
         return
-    for item in containers.static_sequence(thread, sequence, node.iter):
-        bind_target(thread, node.target, item, node)
-        execute(thread, early_ends.loop_body(node.body))
+    if not isinstance(sequence, range) or not isinstance(node.target, ast.Name):
+        items = containers.static_sequence(thread, sequence, node.iter)
+        _unrolled(thread, node, (partial(bind_target, thread, node.target, item, node) for item in items))
+        return
+    if not sequence:
+        return
+    loop = CountedLoop(thread.span(node), len(sequence))
+    thread.unrolling.around.append(loop)
+    if loop.place in thread.unrolling.chosen:
+        _unrolled(thread, node, (partial(bind_target, thread, node.target, item, node) for item in sequence))
+    else:
+        _counted_loop(thread, node, sequence, node.target.id, loop)
+    thread.unrolling.around.pop()
 
 
-def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str) -> None:
-    if isinstance(sequence, range) and not sequence:
-        return
+def _unrolled(thread: Thread, node: ast.For | ast.While, starts: Iterable[Callable[[], None]]) -> None:
+    """The body once per start; ``break`` and ``continue`` are exceptions on their way here."""
+    body = early_ends.loop_body(node.body)
+    thread.loops.append(thread.depth)
+    for start in starts:
+        start()
+        try:
+            execute(thread, body)
+        except LeaveBody as leaving:
+            if leaving.kind is ast.Break:
+                break
+    thread.loops.pop()
+
+
+def _while(thread: Thread, node: ast.While) -> None:
+    """A ``while`` whose condition is known every time it is asked; the body is repeated here, not on the device."""
+    if node.orelse:
+        raise thread.error("TW001", "'else' of a while loop", node.orelse[0], help="put it after the loop")
+    _unrolled(thread, node, _known_rounds(thread, node))
+
+
+def _known_rounds(thread: Thread, node: ast.While) -> Generator[Callable[[], None], None, None]:
+    for _ in range(UNROLL_LIMIT):
+        condition = truth(thread, evaluate(thread, node.test), node.test)
+        if is_dynamic(condition):
+            remedy = "use `for … in range(…)`: the number of iterations must be known on every core"
+            raise thread.error("TW001", "'while' on a condition that is known per core or iteration only", node, help=remedy)
+        if not condition:
+            return
+        yield lambda: None
+    raise thread.error(
+        "TW001",
+        f"'while' does not end within {UNROLL_LIMIT} iterations, which are unrolled",
+        node,
+        help="change what the condition asks for in the body, or use `for … in range(…)`",
+    )
+
+
+def _leave(thread: Thread, node: ast.Break | ast.Continue) -> None:
+    if thread.loops and thread.loops[-1] == thread.depth:
+        raise LeaveBody(type(node))
+    word = "break" if isinstance(node, ast.Break) else "continue"
+    remedy = "put the rest of the loop body under an if"
+    if isinstance(node, ast.Break):
+        remedy += ", or choose the range: the number of iterations must be known on every core"
+    raise thread.error("TW001", f"'{word}' in a loop that runs on the device", node, help=remedy)
+
+
+def _counted_loop(
+    thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None
+) -> None:
     frame = thread.frame
     assigned, exposed = loop_names(node)
     assigned = assigned - _accumulated(thread, node, assigned)
@@ -222,6 +283,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         frame.names[ended] = Unusable(
             "was assigned in a loop that has ended",
             "use it inside the loop, or give it a value before the loop and update it there",
+            counted,
         )
     for index, carried_name in enumerate(integers):
         loop.results[index].name_hint = carried_name if carried_name.isascii() else None
@@ -288,7 +350,7 @@ def _assert(thread: Thread, node: ast.Assert) -> None:
 def _function(thread: Thread, node: ast.FunctionDef) -> None:
     if node.decorator_list:
         raise thread.error("TW001", "a decorated function inside a thread", node, help="define threads in the body of the kernel")
-    thread.frame.names[node.name] = LocalFunction(node, node.name, thread.frame)
+    thread.frame.names[node.name] = local_function(thread, node, node.name)
 
 
 def _nothing(thread: Thread, node: ast.stmt) -> None:
@@ -303,6 +365,9 @@ HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
     ast.With: _with,
     ast.If: _if,
     ast.For: _for,
+    ast.While: _while,
+    ast.Break: _leave,
+    ast.Continue: _leave,
     ast.Return: _return,
     ast.Assert: _assert,
     ast.FunctionDef: _function,

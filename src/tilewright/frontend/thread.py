@@ -20,6 +20,7 @@ from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.integers import Leaf
 from tilewright.frontend.reduced_buffers import ReducedBuffers
+from tilewright.frontend.unrolling import Unrolling
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
@@ -32,16 +33,20 @@ I64 = IntegerType(64)
 
 
 class Thread:
-    def __init__(self, function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers) -> None:
+    def __init__(
+        self, function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, unrolling: Unrolling | None = None
+    ) -> None:
         self.function = function
         self.build = build
         self.reduced_buffers = reduced_buffers
+        self.unrolling = unrolling or Unrolling()
         self.emitter = Emitter()
         self.frames: list[Frame] = []
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.transfers: list[Transfer] = []
         self.depth = 0  # of loops and dynamic branches
-        self.lists: dict[int, tuple[list[Any], int]] = {}  # lists made by the thread, and the depth they were made at
+        self.containers: dict[int, tuple[Any, int]] = {}  # lists and tables made by the thread, and the depth they were made at
+        self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
         self.combine: Callable[..., Any] = _not_wired  # operator, left, right, node -> value

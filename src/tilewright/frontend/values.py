@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
+from tilewright.frontend.unrolling import CountedLoop
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 
@@ -98,6 +99,7 @@ class Unusable:
 
     reason: str
     help: str
+    loop: CountedLoop | None = None  # the one that assigned it
 
 
 @dataclass

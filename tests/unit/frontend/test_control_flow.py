@@ -232,6 +232,6 @@ def test_lists_of_copies(tiles_read):
 
 def test_lists_do_not_grow_on_the_device(tiles_read):
     with pytest.raises(KernelError, match="TW012"):
-        tiles_read("rows = []\nfor i in range(2):\n    rows.append(i)\n" + copy("0"))
+        tiles_read("rows = []\nfor i in range(200):\n    rows.append(i)\n" + copy("0"))
     with pytest.raises(KernelError, match="TW012"):
         tiles_read("shared.append(1)\n" + copy("0"), body="shared = []")
