@@ -407,4 +407,10 @@ CODES: dict[str, Code] = {
         "Passes are named as in the pipeline; `tilewright opt --list` prints them. `ttl-assign-dst` is accepted for "
         "`ttl-tile-and-assign-dst`.",
     ),
+    "TW605": Code(
+        "the script itself failed",
+        "Python raised this in the script's own code, outside of any kernel: a name it does not know, a package that is not "
+        "there, an assertion about a result. The message names the line; the notes are the calls that led there, outermost "
+        "last. `--verbose` prints Python's traceback.",
+    ),
 }

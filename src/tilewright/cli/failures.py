@@ -1,4 +1,4 @@
-"""What a failure looks like: diagnostics for a wrong kernel, a traceback for a wrong script, a note for our bugs."""
+"""What a failure looks like: diagnostics for a wrong kernel or a wrong script, a note for our bugs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from tilewright.diagnostics import Diagnostic, KernelError, Span
+from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 
 PACKAGE = Path(__file__).resolve().parent.parent
 INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+MOST_CALLERS = 4  # that a message names
 OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
     "ttnn": "pip install ttnn, or run without --device and --real-modules",
@@ -29,15 +30,13 @@ def report(error: BaseException, *, as_json: bool = False, verbose: bool = False
         print("tilewright: interrupted", file=sys.stderr)
         return 130
     kernel_error = as_kernel_error(error)
-    if kernel_error is not None:
-        print(kernel_error.as_json() if as_json else str(kernel_error), file=sys.stderr)
-        if verbose:
-            traceback.print_exception(error)
-        return 1
-    if is_ours(error.__traceback__):
+    if kernel_error is None and is_ours(error.__traceback__):
         report_internal(error, as_json=as_json, verbose=verbose)
         return 1
-    print_script_traceback(error)
+    told = kernel_error or KernelError(script_failure(error))
+    print(told.as_json() if as_json else str(told), file=sys.stderr)
+    if verbose:
+        traceback.print_exception(error)
     return 1
 
 
@@ -82,13 +81,35 @@ def is_ours(trace: TracebackType | None) -> bool:
     return any(belongs_to_package(frame.filename) for frame in frames(trace))
 
 
-def innermost_user_line(trace: TracebackType | None) -> Span | None:
+def user_lines(trace: TracebackType | None) -> list[Span]:
+    """Lines of the user's files on the way to the error, innermost first."""
+    found: list[Span] = []
     for frame in reversed(frames(trace)):
         if is_user_file(frame.filename) and frame.lineno is not None:
             text = linecache.getline(frame.filename, frame.lineno).rstrip()
             column = len(text) - len(text.lstrip()) + 1
-            return Span(frame.filename, frame.lineno, column, len(text) + 1)
-    return None
+            found.append(Span(frame.filename, frame.lineno, column, len(text) + 1))
+    return found
+
+
+def innermost_user_line(trace: TracebackType | None) -> Span | None:
+    return next(iter(user_lines(trace)), None)
+
+
+def script_failure(error: BaseException) -> Diagnostic:
+    """An error of the script's own Python, outside of any kernel."""
+    lines = user_lines(error.__traceback__)
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
+        message = f"{type(error).__name__}: {error.msg}"
+        lines.insert(0, Span(error.filename, error.lineno or 1, error.offset or 1, error.end_offset))
+    return Diagnostic(
+        code="TW605",
+        message=f"the script failed with {message}",
+        span=lines[0] if lines else None,
+        notes=tuple(Note("called here", line) for line in lines[1 : 1 + MOST_CALLERS]),
+        help="this is the script's own Python, outside of kernels; --verbose prints the traceback",
+    )
 
 
 def failed_pass(trace: TracebackType | None) -> str:
@@ -126,14 +147,3 @@ def report_internal(error: BaseException, *, as_json: bool, verbose: bool) -> No
 
 def first_line(text: str) -> str:
     return text.splitlines()[0] if text else "(no message)"
-
-
-def print_script_traceback(error: BaseException) -> None:
-    """The traceback Python would print for the script, without the frames that started it."""
-    trace = error.__traceback__
-    while trace is not None and not is_user_file(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    if trace is None and isinstance(error, SyntaxError):  # no line of the script has run
-        traceback.print_exception(type(error), error, None)
-        return
-    traceback.print_exception(type(error), error, trace or error.__traceback__)

@@ -56,6 +56,14 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
+# What a buffer or block has and a tensor has not: what was meant.
+TENSOR_METHODS = {
+    "store": "compute stores into a reserved block; ttl.copy(block, tensor[…]) in a data-movement thread writes it out",
+    "wait": "a buffer made like the tensor has wait(); ttl.copy(tensor[…], block) in a data-movement thread fills it",
+    "reserve": "a buffer made like the tensor has reserve(); ttl.copy(block, tensor[…]) in a data-movement thread writes it out",
+    "push": "push() ends what reserve() of a buffer began",
+    "pop": "pop() ends what wait() of a buffer began",
+}
 
 
 def evaluate(thread: Thread, node: ast.expr) -> Any:
@@ -123,6 +131,8 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
             node,
             help=_what_it_has(owner, node.attr),
         )
+    if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
+        raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
     try:
         return getattr(owner, node.attr)
     except AttributeError:

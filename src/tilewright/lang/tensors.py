@@ -111,7 +111,8 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
 
 
 def not_a_tensor(message: str, value: Any, span: Span | None) -> KernelError:
-    found = "None" if value is None else f"a {type(value).__name__}"
+    word = type(value).__name__
+    found = "None" if value is None else f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
     remedy = "call the kernel with NumPy, torch or ttnn tensors"
     remedy += "; numpy.array(…) makes one of a list" if isinstance(value, (list, tuple)) else ""
     return fail("TW106", f"{message} {found}", span, help=remedy)

@@ -24,19 +24,29 @@ def script(tmp_path: Path):
     return write
 
 
-def test_an_error_of_the_script_shows_the_scripts_traceback_only(script, capsys: pytest.CaptureFixture[str]):
-    assert main(["run", script("def f():\n    return 1 / 0\nf()\n")]) == 1
+@pytest.mark.parametrize("command", ["run", "compile", "explain"])
+def test_an_error_of_the_script_is_a_diagnostic_of_its_line(command: str, script, capsys: pytest.CaptureFixture[str]):
+    assert main([command, script("def f():\n    return 1 / 0\nf()\n")]) == 1
     error = capsys.readouterr().err
-    assert "ZeroDivisionError" in error
-    assert "script.py" in error and "line 2" in error
-    assert "runpy" not in error and "cli" not in error
+    assert error.startswith("error[TW605]: the script failed with ZeroDivisionError: division by zero\n")
+    assert "script.py:2:5" in error and "called here" in error and "script.py:3:1" in error
+    assert "runpy" not in error and "Traceback" not in error
+
+
+def test_an_error_of_the_script_as_json_and_with_its_traceback(script, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--json", script("import no_such_package_here\n")]) == 1
+    (found,) = json.loads(capsys.readouterr().err)
+    assert found["code"] == "TW605" and "no_such_package_here" in found["message"] and found["span"]["line"] == 1
+    assert main(["run", "--verbose", script("assert 1 > 2, 'too small'\n")]) == 1
+    error = capsys.readouterr().err
+    assert "AssertionError: too small" in error and "Traceback" in error
 
 
 def test_a_syntax_error_shows_the_scripts_line_only(script, capsys: pytest.CaptureFixture[str]):
     assert main(["run", script("x = 1\ndef f(:\n    pass\n")]) == 1
     error = capsys.readouterr().err
-    assert "SyntaxError" in error and "line 2" in error
-    assert "runpy" not in error and "cli" not in error
+    assert error.startswith("error[TW605]: the script failed with SyntaxError: ")
+    assert "script.py:2:7" in error and "runpy" not in error
 
 
 def test_exit_codes_pass_through(script, capsys: pytest.CaptureFixture[str]):
