@@ -48,6 +48,28 @@ def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
     return operands
 
 
+def print_groups(printer: Printer, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
+    """`` ins(%a, %b : types) outs(%o : types)``"""
+    for word, values in (("ins", inputs), ("outs", outputs)):
+        printer.print_string(f" {word}(")
+        printer.print_list(values, printer.print_ssa_value)
+        if values:
+            printer.print_string(" : ")
+            print_types(printer, [value.type for value in values])
+        printer.print_string(")")
+
+
+def parse_groups(parser: Parser) -> list[list[SSAValue]]:
+    groups: list[list[SSAValue]] = []
+    for word in ("ins", "outs"):
+        parser.parse_keyword(word)
+        with parser.in_parens():
+            unresolved = parse_operands(parser)
+            types = parse_types(parser) if parser.parse_optional_punctuation(":") else []
+            groups.append(list(parser.resolve_operands(unresolved, types, parser.pos)))
+    return groups
+
+
 def print_attributes(printer: Printer, attributes: dict[str, Attribute]) -> None:
     if not attributes:
         return
@@ -68,16 +90,21 @@ class PlainOp(Operation):
     traits = traits_def()
 
 
-class FlatOp(PlainOp):
-    """``name %a, %b {attributes} : type, type -> type``"""
-
-    def print(self, printer: Printer) -> None:
+    def print_head(self, printer: Printer) -> None:
+        """`` %a, %b {attributes}``"""
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_ssa_value)
         if self.attributes:
             printer.print_string(" ")
             print_attributes(printer, self.attributes)
+
+
+class FlatOp(PlainOp):
+    """``name %a, %b {attributes} : type, type -> type``"""
+
+    def print(self, printer: Printer) -> None:
+        self.print_head(printer)
         if not self.operands and not self.results:
             return
         printer.print_string(" : ")
@@ -119,12 +146,7 @@ class TileMathOp(PlainOp):
     """``%r = ttl.tile_add %a, %b {dst_idx = 2 : i32} : type``, one type when all are equal."""
 
     def print(self, printer: Printer) -> None:
-        if self.operands:
-            printer.print_string(" ")
-            printer.print_list(self.operands, printer.print_ssa_value)
-        if self.attributes:
-            printer.print_string(" ")
-            print_attributes(printer, self.attributes)
+        self.print_head(printer)
         printer.print_string(" : ")
         result = self.results[0].type
         if all(operand.type == result for operand in self.operands):

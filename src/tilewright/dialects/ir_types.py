@@ -79,12 +79,18 @@ def _parse_shape(parser: AttrParser) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(dim) for dim in dims])
 
 
-class _BufferType(ParametrizedAttribute, TypeAttribute):
-    """Shared by the two buffer types: a block shape in tiles, what it holds, and how many blocks."""
+class _TilesType(ParametrizedAttribute, TypeAttribute):
+    """Shared by buffers and tensors: ``<[shape in tiles], what a tile is, one more word>``."""
 
     shape: ArrayAttr[IntAttr]
     element: Attribute
-    factor: IntAttr
+
+    @classmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute:
+        raise NotImplementedError
+
+    def print_last(self, printer: Printer) -> None:
+        raise NotImplementedError
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -93,14 +99,15 @@ class _BufferType(ParametrizedAttribute, TypeAttribute):
             parser.parse_punctuation(",")
             element = parser.parse_type()
             parser.parse_punctuation(",")
-            return [shape, element, IntAttr(parser.parse_integer())]
+            return [shape, element, cls.parse_last(parser)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             _print_shape(printer, self.shape)
             printer.print_string(", ")
             printer.print_attribute(self.element)
-            printer.print_string(f", {self.factor.data}")
+            printer.print_string(", ")
+            self.print_last(printer)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -110,6 +117,19 @@ class _BufferType(ParametrizedAttribute, TypeAttribute):
     def tile(self) -> TileType:
         assert isinstance(self.element, TileType)
         return self.element
+
+
+class _BufferType(_TilesType):
+    """Shared by the two buffer types: the shape is a block's, and the last word says how many blocks."""
+
+    factor: IntAttr
+
+    @classmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute:
+        return IntAttr(parser.parse_integer())
+
+    def print_last(self, printer: Printer) -> None:
+        printer.print_string(str(self.factor.data))
 
     @property
     def block_tiles(self) -> int:
@@ -177,36 +197,17 @@ class PipeType(ParametrizedAttribute, TypeAttribute):
     name = "ttl.pipe"
 
 
-class _TensorRefType(ParametrizedAttribute, TypeAttribute):
-    shape: ArrayAttr[IntAttr]
-    element: Attribute
+class _TensorRefType(_TilesType):
+    """Shared by whole tensors and slices of them: the last word says in which memory they lie."""
+
     memory: StringAttr
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            shape = _parse_shape(parser)
-            parser.parse_punctuation(",")
-            element = parser.parse_type()
-            parser.parse_punctuation(",")
-            return [shape, element, StringAttr(parser.parse_str_literal())]
+    def parse_last(cls, parser: AttrParser) -> Attribute:
+        return StringAttr(parser.parse_str_literal())
 
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            _print_shape(printer, self.shape)
-            printer.print_string(", ")
-            printer.print_attribute(self.element)
-            printer.print_string(", ")
-            printer.print_string_literal(self.memory.data)
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        return tuple(dim.data for dim in self.shape)
-
-    @property
-    def tile(self) -> TileType:
-        assert isinstance(self.element, TileType)
-        return self.element
+    def print_last(self, printer: Printer) -> None:
+        printer.print_string_literal(self.memory.data)
 
 
 @irdl_attr_definition

@@ -7,6 +7,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects import tile_ops
+from tilewright.dialects.universe import PASS_NAMES
 from tilewright.dialects.walking import operations
 
 # After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.
@@ -28,20 +29,7 @@ def forbidden_after(name: str) -> tuple[str, ...]:
 
 
 def _position(name: str) -> int:
-    order = (
-        "ttl-validate",
-        "convert-ttl-to-compute",
-        "ttl-set-compute-config",
-        "ttl-tile-and-assign-dst",
-        "ttl-insert-tile-regs-sync",
-        "ttl-lower-to-loops",
-        "ttl-unroll-compute-loops",
-        "convert-ttl-to-ttkernel",
-        "ttkernel-place-inits",
-        "ttkernel-combine-pack-tiles",
-        "lower-affine",
-    )
-    return order.index(name)
+    return (*PASS_NAMES, "lower-affine").index(name)
 
 
 def check_stage(name: str, module: ModuleOp) -> None:

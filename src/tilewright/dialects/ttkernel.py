@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.dialects import tile_ops
@@ -165,11 +164,6 @@ def _table_classes() -> dict[str, type[KernelCallOp]]:
 
 
 CALLS: dict[str, type[KernelCallOp]] = _table_classes()
-
-
-def text_attribute(op: Operation, key: str, default: str = "") -> str:
-    attribute: Attribute | None = op.attributes.get(key)
-    return attribute.data if isinstance(attribute, StringAttr) else default
 
 
 TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])

@@ -23,15 +23,15 @@ from tilewright.dialects.assembly import (
     FlatOp,
     PlainOp,
     TileMathOp,
+    parse_groups,
     parse_operands,
     parse_types,
     print_attributes,
+    print_groups,
     print_types,
 )
 from tilewright.dialects.ir_types import DstType, TileType
 from tilewright.dialects.verify import expect, expect_operands
-
-SEGMENTS = "operandSegmentSizes"
 
 
 @irdl_op_definition
@@ -83,13 +83,7 @@ class ComputeOp(IRDLOperation):
         return kind.get_shape()
 
     def print(self, printer: Printer) -> None:
-        for word, values in (("ins", self.inputs), ("outs", self.outputs)):
-            printer.print_string(f" {word}(")
-            printer.print_list(values, printer.print_ssa_value)
-            if values:
-                printer.print_string(" : ")
-                print_types(printer, [value.type for value in values])
-            printer.print_string(")")
+        print_groups(printer, self.inputs, self.outputs)
         printer.print_string(" ")
         print_attributes(printer, self.attributes)
         printer.print_string(" ")
@@ -100,13 +94,7 @@ class ComputeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        groups: list[list[SSAValue]] = []
-        for word in ("ins", "outs"):
-            parser.parse_keyword(word)
-            with parser.in_parens():
-                unresolved = parse_operands(parser)
-                types = parse_types(parser) if parser.parse_optional_punctuation(":") else []
-                groups.append(list(parser.resolve_operands(unresolved, types, parser.pos)))
+        groups = parse_groups(parser)
         # The listings write attributes added by later passes in a second dictionary.
         attributes: dict[str, Attribute] = {}
         while more := _attribute_dictionary(parser):
@@ -243,13 +231,6 @@ class L1AccumulateOp(FlatOp):
     def verify_(self) -> None:
         expect_operands(self, 1)
         expect(self, isinstance(self.operands[0].type, IndexType), "takes 0 or 1")
-
-
-def dst_slot(op: Operation) -> int:
-    """The slot a tile op was given."""
-    attribute = op.attributes["dst_idx"]
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
 
 
 COMPUTE_OPS: tuple[type[Operation], ...] = (

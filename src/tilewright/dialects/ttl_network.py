@@ -205,14 +205,6 @@ class SemaphoreWaitOp(_SemaphoreChangeOp):
         return "at_least" in self.attributes
 
 
-SEMAPHORE_CHANGES: frozenset[type[Operation]] = frozenset({SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
-
-
-def text_name(op: Operation, default: str) -> str:
-    attribute = op.attributes.get("name")
-    return attribute.data if isinstance(attribute, StringAttr) else default
-
-
 NETWORK_OPS: tuple[type[Operation], ...] = (
     CoreTableOp,
     RuntimeArgumentOp,

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, region_def, var_operand_def, var_result_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import FlatOp, TileMathOp, parse_operands, parse_types, print_attributes, print_types
+from tilewright.dialects.assembly import FlatOp, TileMathOp, parse_groups, print_attributes, print_groups
 from tilewright.dialects.verify import expect, expect_operands
 
 
@@ -33,12 +33,7 @@ class ComputeRegionOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def print(self, printer: Printer) -> None:
-        for word, values in (("ins", self.inputs), ("outs", self.outputs)):
-            printer.print_string(f" {word}(")
-            printer.print_list(values, printer.print_ssa_value)
-            printer.print_string(" : ")
-            print_types(printer, [value.type for value in values])
-            printer.print_string(")")
+        print_groups(printer, self.inputs, self.outputs)
         printer.print_string(" ")
         printer.print_region(self.body, print_empty_block=False)
         if self.attributes:
@@ -47,13 +42,7 @@ class ComputeRegionOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        groups: list[list[SSAValue]] = []
-        for word in ("ins", "outs"):
-            parser.parse_keyword(word)
-            with parser.in_parens():
-                unresolved = parse_operands(parser)
-                parser.parse_punctuation(":")
-                groups.append(list(parser.resolve_operands(unresolved, parse_types(parser), parser.pos)))
+        groups = parse_groups(parser)
         body = parser.parse_region()
         attributes: dict[str, Attribute] = dict(parser.parse_optional_attr_dict())
         results = [value.type for value in groups[1]]

@@ -57,7 +57,7 @@ def _pass(name: str) -> Callable[[], type[ModulePass]]:
     return load
 
 
-# Names are repeated here, not imported: listing them must not load the compiler.
+# Ours, in order. Repeated here, not imported from the pipeline: listing them must not load the compiler.
 PASS_NAMES = (
     "ttl-validate",
     "convert-ttl-to-compute",

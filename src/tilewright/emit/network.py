@@ -9,7 +9,6 @@ from tilewright.network import COUNT_SHIFT, PLACE_UNIT
 # Calls whose first argument is a semaphore of this core, by pointer.
 ON_OWN_WORD = ("noc_semaphore_set", "noc_semaphore_wait", "noc_semaphore_wait_min")
 INLINE = ("noc_x", "noc_y", "get_noc_addr", "get_noc_multicast_addr", "pipe_announcement", "core_table", "get_semaphore")
-NETWORK_CALLS = frozenset((*ON_OWN_WORD, *INLINE, "pipe_target"))
 
 WORD_FUNCTION = (
     "inline volatile tt_l1_ptr uint32_t* word(uint32_t address) {",

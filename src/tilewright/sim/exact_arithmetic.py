@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from tilewright import hardware
 from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
@@ -139,10 +138,3 @@ class ExactArithmetic(DirectMemory):
         cols = slice(None) if dim == "col" else slice(0, 1)
         masked[..., rows, cols] = tile[..., rows, cols]
         return masked
-
-
-def storage_shape(dtype: str) -> tuple[int, ...]:
-    """Shape of one tile in L1."""
-    if dtype in formats.BLOCK_FLOATS:
-        return (hardware.tile_bytes(dtype),)
-    return (hardware.TILE_ROWS, hardware.TILE_COLS)

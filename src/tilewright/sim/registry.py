@@ -104,7 +104,3 @@ def find_value(name: str) -> Callable[..., Any] | None:
 
 def find(name: str, role: str) -> CallFunction | None:
     return _FUNCTIONS.get((name, role))
-
-
-def known_names() -> frozenset[str]:
-    return frozenset(name for name, _ in _FUNCTIONS) | frozenset(_VALUES)

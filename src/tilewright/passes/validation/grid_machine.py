@@ -7,12 +7,12 @@ depend on timing; semaphores may, and are tried in several orders.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from tilewright.dialects.ttl_network import GetRemoteMulticastSemaphoreOp, GetRemoteSemaphoreOp, nested_value
 from tilewright.network import Core, NetSpec, PipeSpec, cores_of
-from tilewright.passes.validation.thread_course import Runner, skip_repeats
+from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event
 
 
@@ -52,31 +52,19 @@ class GridMachine:
     def run(self, order: str = "forward") -> list[Runner]:
         """Threads that are stopped when nobody can go on."""
         runners = list(reversed(self.runners)) if order == "backward" else self.runners
-        seen: dict[object, tuple[int, ...]] = {}
-        moved = True
-        while moved:
-            moved = False
-            for runner in runners:
-                if order == "single":
-                    moved = self._try(runner) or moved
-                    continue
-                while self._try(runner):
-                    moved = True
-            state = self._state()
-            repeats = tuple(runner.repeat for runner in self.runners)
-            if state in seen:
-                skip_repeats(self.runners, seen[state], repeats)
-                seen.clear()
-            else:
-                seen[state] = repeats
+        run_until_stuck(runners, self._try if order == "single" else self._run_until_blocked, self._state)
         return [runner for runner in self.runners if runner.event is not None]
 
-    def _state(self) -> object:
-        positions = tuple((runner.item, runner.step) for runner in self.runners)
+    def _run_until_blocked(self, runner: Runner) -> bool:
+        moved = False
+        while self._try(runner):
+            moved = True
+        return moved
+
+    def _state(self) -> Hashable:
         places = frozenset((key, count % self.depths[key[1]]) for key, count in self.pushed.items())
         waiting = frozenset((pipe, core) for pipe, receivers in self.posted.items() for core in receivers)
         return (
-            positions,
             frozenset(self.filled.items()),
             places,
             waiting,

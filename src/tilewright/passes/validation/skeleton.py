@@ -20,7 +20,7 @@ from tilewright.passes.validation.buffers import several_users
 from tilewright.passes.validation.events import Buffer, functions_of, problem
 from tilewright.passes.validation.network import check_network
 from tilewright.passes.validation.talk import cores_talk
-from tilewright.passes.validation.thread_course import Runner, skip_repeats
+from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
 from tilewright.passes.validation.windows import check_windows
 from tilewright.source_places import place_of
@@ -140,19 +140,7 @@ class Machine:
 
     def run(self) -> list[Event | None]:
         """What each thread is stopped at when nobody can go on; None for threads that have ended."""
-        seen: dict[object, tuple[int, ...]] = {}
-        progress = True
-        while progress:
-            progress = False
-            for runner in self.runners:
-                progress = self._run_until_blocked(runner) or progress
-            state = (tuple((r.item, r.step) for r in self.runners), tuple(sorted(self.filled.items())))
-            repeats = tuple(runner.repeat for runner in self.runners)
-            if state in seen:
-                skip_repeats(self.runners, seen[state], repeats)
-                seen.clear()
-            else:
-                seen[state] = repeats
+        run_until_stuck(self.runners, self._run_until_blocked, lambda: tuple(sorted(self.filled.items())))
         return [runner.event for runner in self.runners]
 
     def _run_until_blocked(self, runner: Runner) -> bool:

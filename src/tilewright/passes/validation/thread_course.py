@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from tilewright.network import Core
@@ -35,7 +35,20 @@ class Runner:
                 self.item += 1
 
 
-def skip_repeats(runners: Sequence[Runner], before: tuple[int, ...], now: tuple[int, ...]) -> None:
+def run_until_stuck(runners: Sequence[Runner], move: Callable[[Runner], bool], state: Callable[[], Hashable]) -> None:
+    """Moves one runner after the other until none can. What happened since a state met before happens again: it is skipped."""
+    seen: dict[Hashable, tuple[int, ...]] = {}
+    while sum(move(runner) for runner in runners):
+        now = (tuple((runner.item, runner.step) for runner in runners), state())
+        repeats = tuple(runner.repeat for runner in runners)
+        if now in seen:
+            _skip_repeats(runners, seen[now], repeats)
+            seen.clear()
+        else:
+            seen[now] = repeats
+
+
+def _skip_repeats(runners: Sequence[Runner], before: tuple[int, ...], now: tuple[int, ...]) -> None:
     """Everything is as some repeats ago: the same will happen again while the repeats last."""
     periods = [
         (runner.items[runner.item][1] - 1 - late) // (late - early)
