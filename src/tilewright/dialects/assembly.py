@@ -89,7 +89,6 @@ class PlainOp(Operation):
 
     traits = traits_def()
 
-
     def print_head(self, printer: Printer) -> None:
         """`` %a, %b {attributes}``"""
         if self.operands:

@@ -22,7 +22,7 @@ from tilewright.dialects.attributes import I1, INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, cores_of, rectangle
+from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_calls.places import Places, insert
@@ -46,6 +46,21 @@ class NetPlan:
     several: bool  # a source has more than one pipe
     meets: bool  # the source tells the destination whose turn it is
     posts_own: frozenset[str]  # threads that send and receive in the net: they announce their own block before they send
+
+
+Key = tuple[Core, int]  # a core, and which of its pipes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sending:
+    """One copy into a pipe: from where, how much, and to where on whom."""
+
+    pipe: NetPipeOp
+    plan: NetPlan
+    receivers: dict[Key, tuple[Core, ...]]
+    pointer: SSAValue
+    size: int
+    target: SSAValue  # L1 address on every receiver
 
 
 def is_pipe_copy(op: CopyOp) -> bool:
@@ -89,7 +104,7 @@ class PipeConverter:
 
     # Numbers of a pipe ------------------------------------------------------------------------------------------------------
 
-    def _entries(self, pipe: NetPipeOp) -> dict[tuple[Core, int], int]:
+    def _entries(self, pipe: NetPipeOp) -> dict[Key, int]:
         """Pipe number by core and position among the core's pipes."""
         ends = pipe.net.ends(pipe.side, self.places.grid)
         return {(core, position): number for core, pipes in ends.items() for position, number in enumerate(pipes)}
@@ -97,6 +112,15 @@ class PipeConverter:
     def _number(self, pipe: NetPipeOp, field: Field, name: str, before: Operation) -> Number:
         position = pipe.operands[0] if pipe.operands else None
         return self.places.number(field, position, name, before)
+
+    def _place(self, pipe: NetPipeOp, cores: dict[Key, Core], name: str, before: Operation) -> tuple[Number, Number]:
+        """Column and row on the chip of a core per pipe, in numbers called ``name`` with x and y in it."""
+        places = {key: self.places.chip[core] for key, core in cores.items()}
+        x, y = (
+            self._number(pipe, {key: place[axis] for key, place in places.items()}, name.format("xy"[axis]), before)
+            for axis in range(2)
+        )
+        return x, y
 
     def semaphore(self, number: int, name: str, initial: int = 0) -> SSAValue:
         if number not in self._semaphores:
@@ -132,81 +156,59 @@ class PipeConverter:
         pipe = pipe_of(op)
         plan = self.plans[pipe.net.number]
         grid = self.places.grid
-        targets = {key: plan.net.pipes[number].target_cores(grid) for key, number in self._entries(pipe).items()}
+        receivers = {key: plan.net.pipes[number].target_cores(grid) for key, number in self._entries(pipe).items()}
         pointer, size = self._block(op.operands[0], op)
         ready = self._ready(plan, pipe, op)
         if self.function.sym_name.data in plan.posts_own:
             self._post_own(op, pipe, plan, ready)
         if plan.meets:
-            place = self._target_place(pipe, targets, op)
+            place = self._only_receiver(pipe, receivers, op)
             self._call("noc_semaphore_inc", [self.places.address(*place, self._valid(plan), op), self.indices.value(1)], op)
-        count = self._number(pipe, {key: len(cores) for key, cores in targets.items()}, "receivers", op)
+        count = self._number(pipe, {key: len(cores) for key, cores in receivers.items()}, "receivers", op)
         wanted = self.indices.multiply(count, 1 << COUNT_SHIFT, op)
         self._call("noc_semaphore_wait_min", [ready, self.indices.value(wanted)], op)
         target = insert(call("pipe_target", [ready, self.indices.value(count)], [INDEX], like=op), op)
         target.name_hint = "target"
         self._call("noc_semaphore_set", [ready, self.indices.value(0)], op)
-        self._deliver(op, pipe, plan, targets, (pointer, size, target))
+        self._deliver(op, Sending(pipe=pipe, plan=plan, receivers=receivers, pointer=pointer, size=size, target=target))
 
-    def _deliver(
-        self,
-        op: CopyOp,
-        pipe: NetPipeOp,
-        plan: NetPlan,
-        targets: dict[tuple[Core, int], tuple[Core, ...]],
-        data: tuple[SSAValue, int, SSAValue],
-    ) -> None:
-        chip = self.places.chip
-        boxes = {key: rectangle([chip[core] for core in cores]) for key, cores in targets.items()}
-        own = [chip[key[0]] in [chip[core] for core in cores] for key, cores in targets.items()]
-        if all(len(cores) == 1 for cores in targets.values()):
-            self._unicast(op, plan, self._target_place(pipe, targets, op), data)
+    def _deliver(self, op: CopyOp, sending: Sending) -> None:
+        chip, receivers = self.places.chip, sending.receivers
+        boxes = {key: rectangle([chip[core] for core in cores]) for key, cores in receivers.items()}
+        own = [chip[key[0]] in [chip[core] for core in cores] for key, cores in receivers.items()]
+        if all(len(cores) == 1 for cores in receivers.values()):
+            self._unicast(op, sending, self._only_receiver(sending.pipe, receivers, op))
             return
         plain = all(box is not None for box in boxes.values()) and (all(own) or not any(own))
-        if plain and all(len(cores) - mine >= 1 for cores, mine in zip(targets.values(), own, strict=True)):
-            self._multicast(op, pipe, plan, {key: box for key, box in boxes.items() if box}, targets, data, own[0])
+        if plain and all(len(cores) - mine >= 1 for cores, mine in zip(receivers.values(), own, strict=True)):
+            self._multicast(op, sending, {key: box for key, box in boxes.items() if box}, own[0])
             return
-        self._one_by_one(op, pipe, plan, targets, data)
+        self._one_by_one(op, sending)
 
-    def _target_place(
-        self, pipe: NetPipeOp, targets: dict[tuple[Core, int], tuple[Core, ...]], op: Operation
-    ) -> tuple[Number, Number]:
-        """Column and row of the only destination."""
-        places = {key: self.places.chip[cores[0]] for key, cores in targets.items()}
-        x, y = (self._number(pipe, {k: place[axis] for k, place in places.items()}, f"to_{'xy'[axis]}", op) for axis in range(2))
-        return x, y
+    def _only_receiver(self, pipe: NetPipeOp, receivers: dict[Key, tuple[Core, ...]], op: Operation) -> tuple[Number, Number]:
+        return self._place(pipe, {key: cores[0] for key, cores in receivers.items()}, "to_{}", op)
 
-    def _unicast(self, op: Operation, plan: NetPlan, place: tuple[Number, Number], data: tuple[SSAValue, int, SSAValue]) -> None:
-        pointer, size, target = data
-        address = self.places.address(*place, target, op)
-        self._call("noc_async_write", [pointer, address, self.indices.value(size)], op)
+    def _unicast(self, op: Operation, sending: Sending, place: tuple[Number, Number]) -> None:
+        address = self.places.address(*place, sending.target, op)
+        self._call("noc_async_write", [sending.pointer, address, self.indices.value(sending.size)], op)
         self._call("noc_async_write_barrier", [], op)
-        valid = self.places.address(*place, self._valid(plan), op)
+        valid = self.places.address(*place, self._valid(sending.plan), op)
         self._call("noc_semaphore_inc", [valid, self.indices.value(1)], op)
 
-    def _multicast(
-        self,
-        op: Operation,
-        pipe: NetPipeOp,
-        plan: NetPlan,
-        boxes: dict[tuple[Core, int], tuple[int, int, int, int]],
-        targets: dict[tuple[Core, int], tuple[Core, ...]],
-        data: tuple[SSAValue, int, SSAValue],
-        own: bool,
-    ) -> None:
-        pointer, size, target = data
+    def _multicast(self, op: Operation, sending: Sending, boxes: dict[Key, tuple[int, int, int, int]], own: bool) -> None:
+        pipe, plan, receivers = sending.pipe, sending.plan, sending.receivers
         names = ("first_x", "first_y", "last_x", "last_y")
         x0, y0, x1, y1 = (
             self._number(pipe, {key: box[corner] for key, box in boxes.items()}, names[corner], op) for corner in range(4)
         )
         corners = (x0, y0, x1, y1)
-        count = self.indices.value(self._number(pipe, {k: len(cores) for k, cores in targets.items()}, "receivers", op))
+        count = self.indices.value(self._number(pipe, {k: len(cores) for k, cores in receivers.items()}, "receivers", op))
         others = self.indices.value(
-            self._number(pipe, {k: len(cores) - own for k, cores in targets.items()}, "other_receivers", op)
+            self._number(pipe, {k: len(cores) - own for k, cores in receivers.items()}, "other_receivers", op)
         )
-        address = self.places.multicast_address(corners, target, op)
+        address = self.places.multicast_address(corners, sending.target, op)
         name = "noc_async_write_multicast_loopback_src" if own else "noc_async_write_multicast"
-        self._call(name, [pointer, address, self.indices.value(size), count], op)
+        self._call(name, [sending.pointer, address, self.indices.value(sending.size), count], op)
         self._call("noc_async_writes_flushed", [], op)
         valid = self.places.multicast_address(corners, self._valid(plan), op)
         one = self.semaphore(plan.semaphores.one, "one", 1)
@@ -215,29 +217,18 @@ class PipeConverter:
             self._call("noc_async_write_barrier", [], op)
             self._call("noc_semaphore_set", [self._valid(plan), self.indices.value(1)], op)
 
-    def _one_by_one(
-        self,
-        op: CopyOp,
-        pipe: NetPipeOp,
-        plan: NetPlan,
-        targets: dict[tuple[Core, int], tuple[Core, ...]],
-        data: tuple[SSAValue, int, SSAValue],
-    ) -> None:
-        """Destinations that form no rectangle: one write each."""
-        chip = self.places.chip
-        most = max(len(cores) for cores in targets.values())
-        for turn in range(most):
-            reached = {key: chip[cores[turn]] for key, cores in targets.items() if turn < len(cores)}
-            x, y = (
-                self._number(pipe, {key: place[axis] for key, place in reached.items()}, f"to_{'xy'[axis]}{turn}", op)
-                for axis in range(2)
-            )
-            if len(reached) == len(targets):
-                self._unicast(op, plan, (x, y), data)
+    def _one_by_one(self, op: CopyOp, sending: Sending) -> None:
+        """Receivers that form no rectangle: one write each."""
+        receivers = sending.receivers
+        for turn in range(max(len(cores) for cores in receivers.values())):
+            reached = {key: cores[turn] for key, cores in receivers.items() if turn < len(cores)}
+            place = self._place(sending.pipe, reached, f"to_{{}}{turn}", op)
+            if len(reached) == len(receivers):
+                self._unicast(op, sending, place)
                 continue
-            flags = {key: int(key in reached) for key in targets}
-            anchor = self.guarded(op, self._number(pipe, flags, f"has_target{turn}", op))
-            self._unicast(anchor, plan, (x, y), data)
+            flags = {key: int(key in reached) for key in receivers}
+            anchor = self.guarded(op, self._number(sending.pipe, flags, f"has_target{turn}", op))
+            self._unicast(anchor, sending, place)
             drop_anchor(anchor)
 
     # Receiving --------------------------------------------------------------------------------------------------------------
@@ -253,22 +244,21 @@ class PipeConverter:
         anchor: Operation = op
         if self.function.sym_name.data in plan.posts_own:
             # The source has announced its own block already.
-            sources = {key: plan.net.pipes[number].source_core(self.places.grid) for key, number in self._entries(pipe).items()}
-            flags = {key: int(source != key[0]) for key, source in sources.items()}
+            flags = {key: int(source != key[0]) for key, source in self._sources(pipe, plan).items()}
             anchor = self.guarded(op, self._number(pipe, flags, "not_own", op))
         self._post(anchor, pipe, plan, ready, pointer)
         if anchor is not op:
             drop_anchor(anchor)
 
     def _post(self, before: Operation, pipe: NetPipeOp, plan: NetPlan, ready: SSAValue, pointer: SSAValue) -> None:
-        chip = self.places.chip
-        sources = {key: chip[plan.net.pipes[number].source_core(self.places.grid)] for key, number in self._entries(pipe).items()}
-        x, y = (
-            self._number(pipe, {key: place[axis] for key, place in sources.items()}, f"from_{'xy'[axis]}", before)
-            for axis in range(2)
-        )
+        self._announce(before, self._place(pipe, self._sources(pipe, plan), "from_{}", before), ready, pointer)
+
+    def _sources(self, pipe: NetPipeOp, plan: NetPlan) -> dict[Key, Core]:
+        return {key: plan.net.pipes[number].source_core(self.places.grid) for key, number in self._entries(pipe).items()}
+
+    def _announce(self, before: Operation, place: tuple[Number, Number], ready: SSAValue, pointer: SSAValue) -> None:
         amount = insert(call("pipe_announcement", [pointer, ready], [INDEX], like=before), before)
-        self._call("noc_semaphore_inc", [self.places.address(x, y, ready, before), amount], before)
+        self._call("noc_semaphore_inc", [self.places.address(*place, ready, before), amount], before)
 
     def _post_own(self, op: CopyOp, pipe: NetPipeOp, plan: NetPlan, ready: SSAValue) -> None:
         """A source that receives from itself later in the same thread reserves that block now and announces it."""
@@ -287,11 +277,7 @@ class PipeConverter:
         self._call("cb_reserve_back", [handle, self.indices.value(kind.block_tiles)], op)
         pointer = insert(call("get_write_ptr", [handle], [INDEX], like=op), op)
         pointer.name_hint = "own_block"
-        place = {core: self.places.chip[core] for core in cores_of(self.places.grid)}
-        entries = {key: place[key[0]] for key in self._entries(pipe)}
-        x, y = (self._number(pipe, {k: p[axis] for k, p in entries.items()}, f"own_{'xy'[axis]}", op) for axis in range(2))
-        amount = insert(call("pipe_announcement", [pointer, ready], [INDEX], like=op), op)
-        self._call("noc_semaphore_inc", [self.places.address(x, y, ready, op), amount], op)
+        self._announce(op, self._place(pipe, {key: key[0] for key in self._entries(pipe)}, "own_{}", op), ready, pointer)
 
     def _wait(self, op: WaitOp) -> None:
         for copy in _copies(op):
