@@ -10,7 +10,6 @@ simulator in one bit. It is printed with its seed and its kernel; kernels refuse
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import random
 import re
 import sys
@@ -20,12 +19,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import kernel_text
 from tilewright import execution
 from tilewright.diagnostics import KernelError
 
@@ -307,16 +308,6 @@ def _split(lines: list[str], held: frozenset[str]) -> tuple[list[str], list[str]
     return before, inside
 
 
-def load(text: str, folder: Path, name: str) -> ModuleType:
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def differences(kernel: Kernel) -> list[str]:
     """What is wrong with the outputs, one line each."""
     found: list[str] = []
@@ -336,7 +327,7 @@ def run_one(seed: int, folder: Path, *, native: bool) -> str | None:
     """None if all is well, ``refused TWnnn``, or the finding."""
     kernel, options = random_kernel(seed)
     try:
-        function = load(kernel.text, folder, f"kernel_{seed}").kernel
+        function = kernel_text.load(kernel.text, folder)
         results = [result for result, _ in kernel.outputs]
         with execution.session(mode="sim", overrides=options):
             function(*kernel.arrays, *results)

@@ -8,7 +8,6 @@ simulator. A dash means that the peer does not compile the kernel or was not cou
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 import tempfile
@@ -17,9 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import loop_kernels
 import ml_dtypes
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import loop_kernels
+
+import block_kernels
+import kernel_text
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 BCAST = "ttl.math.broadcast"
@@ -96,7 +101,8 @@ CASES = (
     Case("g2 acc, bias, relu", {"a": (4, 16), "b": (16, 4), "c": (4, 4)}, ((4, 4),), "",
          lambda a, b, c: np.maximum(a @ b + c, 0), peer=(24, 64, 16, 0, 16, 0, 96, 50), source=loop_kernels.FUSED_END),
     Case("l flash attention", {"q": (1, 2), "k": (2, 8), "v": (8, 2)}, ((1, 2),), "",
-         lambda q, k, v: softmax(q @ k * 0.125) @ v, peer=(59, 38, 22, 24, 13, 0, 98, 167), source=loop_kernels.FLASH),
+         lambda q, k, v: softmax(q @ k * 0.125) @ v, peer=(59, 38, 22, 24, 13, 0, 98, 167),
+         source=block_kernels.flash_attention(rows=1, keys=2, depth=2, steps=4, scale=0.125, masked=False)),
     Case("h softmax 1x4", {"x": (1, 4)}, ((1, 4),), SOFTMAX, softmax, peer=(4, 8, 0, 12, 8, 0, 10, 16)),
     Case("k gelu*sigmoid 4x4", {"a": (4, 4), "b": (4, 4)}, ((4, 4),),
          "g = ttl.math.gelu(ab)\no0.store(g * ttl.math.sigmoid(g + bb))",
@@ -129,35 +135,14 @@ CASES = (
 COLUMNS = ("acquire", "copy_tile", "FPU", "SFPUb", "unary", "cdv", "packed", "init")
 
 
-def kernel_text(case: Case) -> str:
+def source_of(case: Case) -> str:
     if case.source:
         return case.source
-    tensors = [*case.inputs, *(f"out{i}" for i in range(len(case.outputs)))]
-    lines = ["from tilewright import ttl", "@ttl.operation(grid=(1, 1))", f"def kernel({', '.join(tensors)}):"]
-    for name, shape in case.inputs.items():
-        lines.append(f"    {name}_cb = ttl.make_dataflow_buffer_like({name}, shape={shape}, block_count=1)")
-    for i, shape in enumerate(case.outputs):
-        lines.append(f"    o{i}_cb = ttl.make_dataflow_buffer_like(out{i}, shape={shape}, block_count=1)")
-    held = [f"{n}_cb.wait() as {n}b" for n in case.inputs] + [f"o{i}_cb.reserve() as o{i}" for i in range(len(case.outputs))]
-    lines += ["    @ttl.compute()", "    def compute():", f"        with {', '.join(held)}:"]
-    lines += [f"            {line}" for line in case.body.splitlines()]
-    lines += ["    @ttl.datamovement()", "    def read():"]
-    for name, (rows, cols) in case.inputs.items():
-        lines += [f"        with {name}_cb.reserve() as blk:", f"            ttl.copy({name}[0:{rows}, 0:{cols}], blk).wait()"]
-    lines += ["    @ttl.datamovement()", "    def write():"]
-    for i, (rows, cols) in enumerate(case.outputs):
-        lines += [f"        with o{i}_cb.wait() as blk:", f"            ttl.copy(blk, out{i}[0:{rows}, 0:{cols}]).wait()"]
-    return "\n".join(lines) + "\n"
+    return block_kernels.single_block({f"{name}b": shape for name, shape in case.inputs.items()}, case.outputs, case.body)
 
 
 def build(case: Case, folder: Path) -> Any:
-    path = folder / f"kernel_{abs(hash(case.name))}.py"
-    path.write_text(kernel_text(case))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return kernel_text.load(source_of(case), folder)
 
 
 def counts(calls: dict[str, int], acquires: int, tiles_packed: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Kernels of the peer evaluation that loop over blocks: matmul over K in its idioms, and flash attention."""
+"""Kernels of the peer evaluation that loop over blocks: matmul over K in its idioms."""
 
 from __future__ import annotations
 
@@ -74,53 +74,3 @@ FUSED_END = matmul(
     BUFFER_LOOP + "with acc_cb.wait() as total, c_cb.wait() as add, out_cb.reserve() as o:\n    o.store(ttl.math.relu(total + add))\n",
     bias=True,
 )
-
-FLASH = """
-from tilewright import ttl
-
-@ttl.operation(grid=(1, 1))
-def kernel(q, k, v, out0):
-    rows, keys, depth, steps = 1, 2, 2, 4
-    q_cb = ttl.make_dataflow_buffer_like(q, shape=(rows, depth), block_count=1)
-    k_cb = ttl.make_dataflow_buffer_like(k, shape=(depth, keys), block_count=2)
-    v_cb = ttl.make_dataflow_buffer_like(v, shape=(keys, depth), block_count=2)
-    m_cb = ttl.make_dataflow_buffer_like(q, shape=(rows, 1), block_count=2)
-    l_cb = ttl.make_dataflow_buffer_like(q, shape=(rows, 1), block_count=2)
-    a_cb = ttl.make_dataflow_buffer_like(q, shape=(rows, depth), block_count=2)
-    out_cb = ttl.make_dataflow_buffer_like(out0, shape=(rows, depth), block_count=1)
-
-    @ttl.compute()
-    def compute():
-        with q_cb.wait() as query:
-            with m_cb.reserve() as m0, l_cb.reserve() as l0, a_cb.reserve() as a0:
-                m0.store(ttl.block.fill(-1e30, shape=m0.shape))
-                l0.store(ttl.block.fill(0.0, shape=l0.shape))
-                a0.store(ttl.block.fill(0.0, shape=a0.shape))
-            for step in range(steps):
-                with k_cb.wait() as key, v_cb.wait() as value, m_cb.wait() as m, l_cb.wait() as l, a_cb.wait() as a:
-                    with m_cb.reserve() as m_next, l_cb.reserve() as l_next, a_cb.reserve() as a_next:
-                        score = (query @ key) * 0.125
-                        m_new = ttl.math.max(m, ttl.math.reduce_max(score, dims=[1]))
-                        p = ttl.math.exp(score - ttl.block.broadcast(m_new, dims=[1], shape=score.shape))
-                        shrink = ttl.math.exp(m - m_new)
-                        m_next.store(m_new)
-                        l_next.store(l * shrink + ttl.math.reduce_sum(p, dims=[1]))
-                        a_next.store(a * ttl.block.broadcast(shrink, dims=[1], shape=a.shape) + p @ value)
-            with m_cb.wait() as m, l_cb.wait() as l, a_cb.wait() as a, out_cb.reserve() as o:
-                o.store(a * ttl.block.broadcast(ttl.math.recip(l), dims=[1], shape=a.shape))
-
-    @ttl.datamovement()
-    def read():
-        with q_cb.reserve() as block:
-            ttl.copy(q[0:rows, 0:depth], block).wait()
-        for step in range(steps):
-            with k_cb.reserve() as block:
-                ttl.copy(k[0:depth, step * keys:(step + 1) * keys], block).wait()
-            with v_cb.reserve() as block:
-                ttl.copy(v[step * keys:(step + 1) * keys, 0:depth], block).wait()
-
-    @ttl.datamovement()
-    def write():
-        with out_cb.wait() as block:
-            ttl.copy(block, out0[0:rows, 0:depth]).wait()
-"""

@@ -80,12 +80,12 @@ FLASH = """
 from tilewright import ttl
 
 @ttl.operation(grid=(1, 1))
-def kernel(q, k_t, v, mask, out):
+def kernel(q, k_t, v{argument}, out):
     rows, keys, depth, steps, scale = {rows}, {keys}, {depth}, {steps}, {scale}
     q_buffer = ttl.make_dataflow_buffer_like(q, shape=(rows, depth), block_count=1)
     k_buffer = ttl.make_dataflow_buffer_like(k_t, shape=(depth, keys), block_count=2)
     v_buffer = ttl.make_dataflow_buffer_like(v, shape=(keys, depth), block_count=2)
-    mask_buffer = ttl.make_dataflow_buffer_like(mask, shape=(rows, keys), block_count=2)
+    {buffer}
     max_buffer = ttl.make_dataflow_buffer_like(q, shape=(rows, 1), block_count=2)
     sum_buffer = ttl.make_dataflow_buffer_like(q, shape=(rows, 1), block_count=2)
     acc_buffer = ttl.make_dataflow_buffer_like(q, shape=(rows, depth), block_count=2)
@@ -99,10 +99,10 @@ def kernel(q, k_t, v, mask, out):
                 l0.store(ttl.block.fill(0.0, shape=l0.shape))
                 a0.store(ttl.block.fill(0.0, shape=a0.shape))
             for step in range(steps):
-                with k_buffer.wait() as key, v_buffer.wait() as value, mask_buffer.wait() as hidden:
+                with k_buffer.wait() as key, v_buffer.wait() as value{held}:
                     with max_buffer.wait() as m, sum_buffer.wait() as l, acc_buffer.wait() as a:
                         with max_buffer.reserve() as m_next, sum_buffer.reserve() as l_next, acc_buffer.reserve() as a_next:
-                            score = (query @ key) * scale + hidden
+                            score = (query @ key) * scale{added}
                             m_new = ttl.math.max(m, ttl.math.reduce_max(score, dims=[1]))
                             p = ttl.math.exp(score - ttl.block.broadcast(m_new, dims=[1], shape=score.shape))
                             shrink = ttl.math.exp(m - m_new)
@@ -121,8 +121,7 @@ def kernel(q, k_t, v, mask, out):
                 ttl.copy(k_t[0:depth, step * keys:(step + 1) * keys], block).wait()
             with v_buffer.reserve() as block:
                 ttl.copy(v[step * keys:(step + 1) * keys, 0:depth], block).wait()
-            with mask_buffer.reserve() as block:
-                ttl.copy(mask[0:rows, step * keys:(step + 1) * keys], block).wait()
+            {read}
 
     @ttl.datamovement()
     def write():
@@ -131,5 +130,16 @@ def kernel(q, k_t, v, mask, out):
 """
 
 
-def flash_attention(*, rows: int, keys: int, depth: int, steps: int, scale: float) -> str:
-    return FLASH.format(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale)
+MASK = {
+    "argument": ", mask",
+    "buffer": "mask_buffer = ttl.make_dataflow_buffer_like(mask, shape=(rows, keys), block_count=2)",
+    "held": ", mask_buffer.wait() as hidden",
+    "added": " + hidden",
+    "read": """with mask_buffer.reserve() as block:
+                ttl.copy(mask[0:rows, step * keys:(step + 1) * keys], block).wait()""",
+}
+
+
+def flash_attention(*, rows: int, keys: int, depth: int, steps: int, scale: float, masked: bool = True) -> str:
+    mask = MASK if masked else dict.fromkeys(MASK, "")
+    return FLASH.format(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale, **mask)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import block_kernels
+import call_sequence
+import init_states
+import kernel_text
+import rounding
 from tilewright import execution
 from tilewright.lang import tensors
 from tilewright.native import driver
@@ -20,37 +23,19 @@ from tilewright.sim.run import simulate
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 
 
-def _load(name: str) -> ModuleType:
-    """A module beside this file. Tests are imported without a package, so it is found by path."""
-    spec = importlib.util.spec_from_file_location(f"tilewright_tests_{name}", Path(__file__).parent / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-KERNEL_TEXT = _load("kernel_text")
-INIT_STATES = _load("init_states")
-ROUNDING = _load("rounding")
-CALL_SEQUENCE = _load("call_sequence")
-OP_KERNELS = _load("op_kernels")
-BLOCK_KERNELS = _load("block_kernels")
-
-
 class Kernels:
     """Kernels from text. Every program that goes through here has its inits checked on all paths."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.text = KERNEL_TEXT
+        self.text = kernel_text
 
     def load(self, source: str) -> Any:
-        return KERNEL_TEXT.load(source, self.folder)
+        return kernel_text.load(source, self.folder)
 
     def compile(self, source: str, *arrays: Any, **options: Any) -> Any:
         program = self.load(source).compile(*arrays, **options)
-        assert INIT_STATES.check_module(program.module) > 0
+        assert init_states.check_module(program.module) > 0
         return program
 
     def run(self, source: str, *arrays: Any, **options: Any) -> Any:
@@ -77,7 +62,7 @@ class Kernels:
     def elementwise(self, outputs: dict[str, str], inputs: dict[str, Any], **choices: Any) -> tuple[Any, dict[str, Any]]:
         """Runs an elementwise kernel on arrays by name; gives the program and the outputs. Compiler options pass through."""
         layout = {key: choices.pop(key) for key in ("lets", "block", "blocks", "grid", "count", "spelling") if key in choices}
-        source = KERNEL_TEXT.elementwise(outputs, tuple(inputs), **layout)
+        source = kernel_text.elementwise(outputs, tuple(inputs), **layout)
         first = next(iter(inputs.values()))
         results = {name: np.full(first.shape, np.nan, first.dtype) for name in outputs}
         run = self.run if choices.pop("native", True) else self.simulate
@@ -90,24 +75,24 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
     return Kernels(tmp_path_factory.mktemp("kernels"))
 
 
-@pytest.fixture(scope="session")
-def rounding() -> ModuleType:
-    return ROUNDING
+@pytest.fixture(scope="session", name="rounding")
+def rounding_module() -> ModuleType:
+    return rounding
 
 
-@pytest.fixture(scope="session")
-def block_kernels() -> ModuleType:
-    return BLOCK_KERNELS
+@pytest.fixture(scope="session", name="block_kernels")
+def block_kernels_module() -> ModuleType:
+    return block_kernels
 
 
-@pytest.fixture(scope="session")
-def call_sequence() -> ModuleType:
-    return CALL_SEQUENCE
+@pytest.fixture(scope="session", name="call_sequence")
+def call_sequence_module() -> ModuleType:
+    return call_sequence
 
 
-@pytest.fixture(scope="session")
-def init_states() -> ModuleType:
-    return INIT_STATES
+@pytest.fixture(scope="session", name="init_states")
+def init_states_module() -> ModuleType:
+    return init_states
 
 
 @pytest.fixture

@@ -6,25 +6,16 @@ matrix unit reads 11 bits of its operands; sums on the vector unit are exact to 
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import accumulation_kernels
 from tilewright.lang import tensors
 from tilewright.native import driver
 from tilewright.sim.run import simulate
-
-FILE = Path(__file__).parent.parent / "accumulation_kernels.py"
-spec = importlib.util.spec_from_file_location("tilewright_tests_accumulation_kernels", FILE)
-assert spec is not None and spec.loader is not None
-TEXT = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = TEXT
-spec.loader.exec_module(TEXT)
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 STEPS = 4
@@ -153,14 +144,14 @@ def relative_error(arrays, reference):
     return float(np.max(np.abs(out - want)) / np.max(np.abs(want)))
 
 
-@pytest.mark.parametrize("names", [TEXT.NEW, TEXT.OLD], ids=["new names", "old names"])
+@pytest.mark.parametrize("names", [accumulation_kernels.NEW, accumulation_kernels.OLD], ids=["new names", "old names"])
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 @pytest.mark.parametrize("name", CASES)
 def test_running_value(kernels, name, dtype, names):
     body, reference, loose, tight = CASES[name]
     block, blocks = (2, 2, 2), (1, 1, STEPS)
     arrays = arrays_for(block, blocks, dtype)
-    run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=names), arrays)
+    run_everywhere(kernels, accumulation_kernels.kernel(body, block=block, blocks=blocks, names=names), arrays)
     assert relative_error(arrays, reference) <= (loose if dtype == "bf16" else tight)
 
 
@@ -260,8 +251,8 @@ def test_accumulator_buffer(kernels, name, dtype, size):
     body, reference, loose, tight = IDIOMS[name]
     block, blocks = (size, size, size), (1, 1, STEPS)
     arrays = arrays_for(block, blocks, dtype)
-    names = TEXT.OLD if size == 2 else TEXT.NEW
-    program, _ = run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=names), arrays)
+    names = accumulation_kernels.OLD if size == 2 else accumulation_kernels.NEW
+    program, _ = run_everywhere(kernels, accumulation_kernels.kernel(body, block=block, blocks=blocks, names=names), arrays)
     assert relative_error(arrays, reference) <= (loose if dtype == "bf16" else tight)
     lifecycle(program.cpp["compute"])
 
@@ -270,7 +261,7 @@ def test_accumulator_buffer(kernels, name, dtype, size):
 @pytest.mark.parametrize("name", ["plain", "relu", "bias first", "peeled"])
 def test_accumulator_is_held_in_dst(kernels, name, dtype):
     arrays = arrays_for((2, 2, 1), (1, 1, STEPS), dtype)
-    program, group = run_everywhere(kernels, TEXT.kernel(IDIOMS[name][0], block=(2, 2, 1)), arrays)
+    program, group = run_everywhere(kernels, accumulation_kernels.kernel(IDIOMS[name][0], block=(2, 2, 1)), arrays)
     assert lifecycle(program.cpp["compute"]) == (1, True)
     assert group.acquires == 1
     assert all(buffer.name != "acc_dfb" for buffer in program.buffers)  # no memory either
@@ -280,7 +271,7 @@ def test_accumulator_is_held_in_dst(kernels, name, dtype):
 
 def test_accumulator_larger_than_dst_is_added_by_the_packer(kernels):
     arrays = arrays_for((4, 4, 4), (1, 1, STEPS), "bf16")
-    program, group = run_everywhere(kernels, TEXT.kernel(IDIOMS["plain"][0], block=(4, 4, 4)), arrays)
+    program, group = run_everywhere(kernels, accumulation_kernels.kernel(IDIOMS["plain"][0], block=(4, 4, 4)), arrays)
     assert group.calls["pack_reconfig_l1_acc"] > 0
     assert group.calls["copy_tile"] == 16  # once, to the output; nothing is read back in the loop
     assert any("the packer adds each step to 'acc_dfb' in L1" in decision.title for decision in program.trace.decisions)
@@ -303,7 +294,7 @@ with acc_dfb.wait() as total, c_dfb.wait() as add, out_dfb.reserve() as o:
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_accumulator_that_other_code_looks_at(kernels, dtype):
     arrays = arrays_for((2, 2, 2), (1, 1, STEPS), dtype)
-    run_everywhere(kernels, TEXT.kernel(LOOKED_AT, block=(2, 2, 2)), arrays)
+    run_everywhere(kernels, accumulation_kernels.kernel(LOOKED_AT, block=(2, 2, 2)), arrays)
 
     def reference(a, b, c):
         half = a.shape[1] // 2
@@ -328,7 +319,7 @@ with out_dfb.reserve() as o, c_dfb.wait() as add:
 def test_transposed_right_operand(kernels, dtype, buffers, size):
     """The unpacker turns 16-bit tiles; f32 goes through a buffer."""
     arrays = arrays_for((size, size, size), (1, 1, STEPS), dtype)
-    program, _ = run_everywhere(kernels, TEXT.kernel(TRANSPOSED, block=(size, size, size)), arrays)
+    program, _ = run_everywhere(kernels, accumulation_kernels.kernel(TRANSPOSED, block=(size, size, size)), arrays)
 
     def reference(a, b, c):
         return c + sum(left @ right.T for left, right in zip(np.split(a, STEPS, 1), np.split(b, STEPS, 0), strict=True))
@@ -351,7 +342,7 @@ for _ in range(steps):
 def test_integers_that_a_loop_changes(kernels):
     """1, 1, 2, 3: the product of the fourth step. The reader counts its columns the same way."""
     arrays = arrays_for((2, 2, 2), (1, 1, STEPS), "bf16")
-    source = TEXT.kernel(COUNTED, block=(2, 2, 2))
+    source = accumulation_kernels.kernel(COUNTED, block=(2, 2, 2))
     source = source.replace("step * k:(step + 1) * k], left", "at:at + k], left").replace("first.wait()", "at = at + k; first.wait()")
     loop = "                for step in range(steps):\n                    with a_dfb.reserve"
     assert loop in source and "at:at + k" in source
@@ -374,8 +365,8 @@ LARGE = {
 def test_large_products(kernels, body, size, dtype):
     block, blocks, grid = LARGE[size]
     arrays = arrays_for(block, blocks, dtype)
-    names = TEXT.OLD if size == "16 steps" else TEXT.NEW
-    program = kernels.compile(TEXT.kernel(body, block=block, blocks=blocks, grid=grid, names=names), *arrays)
+    names = accumulation_kernels.OLD if size == "16 steps" else accumulation_kernels.NEW
+    program = kernels.compile(accumulation_kernels.kernel(body, block=block, blocks=blocks, grid=grid, names=names), *arrays)
     simulate(program, simulated := [tensors.to_array(array) for array in arrays])
     tensors.from_array(arrays[-1], simulated[-1])
     wanted = product if body == FILL else (lambda a, b, c: a @ b)
@@ -404,7 +395,7 @@ with out_dfb.reserve() as o, c_dfb.wait() as add:
 def test_online_softmax_over_three_running_names(kernels, dtype):
     block, blocks = (1, 2, 2), (1, 1, STEPS)
     arrays = arrays_for(block, blocks, dtype)
-    program, _ = run_everywhere(kernels, TEXT.kernel(FLASH, block=block, blocks=blocks), arrays)
+    program, _ = run_everywhere(kernels, accumulation_kernels.kernel(FLASH, block=block, blocks=blocks), arrays)
     lifecycle(program.cpp["compute"])
 
     def reference(a, b, c):
@@ -430,7 +421,7 @@ with acc_dfb.wait() as total, out_dfb.reserve() as o, c_dfb.wait() as add:
 def test_products_beside_a_held_maximum(kernels, dtype, size):
     """The matrix unit's product adds to its slot, which a held section does not find empty the second time."""
     arrays = arrays_for((size, size, size), (1, 1, STEPS), dtype)
-    run_everywhere(kernels, TEXT.kernel(REDUCED_ENDS, block=(size, size, size)), arrays)
+    run_everywhere(kernels, accumulation_kernels.kernel(REDUCED_ENDS, block=(size, size, size)), arrays)
 
     def reference(a, b, c):
         first, *others = np.split(a, STEPS, 1)
@@ -460,7 +451,7 @@ def test_adding_to_a_reserved_block_stays_in_dst(kernels, name, dtype):
     block, blocks = (2, 2, 2), (1, 1, STEPS)
     arrays = arrays_for(block, blocks, dtype)
     body = ADDED.format(start=start, step=step, outer=2)
-    program, group = run_everywhere(kernels, TEXT.kernel(body, block=block, blocks=blocks, names=TEXT.OLD), arrays)
+    program, group = run_everywhere(kernels, accumulation_kernels.kernel(body, block=block, blocks=blocks, names=accumulation_kernels.OLD), arrays)
     assert relative_error(arrays, reference) <= (1.2e-2 if dtype == "bf16" else 2e-3)
     acquires, held = lifecycle(program.cpp["compute"])
     fits = dtype == "bf16" or "@" in step  # f32 sums run on the vector unit, which needs a slot beside the four of the sum
@@ -484,7 +475,7 @@ def test_name_larger_than_dst_is_added_up_where_it_is_stored(kernels, dtype, sta
     """No buffer of its own: the packer adds every step to the block the result is stored to."""
     block, blocks = (4, 4, 2), (1, 1, STEPS)
     arrays = arrays_for(block, blocks, dtype)
-    program, group = run_everywhere(kernels, TEXT.kernel(INTO_RESERVED.format(start=start), block=block, blocks=blocks), arrays)
+    program, group = run_everywhere(kernels, accumulation_kernels.kernel(INTO_RESERVED.format(start=start), block=block, blocks=blocks), arrays)
     assert relative_error(arrays, reference) <= (1e-2 if dtype == "bf16" else 2e-3)
     assert all(buffer.origin == "user" for buffer in program.buffers)
     assert group.calls.get("copy_tile", 0) == copies

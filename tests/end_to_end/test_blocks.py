@@ -7,24 +7,16 @@ a sum of n of them to about sqrt(n) of that; everything else keeps 24 bits.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import block_kernels
 from tilewright.lang import tensors
 from tilewright.native import driver
 from tilewright.sim.run import simulate
-
-spec = importlib.util.spec_from_file_location("tilewright_tests_block_kernels", Path(__file__).parent.parent / "block_kernels.py")
-assert spec is not None and spec.loader is not None
-BLOCKS = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = BLOCKS
-spec.loader.exec_module(BLOCKS)
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 B = "ttl.math.broadcast"
@@ -159,7 +151,7 @@ def test_expression(kernels, name, dtype):
     generator = np.random.default_rng(3)
     arrays = [generator.uniform(-1, 1, (r * 32, c * 32)).astype(DTYPES[dtype]) for r, c in inputs.values()]
     out = np.zeros((shape[0] * 32, shape[1] * 32), DTYPES[dtype])
-    run_everywhere(kernels, BLOCKS.single_block(inputs, [shape], body), arrays, out)
+    run_everywhere(kernels, block_kernels.single_block(inputs, [shape], body), arrays, out)
     expected = reference(*(array.astype(np.float64) for array in arrays))
     assert relative_error(out, expected) <= (loose if dtype == "bf16" else tight)
 
@@ -176,7 +168,7 @@ def test_matmul_loop(kernels, grid, block, blocks, dtype):
     a = generator.uniform(-1, 1, (m, k)).astype(DTYPES[dtype])
     b = generator.uniform(-1, 1, (k, n)).astype(DTYPES[dtype])
     out = np.zeros((m, n), DTYPES[dtype])
-    source = BLOCKS.matmul(grid=grid, block=block, blocks=blocks)
+    source = block_kernels.matmul(grid=grid, block=block, blocks=blocks)
     program = kernels.compile(source, a, b, out)
     simulate(program, values := [tensors.to_array(array) for array in (a, b, out)])
     tensors.from_array(out, values[-1])
@@ -189,7 +181,7 @@ def test_512_cubed_on_one_core(kernels):
     generator = np.random.default_rng(5)
     a, b = (generator.uniform(-1, 1, (512, 512)).astype(ml_dtypes.bfloat16) for _ in range(2))
     out = np.zeros((512, 512), ml_dtypes.bfloat16)
-    kernels.run(BLOCKS.matmul(grid=(1, 1), block=(2, 2, 16), blocks=(8, 8, 1)), a, b, out)
+    kernels.run(block_kernels.matmul(grid=(1, 1), block=(2, 2, 16), blocks=(8, 8, 1)), a, b, out)
     assert relative_error(out, a.astype(np.float64) @ b.astype(np.float64)) <= 4e-3
 
 
@@ -199,7 +191,7 @@ def text_between(text, start, end):
 
 def test_partial_sums_stay_in_dst_across_the_loop(kernels):
     a, b, out = (np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(3))
-    compute = kernels.compile(BLOCKS.matmul(grid=(1, 1), block=(2, 2, 1), blocks=(1, 1, 2)), a, b, out).cpp["compute"]
+    compute = kernels.compile(block_kernels.matmul(grid=(1, 1), block=(2, 2, 1), blocks=(1, 1, 2)), a, b, out).cpp["compute"]
     held = text_between(compute, "tile_regs_acquire", "tile_regs_commit")
     assert "for (uint32_t step" in held and "cb_pop_front" in held and "matmul" in held
     assert compute.index("tile_regs_commit") < compute.index("tile_regs_wait") < compute.index("pack_block")
@@ -209,14 +201,14 @@ def test_partial_sums_stay_in_dst_across_the_loop(kernels):
 
 def test_sums_larger_than_dst_are_added_by_the_packer(kernels):
     a, b, out = (np.zeros((128, 128), ml_dtypes.bfloat16) for _ in range(3))
-    compute = kernels.compile(BLOCKS.matmul(grid=(1, 1), block=(4, 4, 1), blocks=(1, 1, 4)), a, b, out).cpp["compute"]
+    compute = kernels.compile(block_kernels.matmul(grid=(1, 1), block=(4, 4, 1), blocks=(1, 1, 4)), a, b, out).cpp["compute"]
     assert compute.count("pack_reconfig_l1_acc") == 2
     assert "copy_tile" not in compute  # nothing is read back
 
 
 def test_bias_is_loaded_and_the_product_added_onto_it(kernels):
     arrays = [np.zeros((64, 64), ml_dtypes.bfloat16) for _ in range(4)]
-    source = BLOCKS.single_block(dict.fromkeys("xyz", (2, 2)), [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
+    source = block_kernels.single_block(dict.fromkeys("xyz", (2, 2)), [(2, 2)], "o0.store(ttl.math.relu(x @ y + z))")
     compute = kernels.compile(source, *arrays).cpp["compute"]
     assert compute.index("copy_tile(z_buffer") < compute.index("matmul_block(") < compute.index("pack_block(")
     assert "pack_relu_config(ReluConfig::zero())" in compute and "relu_tile(" not in compute
@@ -238,7 +230,7 @@ def test_flash_attention(kernels, dtype, depth, causal):
         position = np.arange(steps * keys * 32)[None, :]
         mask[position > np.arange(rows * 32)[:, None] + 200] = -1e9
     out = np.zeros((rows * 32, depth * 32), kind)
-    source = BLOCKS.flash_attention(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale)
+    source = block_kernels.flash_attention(rows=rows, keys=keys, depth=depth, steps=steps, scale=scale)
     run_everywhere(kernels, source, [q, k_t, v, mask], out)
     scores = q.astype(np.float64) @ k_t.astype(np.float64) * scale + mask.astype(np.float64)
     # bf16: eight steps each round the running sums to 8 bits. f32: both factors of a score are cut to 11 bits, up to 2**-10

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
 import pytest
 
+import op_kernels
 from tilewright.diagnostics import KernelError
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import INTEGER_DTYPES
@@ -15,8 +15,7 @@ from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate
 
-OPS = sys.modules["tilewright_tests_op_kernels"]
-PAIRS = sorted(pair for pair in tile_ops.TYPECASTS | tile_ops.FREE_TYPECASTS if set(pair) <= set(OPS.HOST))
+PAIRS = sorted(pair for pair in tile_ops.TYPECASTS | tile_ops.FREE_TYPECASTS if set(pair) <= set(op_kernels.HOST))
 WHOLE = (*INTEGER_DTYPES, "u8")
 TILES = (64, 64)
 
@@ -31,7 +30,7 @@ class Mixed:
         specs = [TensorSpec(name=name, shape=shape, dtype=dtype) for name, (dtype, shape) in shapes.items()]
         self.program = kernels.compile(source, *specs, **options)
         arrays = [array for _, array in inputs.values()]
-        simulated, native = ([np.zeros(TILES, OPS.HOST[dtype]) for dtype in results.values()] for _ in range(2))
+        simulated, native = ([np.zeros(TILES, op_kernels.HOST[dtype]) for dtype in results.values()] for _ in range(2))
         simulate(self.program, [*arrays, *simulated])
         driver.run(self.program, [*arrays, *native])
         for name, one, other in zip(results, simulated, native, strict=True):
@@ -41,11 +40,11 @@ class Mixed:
 
 
 def floats(dtype, seed, low=-4.0, high=4.0):
-    return dtype, OPS.stored(np.random.default_rng(seed).uniform(low, high, TILES), dtype)
+    return dtype, op_kernels.stored(np.random.default_rng(seed).uniform(low, high, TILES), dtype)
 
 
 def integers(dtype, seed, low=0, high=1000):
-    return dtype, np.random.default_rng(seed).integers(low, high, TILES).astype(OPS.HOST[dtype])
+    return dtype, np.random.default_rng(seed).integers(low, high, TILES).astype(op_kernels.HOST[dtype])
 
 
 def values(array):
@@ -61,7 +60,7 @@ def converted(array, source, target):
     if target == "u8":
         return np.trunc(numbers).astype(np.int64) % 256
     if target in WHOLE:
-        low, high = OPS.LIMITS[target]
+        low, high = op_kernels.LIMITS[target]
         if source not in WHOLE:
             numbers = np.floor(numbers + 0.5) if target == "u16" else np.trunc(numbers)
         return np.clip(numbers, low, high - 1).astype(np.int64)
@@ -70,7 +69,7 @@ def converted(array, source, target):
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=[f"{source}-{target}" for source, target in PAIRS])
 def test_typecast(kernels, source, target):
-    low, high = OPS.LIMITS.get(source, (0, 0))
+    low, high = op_kernels.LIMITS.get(source, (0, 0))
     given = integers(source, 3, max(low, -300), min(high, 70000)) if source in WHOLE else (
         floats(source, 3, -300.0, 300.0)
     )  # fmt: skip
@@ -80,11 +79,11 @@ def test_typecast(kernels, source, target):
     if target in WHOLE or target == "f32":
         assert np.array_equal(found, wanted)
     else:
-        rounding = OPS.step(wanted) / 2
-        if target in OPS.BLOCK_FLOATS:
+        rounding = op_kernels.step(wanted) / 2
+        if target in op_kernels.BLOCK_FLOATS:
             largest = np.abs(wanted).reshape(-1, 16).max(axis=1).repeat(16).reshape(TILES)
             quantum = np.ldexp(1.0, np.frexp(largest * 1.01)[1] - 7)
-            rounding = OPS.step(wanted) * 1.5 + quantum / 2 + (16 * quantum if target == "bfp4_b" else 0)
+            rounding = op_kernels.step(wanted) * 1.5 + quantum / 2 + (16 * quantum if target == "bfp4_b" else 0)
         assert (np.abs(found - wanted) <= rounding).all()
     assert ("typecast_tile<" in kernel.cpp) == ((source, target) in tile_ops.TYPECASTS), "free conversions need no call"
     wide = {source, target} & {"f32", "i32", "u32", "u8"}
@@ -98,10 +97,10 @@ def test_typecast_in_the_middle_decides_the_width_of_dst(kernels):
     kernel = Mixed(kernels, {"out": text, "narrow": "ttl.math.exp(a) - 1.0"}, {"a": a}, {"out": "bf16", "narrow": "bf16"})
     assert kernel.program.config.fp32_dest_acc_en
     exact = np.expm1(values(a[1]))
-    assert (np.abs(values(kernel.results["out"]) - exact) / OPS.step(exact)).max() < 1.0
+    assert (np.abs(values(kernel.results["out"]) - exact) / op_kernels.step(exact)).max() < 1.0
     narrow = Mixed(kernels, {"out": "ttl.math.exp(a) - 1.0"}, {"a": a}, {"out": "bf16"})
     assert not narrow.program.config.fp32_dest_acc_en
-    assert (np.abs(values(narrow.results["out"]) - exact) / OPS.step(exact)).max() > 10.0, "16-bit DST would not do"
+    assert (np.abs(values(narrow.results["out"]) - exact) / op_kernels.step(exact)).max() > 10.0, "16-bit DST would not do"
 
 
 def test_integers_between_floats(kernels):
@@ -118,7 +117,7 @@ def test_rounding_typecast_inside(kernels):
     """f32 to bf16 and back in one expression leaves eight bits."""
     a = floats("f32", 6)
     kernel = Mixed(kernels, {"out": "a - ttl.math.typecast(ttl.math.typecast(a, 'bf16'), 'f32')"}, {"a": a}, {"out": "f32"})
-    assert np.array_equal(kernel.results["out"], a[1] - OPS.stored(a[1], "bf16").astype(np.float32))
+    assert np.array_equal(kernel.results["out"], a[1] - op_kernels.stored(a[1], "bf16").astype(np.float32))
 
 
 # Mixed formats ---------------------------------------------------------------------------------------------------------
@@ -134,10 +133,10 @@ def test_three_float_formats(kernels):
     wanted = a * b + c
     magnitude = np.abs(a * b) + np.abs(c)
     assert (np.abs(values(kernel.results["exact"]) - wanted) <= magnitude * 2.0**-22).all()
-    assert (np.abs(values(kernel.results["half"]) - wanted) <= OPS.step(wanted) / 2 + magnitude * 2.0**-22).all()
+    assert (np.abs(values(kernel.results["half"]) - wanted) <= op_kernels.step(wanted) / 2 + magnitude * 2.0**-22).all()
     largest = np.abs(wanted).reshape(-1, 16).max(axis=1).repeat(16).reshape(TILES)
     quantum = np.ldexp(1.0, np.frexp(largest * 1.01)[1] - 7)
-    assert (np.abs(values(kernel.results["blocked"]) - wanted) <= quantum / 2 + 1.5 * OPS.step(wanted)).all()
+    assert (np.abs(values(kernel.results["blocked"]) - wanted) <= quantum / 2 + 1.5 * op_kernels.step(wanted)).all()
     assert len(re.findall(r"\breconfig_data_format_srca\(", kernel.cpp)) >= 2, "the unpacker changes format between the inputs"
     assert len(re.findall(r"\bpack_reconfig_data_format\(", kernel.cpp)) >= 2, "the packer changes format between the outputs"
 
@@ -173,7 +172,7 @@ def test_matmul_of_one_format_stored_in_another(kernels, source):
 @pytest.mark.parametrize("dtype", INTEGER_DTYPES)
 def test_integer_kernel(kernels, dtype):
     """Sums, products, comparisons, bits and shifts in one kernel; wrap-around included."""
-    low, high = OPS.LIMITS[dtype]
+    low, high = op_kernels.LIMITS[dtype]
     inputs = {"a": integers(dtype, 1, low, high), "b": integers(dtype, 2, max(low, -50), 50)}
     outputs = {
         "total": "a + b * 3 - 1", "less": "a < b", "bits": "(a & 255) | (b ^ a)", "shifted": "(a << 2) + (a >> 3)",
@@ -188,7 +187,7 @@ def test_integer_kernel(kernels, dtype):
         "shifted": (((a << 2) & (2 * high - 1 if low else high - 1)) + (a >> 3)), "chosen": np.where(a > b, a, 7), "nothing": b == 0,
     }  # fmt: skip
     for name in outputs:
-        assert np.array_equal(kernel.results[name], wanted[name].astype(np.int64).astype(OPS.HOST[dtype])), name
+        assert np.array_equal(kernel.results[name], wanted[name].astype(np.int64).astype(op_kernels.HOST[dtype])), name
     word = {"i32": "Int32", "u32": "UInt32", "u16": "UInt16"}[dtype]
     assert f"add_int_tile<DataFormat::{word}>" in kernel.cpp and "DataFormat::Float" not in kernel.cpp
     assert kernel.program.config.fp32_dest_acc_en == (dtype != "u16")
@@ -276,4 +275,4 @@ def test_weights_in_bfp4(kernels):
     wide = "ttl.math.typecast(w, 'bf16')"
     kernel = Mixed(kernels, {"out": f"a * {wide}", "total": f"a + {wide}"}, {"a": a, "w": w}, {"out": "bf16", "total": "bf16"})
     for name, exact in (("out", values(a[1]) * values(w[1])), ("total", values(a[1]) + values(w[1]))):
-        assert (np.abs(values(kernel.results[name]) - exact) <= 1.5 * OPS.step(exact) + 2.0**-8).all(), name
+        assert (np.abs(values(kernel.results[name]) - exact) <= 1.5 * op_kernels.step(exact) + 2.0**-8).all(), name

@@ -6,11 +6,10 @@ in `test_recorded_kernels.py`; here only the packer's rules about them.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
+import op_kernels
 from tilewright.diagnostics import KernelError
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, release_key
@@ -19,7 +18,6 @@ from tilewright.options import Options
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate
 
-OPS = sys.modules["tilewright_tests_op_kernels"]  # beside conftest.py, which loads it
 ROWS = [row for row in tile_ops.ROWS if row.name != "typecast"]  # test_dtypes.py has every typecast
 CASES = [(row, dtype) for row in ROWS for dtype in row.dtypes]
 APPROXIMATE = [row for row in ROWS if row.approx_bound_ulp]
@@ -29,7 +27,7 @@ every_case = pytest.mark.parametrize(("row", "dtype"), CASES, ids=[f"{row.name}-
 every_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 
 
-def specs(names, dtype, shape=OPS.TILE):
+def specs(names, dtype, shape=op_kernels.TILE):
     return [TensorSpec(name=name, shape=shape, dtype=dtype) for name in names]
 
 
@@ -37,14 +35,14 @@ NEWEST = {"metal": "0.81"}  # has every row
 
 
 def compiled(kernels, text, row, dtype, **options):
-    names = OPS.names_of(row)
+    names = op_kernels.names_of(row)
     if not calls_of(row, Options().metal):
         options = {**NEWEST, **options}
     return kernels.compile(kernels.text.elementwise({"out": text}, names), *specs((*names, "out"), dtype), **options)
 
 
 def computed(program, tiles, dtype):
-    result = np.full(OPS.TILE, 7, OPS.HOST[dtype])
+    result = np.full(op_kernels.TILE, 7, op_kernels.HOST[dtype])
     simulate(program, [*tiles, result])
     return result
 
@@ -52,9 +50,9 @@ def computed(program, tiles, dtype):
 def chained(row, dtype):
     """The row between other ops, its result used three times: the sum of its positive and its negative part is itself."""
     if dtype in INTEGER_DTYPES:
-        inner = OPS.expression(row, dtype, tuple(f"({name} | 0)" for name in "abc"))
+        inner = op_kernels.expression(row, dtype, tuple(f"({name} | 0)" for name in "abc"))
         return f"(({inner}) & ({inner})) | (({inner}) & 1)"
-    inner = OPS.expression(row, dtype, tuple(f"(-(-{name}))" for name in "abc"))
+    inner = op_kernels.expression(row, dtype, tuple(f"(-(-{name}))" for name in "abc"))
     return f"ttl.math.relu({inner}) - ttl.math.relu(-({inner}))"
 
 
@@ -65,10 +63,10 @@ def calls_of(row, metal):
 
 @every_case
 def test_alone(kernels, row, dtype):
-    tiles = OPS.operands(row, dtype)
-    program = compiled(kernels, OPS.expression(row, dtype), row, dtype)
+    tiles = op_kernels.operands(row, dtype)
+    program = compiled(kernels, op_kernels.expression(row, dtype), row, dtype)
     found = computed(program, tiles, dtype)
-    OPS.assert_within(row, dtype, tiles, found, OPS.meaning(row, tiles, **OPS.parameters(row)), row.bound_ulp)
+    op_kernels.assert_within(row, dtype, tiles, found, op_kernels.meaning(row, tiles, **op_kernels.parameters(row)), row.bound_ulp)
     if dtype == "bf16":
         values = found.astype(np.float64)
         assert not np.isnan(values).any(), "the packer writes infinity for NaN"
@@ -78,24 +76,24 @@ def test_alone(kernels, row, dtype):
 @every_case
 def test_in_a_chain(kernels, row, dtype):
     """Blackhole's spelling; the ops around the row are exact, so its bound holds here too."""
-    tiles = OPS.operands(row, dtype)
+    tiles = op_kernels.operands(row, dtype)
     program = compiled(kernels, chained(row, dtype), row, dtype, arch="blackhole")
     found = computed(program, tiles, dtype)
-    OPS.assert_within(row, dtype, tiles, found, OPS.meaning(row, tiles, **OPS.parameters(row)), row.bound_ulp)
+    op_kernels.assert_within(row, dtype, tiles, found, op_kernels.meaning(row, tiles, **op_kernels.parameters(row)), row.bound_ulp)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 @pytest.mark.parametrize("row", APPROXIMATE, ids=[row.name for row in APPROXIMATE])
 def test_approximate_form(kernels, row, dtype):
-    tiles = OPS.operands(row, dtype)
-    program = compiled(kernels, OPS.expression(row, dtype, approx=True), row, dtype)
+    tiles = op_kernels.operands(row, dtype)
+    program = compiled(kernels, op_kernels.expression(row, dtype, approx=True), row, dtype)
     found = computed(program, tiles, dtype)
-    expected = OPS.meaning(row, tiles, **OPS.parameters(row, approx=True))
+    expected = op_kernels.meaning(row, tiles, **op_kernels.parameters(row, approx=True))
     if np.isinf(row.approx_bound_ulp):
-        inside = OPS.trusted(row, tiles, expected)
+        inside = op_kernels.trusted(row, tiles, expected)
         assert np.abs(found.astype(np.float64) - expected)[inside].max() < 0.03 * max(1.0, np.abs(expected[inside]).max())
         return
-    OPS.assert_within(row, dtype, tiles, found, expected, row.approx_bound_ulp)
+    op_kernels.assert_within(row, dtype, tiles, found, expected, row.approx_bound_ulp)
 
 
 @every_row
@@ -104,7 +102,7 @@ def test_approximate_form(kernels, row, dtype):
 def test_cpp_of_each_release(kernels, row, metal, arch):
     """A call of the release, or an error at the line that names the release which has it, or another form."""
     dtype = row.dtypes[0]
-    text = OPS.expression(row, dtype)
+    text = op_kernels.expression(row, dtype)
     if not calls_of(row, metal):
         newer = min((form.since for form in row.forms), key=release_key)
         try:
@@ -126,17 +124,17 @@ def test_cpp_of_each_release(kernels, row, metal, arch):
 def wild(dtype, place):
     """Any bit pattern among ordinary numbers."""
     generator = np.random.default_rng(place)
-    if dtype in OPS.BLOCK_FLOATS:
-        return OPS.stored(generator.normal(size=OPS.TILE), dtype)
-    kind = {"bf16": np.uint16, "f32": np.uint32}.get(dtype) or OPS.HOST[dtype]
+    if dtype in op_kernels.BLOCK_FLOATS:
+        return op_kernels.stored(generator.normal(size=op_kernels.TILE), dtype)
+    kind = {"bf16": np.uint16, "f32": np.uint32}.get(dtype) or op_kernels.HOST[dtype]
     if dtype in INTEGER_DTYPES:
-        low, high = OPS.LIMITS[dtype]
-        ordinary = generator.integers(0, 50, OPS.TILE)
+        low, high = op_kernels.LIMITS[dtype]
+        ordinary = generator.integers(0, 50, op_kernels.TILE)
     else:
         low, high = 0, 2 ** (8 * np.dtype(kind).itemsize)
-        ordinary = generator.normal(size=OPS.TILE).astype(OPS.HOST[dtype]).view(kind)
-    anything = generator.integers(low, high, OPS.TILE)
-    return np.where(generator.random(OPS.TILE) < 0.3, anything, ordinary).astype(kind)
+        ordinary = generator.normal(size=op_kernels.TILE).astype(op_kernels.HOST[dtype]).view(kind)
+    anything = generator.integers(low, high, op_kernels.TILE)
+    return np.where(generator.random(op_kernels.TILE) < 0.3, anything, ordinary).astype(kind)
 
 
 def native_groups(dtype):
@@ -146,17 +144,17 @@ def native_groups(dtype):
     return [rows[start : start + NATIVE_GROUP] for start in range(0, len(rows), NATIVE_GROUP)]
 
 
-NATIVE = [(dtype, group) for dtype in ("bf16", "f32", *OPS.BLOCK_FLOATS, *INTEGER_DTYPES) for group in native_groups(dtype)]
+NATIVE = [(dtype, group) for dtype in ("bf16", "f32", *op_kernels.BLOCK_FLOATS, *INTEGER_DTYPES) for group in native_groups(dtype)]
 
 
 @pytest.mark.parametrize(("dtype", "rows"), NATIVE, ids=[f"{dtype}-{group[0].name}" for dtype, group in NATIVE])
 def test_native_and_simulator_agree(kernels, dtype, rows):
     """The emitted C++ on the host and the simulator give the same bits, one output per row."""
-    outputs = {f"o{number}": OPS.expression(row, dtype) for number, row in enumerate(rows)}
+    outputs = {f"o{number}": op_kernels.expression(row, dtype) for number, row in enumerate(rows)}
     source = kernels.text.elementwise(outputs, "abc", count=1)
     program = kernels.compile(source, *specs((*"abc", *outputs), dtype), **NEWEST)
     tiles = [wild(dtype, place) for place in range(3)]
-    simulated, native = ([np.zeros(OPS.TILE, tiles[0].dtype) for _ in rows] for _ in range(2))
+    simulated, native = ([np.zeros(op_kernels.TILE, tiles[0].dtype) for _ in rows] for _ in range(2))
     simulate(program, [*tiles, *simulated])
     driver.run(program, [*tiles, *native])
     bits = [(row.name, one.view(np.uint8), other.view(np.uint8)) for row, one, other in zip(rows, simulated, native, strict=True)]
@@ -165,5 +163,5 @@ def test_native_and_simulator_agree(kernels, dtype, rows):
 
 def test_table_is_whole():
     """Every row has an SFPU form or is reached by one, and every dtype of the table is tested somewhere."""
-    assert len(ROWS) >= 175 and {dtype for _, dtype in CASES} == {"bf16", "f32", *OPS.BLOCK_FLOATS, *INTEGER_DTYPES}
+    assert len(ROWS) >= 175 and {dtype for _, dtype in CASES} == {"bf16", "f32", *op_kernels.BLOCK_FLOATS, *INTEGER_DTYPES}
     assert all(row.form(Unit.SFPU) is not None for row in ROWS)

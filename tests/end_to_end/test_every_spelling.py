@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
+import op_kernels
 from tilewright.dialects import tile_ops
 from tilewright.frontend.names import BLOCK_FUNCTIONS
 from tilewright.lang.language import function_names
@@ -14,7 +13,6 @@ from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate
 
-OPS = sys.modules["tilewright_tests_op_kernels"]
 FUNCTIONS = sorted({name.split(".")[1] for name in function_names()})
 # Functions on whole blocks: an expression for blocks of one tile.
 BLOCK_TEXT = {
@@ -83,24 +81,24 @@ def test_every_row_is_reachable():
     for row in tile_ops.ROWS:
         for dtype in row.dtypes:
             if row.name != "typecast":
-                assert OPS.expression(row, dtype)
+                assert op_kernels.expression(row, dtype)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 @pytest.mark.parametrize("text", OPERATORS, ids=lambda text: text.replace(" ", ""))
 def test_operator(kernels, text, dtype):
     generator = np.random.default_rng(5)
-    tiles = [OPS.stored(generator.choice([0.75, 1.0, 1.5, 2.0, 2.25, 3.0], OPS.TILE), dtype) for _ in range(2)]
+    tiles = [op_kernels.stored(generator.choice([0.75, 1.0, 1.5, 2.0, 2.25, 3.0], op_kernels.TILE), dtype) for _ in range(2)]
     source = kernels.text.elementwise({"out": text}, "ab")
-    program = kernels.compile(source, *(TensorSpec(name=n, shape=OPS.TILE, dtype=dtype) for n in ("a", "b", "out")))
-    found = np.zeros(OPS.TILE, OPS.HOST[dtype])
+    program = kernels.compile(source, *(TensorSpec(name=n, shape=op_kernels.TILE, dtype=dtype) for n in ("a", "b", "out")))
+    found = np.zeros(op_kernels.TILE, op_kernels.HOST[dtype])
     native = found.copy()
     simulate(program, [*tiles, found])
     assert not driver.run(program, [*tiles, native]).errors
     assert native.tobytes() == found.tobytes()
     with np.errstate(all="ignore"):
-        wanted = np.broadcast_to(OPERATORS[text](*(tile.astype(np.float64) for tile in tiles)), OPS.TILE).astype(np.float64)
+        wanted = np.broadcast_to(OPERATORS[text](*(tile.astype(np.float64) for tile in tiles)), op_kernels.TILE).astype(np.float64)
     finite = np.isfinite(wanted)
     assert np.array_equal(found.astype(np.float64)[~finite], wanted[~finite])
     error = np.abs(found.astype(np.float64) - wanted)[finite]
-    assert (error <= 3 * OPS.step(wanted)[finite] + 1e-30).all(), f"{error.max()} off"
+    assert (error <= 3 * op_kernels.step(wanted)[finite] + 1e-30).all(), f"{error.max()} off"

@@ -6,14 +6,13 @@ Over the whole corpus: each row of the op table, each structural form, real kern
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+import kernel_corpus
 from tilewright import execution
 from tilewright.cli import script
 from tilewright.dialects import tile_ops
@@ -39,17 +38,6 @@ STATEMENTS = {"for", "if", "while", "kernel_main", "reinterpret_cast", "static_c
 CALL = re.compile(r"\b([A-Za-z_]\w*)(<[^;(){}]*>)?\(")
 
 
-def load_corpus():
-    spec = importlib.util.spec_from_file_location("tilewright_tests_kernel_corpus", ROOT / "tests" / "kernel_corpus.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-CORPUS = load_corpus()
-
-
 def compile_corpus(kernels, chosen):
     programs = []
     for kernel in chosen:
@@ -72,7 +60,7 @@ def example_programs():
 @pytest.fixture(scope="module")
 def programs(kernels):
     """By name. Every dtype of a row has its own calls: all are compiled."""
-    return [*compile_corpus(kernels, CORPUS.corpus()), *example_programs()]
+    return [*compile_corpus(kernels, kernel_corpus.corpus()), *example_programs()]
 
 
 def test_every_row_is_in_the_corpus(programs):

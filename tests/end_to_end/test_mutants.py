@@ -5,54 +5,41 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
+import kernel_corpus
+import mutant_runs
+import text_mutants
 from tilewright.program import TensorSpec
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"tilewright_tests_{name}", Path(__file__).parent.parent / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-CORPUS, MUTANTS, RUNS = load("kernel_corpus"), load("text_mutants"), load("mutant_runs")
-
-
-@pytest.mark.parametrize("name", RUNS.KERNELS)
+@pytest.mark.parametrize("name", mutant_runs.KERNELS)
 def test_mutants_are_noticed(kernels, name):
-    kernel = RUNS.corpus_kernel(name, CORPUS.CorpusKernel)
+    kernel = mutant_runs.corpus_kernel(name, kernel_corpus.CorpusKernel)
     specs = [TensorSpec(name=f"t{place}", shape=shape, dtype=dtype) for place, (shape, dtype) in enumerate(kernel.tensors)]
     program = kernels.compile(kernel.source, *specs, **dict(kernel.options))
-    results = list(RUNS.mutant_results(RUNS.prepared(program, kernel.tensors), MUTANTS))
+    results = list(mutant_runs.mutant_results(mutant_runs.prepared(program, kernel.tensors), text_mutants))
     assert len(results) >= 60
-    missed = [str(mutant) for mutant, seen in results if not seen and not RUNS.is_equal(name, mutant)]
+    missed = [str(mutant) for mutant, seen in results if not seen and not mutant_runs.is_equal(name, mutant)]
     assert missed == []
     equal = {mutant.before.split("//")[0].strip() for mutant, seen in results if not seen}
-    assert equal == {line for kernel_name, _, line in RUNS.EQUAL if kernel_name == name}, "the list of equal mutants is exact"
+    assert equal == {line for kernel_name, _, line in mutant_runs.EQUAL if kernel_name == name}, "the list of equal mutants is exact"
 
 
 def test_the_rest_is_small():
     """Mutants that change nothing stay the exception."""
-    assert len(RUNS.EQUAL) <= 4
+    assert len(mutant_runs.EQUAL) <= 4
 
 
 def test_arguments_are_split_at_commas():
-    assert MUTANTS.split_arguments("a_cb, i * 3 + j, word(get_semaphore(1), 2), 0x3f80u /* 1, 2 */") == [
+    assert text_mutants.split_arguments("a_cb, i * 3 + j, word(get_semaphore(1), 2), 0x3f80u /* 1, 2 */") == [
         "a_cb", "i * 3 + j", "word(get_semaphore(1), 2)", "0x3f80u",
     ]  # fmt: skip
 
 
 def test_a_mutant_changes_one_line():
     text = "void kernel_main() {\n  copy_init(a_cb);\n  copy_tile(a_cb, j, j + 2);\n}\n"
-    found = list(MUTANTS.mutants_of("compute", text))
+    found = list(text_mutants.mutants_of("compute", text))
     assert [mutant.what for mutant in found] == [
         "left out", "left out", "argument 1 further by 1", "argument 2 further by 1", "arguments 1 and 2 swapped",
     ]  # fmt: skip

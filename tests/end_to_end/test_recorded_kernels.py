@@ -6,34 +6,20 @@ kernel written in Python, compiled and simulated; every element of the result mu
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import recordings
 
+import op_kernels
 from tilewright.dialects import tile_ops
 from tilewright.program import TensorSpec
 from tilewright.sim.numerics import accuracy
 from tilewright.sim.run import simulate
 
-OPS = sys.modules["tilewright_tests_op_kernels"]
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
 WIDTHS = {"bf16": False, "fp32": True}  # mode of a recording -> 32-bit DST
 
 
-def load_recordings():
-    name = "numeric_recordings"
-    if name not in sys.modules:
-        path = Path(__file__).parents[1] / "unit" / "sim" / "numerics" / "recordings.py"
-        spec = importlib.util.spec_from_file_location(name, path)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-RECORDINGS = load_recordings()
 KINDS = {"bf16": np.uint16, "f32": np.uint32}
 
 
@@ -43,10 +29,10 @@ def recorded_rows():
     for row in tile_ops.ROWS:
         for mode, wide in WIDTHS.items():
             tag = f"{row.golden}.{mode}"
-            if not row.golden or tag not in RECORDINGS.records() or "." in row.golden:
+            if not row.golden or tag not in recordings.records() or "." in row.golden:
                 continue
-            entry = RECORDINGS.recording(tag)
-            measured = accuracy.measured().get(f"{RECORDINGS.accuracy_key(entry)}@{32 if wide else 16}")
+            entry = recordings.recording(tag)
+            measured = accuracy.measured().get(f"{recordings.accuracy_key(entry)}@{32 if wide else 16}")
             if measured is not None and measured.exact:
                 found.append((row, tag))
     return found
@@ -70,10 +56,10 @@ def run_recorded(kernels, entry, text, names, **options):
 
 @pytest.mark.parametrize(("row", "tag"), ROWS, ids=[f"{row.name}-{tag}" for row, tag in ROWS])
 def test_row(kernels, row, tag):
-    entry = RECORDINGS.recording(tag)
+    entry = recordings.recording(tag)
     wide = WIDTHS[tag.rsplit(".", 1)[1]]
     dtype = "f32" if wide else "bf16"
-    text = OPS.expression(row, dtype)
+    text = op_kernels.expression(row, dtype)
     if row.arity == 0:
         tile = entry.l1[0]
         assert len(tile) == 1
@@ -83,7 +69,7 @@ def test_row(kernels, row, tag):
         simulate(program, [tile.reshape(32, 32), result])
         entry.assert_equal(result[None])
         return
-    names = OPS.names_of(row)
+    names = op_kernels.names_of(row)
     # The packer's relu keeps denormals, the recorded call flushes them: linear-scan always makes the call.
     allocator = "linear-scan" if row.name == "relu" else "optimal"
     _, result = run_recorded(kernels, entry, text, names, fp32_dest_acc=wide, fpu_binary_ops=False, allocator=allocator)
@@ -99,7 +85,7 @@ def test_most_rows_are_covered():
 @pytest.mark.parametrize("fidelity", FIDELITIES)
 def test_product_on_the_matrix_unit(kernels, fidelity, wide):
     """65,536 pairs, all fidelities, both widths of DST."""
-    entry = RECORDINGS.recording(f"fpu_mul.{fidelity}.{'d32b' if wide else 'bf16'}")
+    entry = recordings.recording(f"fpu_mul.{fidelity}.{'d32b' if wide else 'bf16'}")
     program, result = run_recorded(kernels, entry, "a * b", "ab", fp32_dest_acc=wide, math_fidelity=fidelity)
     assert "mul_tiles(" in program.cpp["compute"]
     entry.assert_equal(result)
@@ -108,7 +94,7 @@ def test_product_on_the_matrix_unit(kernels, fidelity, wide):
 @pytest.mark.parametrize("wide", [False, True], ids=["dst16", "dst32"])
 @pytest.mark.parametrize(("name", "sign"), [("add", "+"), ("sub", "-")])
 def test_sum_on_the_matrix_unit(kernels, name, sign, wide):
-    entry = RECORDINGS.recording(f"fpu_{name}.{'d32b' if wide else 'bf16'}")
+    entry = recordings.recording(f"fpu_{name}.{'d32b' if wide else 'bf16'}")
     program, result = run_recorded(kernels, entry, f"a {sign} b", "ab", fp32_dest_acc=wide)
     assert f"{name}_tiles(" in program.cpp["compute"]
     entry.assert_equal(result)
@@ -117,7 +103,7 @@ def test_sum_on_the_matrix_unit(kernels, name, sign, wide):
 @pytest.mark.parametrize("mode", ["bf16", "d32b", "fp32", "f32d16", "d32"])
 def test_copy(kernels, mode):
     """A stored block: unpacked, moved through DST of either width, packed to the same or a wider format."""
-    entry = RECORDINGS.recording(f"copy.{mode}")
+    entry = recordings.recording(f"copy.{mode}")
     text = "a" if entry.in_dtypes[0] == entry.out_dtype else f"ttl.math.typecast(a, '{entry.out_dtype}')"
     program, result = run_recorded(kernels, entry, text, "a", fp32_dest_acc=entry.dst32)
     assert "typecast_tile" not in program.cpp["compute"], "the unpacker converts"
@@ -126,7 +112,7 @@ def test_copy(kernels, mode):
 
 def test_typecast_that_rounds(kernels):
     """f32 to bf16 is a call that rounds to even; the packer alone would round half away."""
-    entry = RECORDINGS.recording("typecast_bf16_fp32_rt.fp32b")
+    entry = recordings.recording("typecast_bf16_fp32_rt.fp32b")
     _, result = run_recorded(kernels, entry, "ttl.math.typecast(a, 'bf16')", "a")
     entry.assert_equal(result)
 
@@ -135,11 +121,11 @@ def test_typecast_that_rounds(kernels):
 def test_value_in_dst_with_a_buffer(kernels, tag, sign):
     """``identity(a) op b`` is one call on a value in DST and a tile in a buffer. `identity` flushes denormals, the recording's copy
     does not."""
-    entry = RECORDINGS.recording(tag)
+    entry = recordings.recording(tag)
     program, result = run_recorded(kernels, entry, f"ttl.math.identity(a) {sign} b", "ab", fp32_dest_acc=False)
     assert "reuse_dest" in program.cpp["compute"]
     ordinary = (entry.l1[0] & 0x7F80) != 0
     part, want = entry.sample()
-    chosen = RECORDINGS.to_recorded(ordinary).ravel()[part]
-    got = RECORDINGS.to_recorded(result).ravel()[part]
+    chosen = recordings.to_recorded(ordinary).ravel()[part]
+    got = recordings.to_recorded(result).ravel()[part]
     assert chosen.sum() > 1000 and np.array_equal(got[chosen], want[chosen])

@@ -5,24 +5,16 @@ Tolerances are those of ``test_blocks.py``: a few roundings to bf16, of the larg
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import block_kernels
 from tilewright.diagnostics import KernelError
 from tilewright.native import driver
 from tilewright.sim.run import simulate
-
-spec = importlib.util.spec_from_file_location("tilewright_tests_block_kernels", Path(__file__).parent.parent / "block_kernels.py")
-assert spec is not None and spec.loader is not None
-BLOCKS = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = BLOCKS
-spec.loader.exec_module(BLOCKS)
 
 MAX_WITH_ROW = "o0.store(ttl.math.max(a @ b, ttl.block.broadcast(r, dims=[0], shape=o0.shape)))"
 SOFTMAX = """
@@ -119,7 +111,7 @@ def test_values(kernels, name):
     high = options.pop("high", 1000 if dtype == np.int32 else 2.0)
     arrays = [generator.uniform(min(0.25, high / 2), high, (32 * r, 32 * c)).astype(dtype) for r, c in inputs.values()]
     results = [np.zeros((32 * r, 32 * c), out_dtype) for r, c in outputs]
-    source = "import numpy\nSCALE, OFFSET = numpy.float32(1.5), numpy.int64(2)\n" + BLOCKS.single_block(inputs, outputs, body)
+    source = "import numpy\nSCALE, OFFSET = numpy.float32(1.5), numpy.int64(2)\n" + block_kernels.single_block(inputs, outputs, body)
     program = kernels.compile(source, *arrays, *results, **options)
     simulate(program, [*arrays, *results])
     native = [np.zeros_like(result) for result in results]
@@ -131,7 +123,7 @@ def test_values(kernels, name):
 
 
 def test_row_into_32_bit_dst_of_an_old_release_is_refused(kernels, make_array):
-    source = BLOCKS.single_block({"r": (1, 3)}, [(2, 3)], CASES["row into 32-bit DST, asked for"][2])
+    source = block_kernels.single_block({"r": (1, 3)}, [(2, 3)], CASES["row into 32-bit DST, asked for"][2])
     with pytest.raises(KernelError, match=r"TW401.*\n.*kernel.*\n(.*\n)*.*0\.78 or newer"):
         kernels.compile(source, make_array((1, 3), "bf16"), make_array((2, 3), "bf16"), fp32_dest_acc=True, metal="0.69")
 
@@ -141,7 +133,7 @@ def test_row_into_32_bit_dst_of_an_old_release_is_refused(kernels, make_array):
 def test_32_bit_broadcast_behind_other_tiles(kernels, dims, small, full_sync):
     """Before 0.81 it counted from the tile the math thread used last, and landed in another slot."""
     body = f"o0.store(ttl.math.exp(a) + ttl.block.broadcast(ttl.math.abs(b), dims={dims}, shape=a.shape))"
-    source = BLOCKS.single_block({"a": (2, 3), "b": small}, [(2, 3)], body)
+    source = block_kernels.single_block({"a": (2, 3), "b": small}, [(2, 3)], body)
     generator = np.random.default_rng(3)
     a = generator.uniform(-1, 1, (64, 96)).astype(np.float32)
     b = generator.uniform(-1, 1, (32 * small[0], 32 * small[1])).astype(np.float32)

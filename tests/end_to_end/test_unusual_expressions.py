@@ -5,18 +5,16 @@ Every group is one kernel with an output per expression; the simulator and the e
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
+import op_kernels
 from tilewright.diagnostics import KernelError
 from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate
 
-OPS = sys.modules["tilewright_tests_op_kernels"]
-TILE = OPS.TILE
+TILE = op_kernels.TILE
 
 POWERS = {
     "abs(x) ** 0.5": lambda x, y: np.sqrt(np.abs(x)),
@@ -84,11 +82,11 @@ def test_expressions(kernels, dtype, group):
     if dtype == "i32":
         x, y = random.integers(-20, 50, TILE).astype(np.int32), random.integers(1, 9, TILE).astype(np.int32)
     else:
-        x, y = (OPS.stored(random.uniform(low, 4, TILE), dtype) for low in (-4, 0.5))
+        x, y = (op_kernels.stored(random.uniform(low, 4, TILE), dtype) for low in (-4, 0.5))
     names = [f"out{number}" for number in range(len(group))]
     source = kernels.text.elementwise(dict(zip(names, group, strict=True)), ("x", "y"))
     program = kernels.compile(source, *(TensorSpec(name=name, shape=TILE, dtype=dtype) for name in ("x", "y", *names)))
-    simulated, native = ([np.zeros(TILE, OPS.HOST[dtype]) for _ in names] for _ in range(2))
+    simulated, native = ([np.zeros(TILE, op_kernels.HOST[dtype]) for _ in names] for _ in range(2))
     simulate(program, [x, y, *simulated])
     driver.run(program, [x, y, *native])
     kind = np.int64 if dtype == "i32" else np.float64
@@ -100,7 +98,7 @@ def test_expressions(kernels, dtype, group):
             continue
         error = np.abs(found.astype(np.float64) - wanted)
         steps = 8 if dtype == "bf16" else 0.01  # of bf16; the last op decides, earlier ones round at the size of their results
-        assert (error <= steps * OPS.step(np.maximum(np.abs(wanted), 0.5))).all(), text
+        assert (error <= steps * op_kernels.step(np.maximum(np.abs(wanted), 0.5))).all(), text
 
 
 @pytest.mark.parametrize("dtype", ["u32", "u16"])

@@ -6,14 +6,11 @@ hardware does; the checker must refuse every plan whose packed numbers are not t
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
+import fuzz_dst
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,18 +25,6 @@ SEEDS = st.integers(min_value=0, max_value=1 << 40)
 SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
-def load_fuzz() -> ModuleType:
-    name = "loaded_fuzz_dst"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "benchmarks" / "fuzz_dst.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-FUZZ = load_fuzz()
 WORD = (1 << 61) - 1
 
 
@@ -142,7 +127,7 @@ def single_tile_spills(plan: Plan) -> Plan:
 
 
 def allocated(seed: int, allocator: str) -> tuple[Problem, Plan] | None:
-    problem = FUZZ.random_problem(seed, most_ops=9)
+    problem = fuzz_dst.random_problem(seed, most_ops=9)
     try:
         return problem, single_tile_spills(allocate(problem, allocator))
     except DoesNotFit:
@@ -262,6 +247,6 @@ def test_bounded_fuzz_run() -> None:
     """The function ``make fuzz`` runs without end, on a fixed stretch of seeds."""
     total: Counter[str] = Counter()
     for seed in range(400):
-        total.update(FUZZ.run_one(seed))
+        total.update(fuzz_dst.run_one(seed))
     assert total["problems"] == 400
     assert total["proved"] > 250 and total["split"] > 5

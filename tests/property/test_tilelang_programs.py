@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernel_text import load
 from tilewright import execution
 
 ROWS, COLS, BLOCKS = 64, 64, 3
 LOADS, STORES = 4, 6
 MATRICES, VECTORS = ("a", "b", "c"), ("u", "v")
-numbers = itertools.count()
 
 matrix, vector = st.sampled_from(MATRICES), st.sampled_from(VECTORS)
 factor = st.sampled_from([0.25, 0.5, -0.5])
@@ -73,7 +71,7 @@ def statements(draw: Any, depth: int, loops: int) -> list[str]:
     return lines or ["T.sync_threads()"]
 
 
-def kernel_text(body: list[str]) -> str:
+def text_of(body: list[str]) -> str:
     head = [f'{name} = T.alloc_fragment(({ROWS}, {COLS}), "float32")' for name in MATRICES]
     head += [f'{name} = T.alloc_fragment(({ROWS},), "float32")' for name in VECTORS]
     head += [f"T.fill({name}, {0.5 * index})" for index, name in enumerate((*MATRICES, *VECTORS))]
@@ -145,16 +143,6 @@ def expected(text: str, a: Any, shape: tuple[int, int]) -> Any:
     return result
 
 
-def load(text: str, folder: Path) -> Any:
-    path = folder / f"kernel{next(numbers)}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tilelang")
@@ -163,7 +151,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(body=statements(2, 0))
 def test_random_kernels_compute_what_their_text_says(folder: Path, body: list[str]):
-    text = kernel_text(body)
+    text = text_of(body)
     a = np.random.default_rng(len(text)).uniform(-1, 1, (BLOCKS * ROWS, LOADS * COLS)).astype(np.float32)
     shape = (BLOCKS * ROWS, (STORES + len(MATRICES)) * COLS)
     c = np.zeros(shape, np.float32)

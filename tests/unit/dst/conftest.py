@@ -1,43 +1,32 @@
-"""Loads the benchmark bodies, the problem generator and the exhaustive oracle by path: they are no packages."""
+"""The benchmark bodies, the problem generator and the oracles, as fixtures."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
+import dst_dags
+import exhaustive
+import fuzz_dst
 import pytest
-
-ROOT = Path(__file__).parents[3]
-
-
-def load(path: Path) -> ModuleType:
-    name = f"loaded_{path.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
 
 
 @pytest.fixture(scope="session")
 def bodies() -> ModuleType:
-    return load(ROOT / "benchmarks" / "dst_dags.py")
+    return dst_dags
 
 
 @pytest.fixture(scope="session")
 def fuzz() -> ModuleType:
-    return load(ROOT / "benchmarks" / "fuzz_dst.py")
+    return fuzz_dst
 
 
-@pytest.fixture(scope="session")
-def exhaustive() -> ModuleType:
-    return load(Path(__file__).parent / "exhaustive.py")
+@pytest.fixture(scope="session", name="exhaustive")
+def exhaustive_module() -> ModuleType:
+    return exhaustive
 
 
-@pytest.fixture(scope="session")
-def constraint_oracle() -> ModuleType:
-    return load(Path(__file__).parent / "constraint_oracle.py")
+@pytest.fixture(scope="session", name="constraint_oracle")
+def constraint_oracle_module() -> ModuleType:
+    import constraint_oracle  # only what asks for it loads ortools
+
+    return constraint_oracle

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
-
-
-def load_thread_text():
-    path = Path(__file__).parent / "thread_text.py"
-    spec = importlib.util.spec_from_file_location("sim_thread_text", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-THREAD_TEXT = load_thread_text()
+import thread_text
 
 
 @pytest.fixture
 def make_program():
-    return THREAD_TEXT.make_program
+    return thread_text.make_program
 
 
 @pytest.fixture
@@ -32,7 +19,7 @@ def extra_calls(monkeypatch):
 
     def declare(**calls):
         for name, runs_on in calls.items():
-            monkeypatch.setitem(THREAD_TEXT.EXTRA_CALLS, name, runs_on)
+            monkeypatch.setitem(thread_text.EXTRA_CALLS, name, runs_on)
 
     return declare
 

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+import recordings
 
 from tilewright.sim.numerics import accelerator
 
-NAME = "numeric_recordings"
 
-
-def load_recordings() -> ModuleType:
-    if NAME in sys.modules:
-        return sys.modules[NAME]
-    spec = importlib.util.spec_from_file_location(NAME, Path(__file__).with_name("recordings.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[NAME] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def recordings() -> ModuleType:
-    return load_recordings()
+@pytest.fixture(scope="session", name="recordings")
+def recordings_module() -> ModuleType:
+    return recordings
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,13 +20,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("recorded")
     if marker is None:
         return
-    module = load_recordings()
-    chosen = module.tags(marker.args[0])
+    chosen = recordings.tags(marker.args[0])
     wanted = marker.kwargs.get("where")
     if wanted is not None:
-        chosen = [tag for tag in chosen if getattr(module, wanted)(tag)]
+        chosen = [tag for tag in chosen if getattr(recordings, wanted)(tag)]
     assert chosen, f"no recording matches {marker.args[0]}"
-    metafunc.parametrize("entry", [module.recording(tag) for tag in chosen], ids=chosen)
+    metafunc.parametrize("entry", [recordings.recording(tag) for tag in chosen], ids=chosen)
 
 
 def pytest_configure(config: pytest.Config) -> None:
