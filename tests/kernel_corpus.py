@@ -181,6 +181,9 @@ def structural_kernels() -> Iterator[CorpusKernel]:
             yield from _both(f"{reduction[9:]} {dims}", {"a": (2, 3)}, (shape,), f"o0.store({reduction}(ab, dims={dims}))")
             body = f"o0.store(ttl.math.exp({reduction}(ttl.math.abs(ab), dims={dims})))"
             yield from _both(f"fused {reduction[9:]} {dims}", {"a": (2, 3)}, (shape,), body)
+        words = "t = {0}(ab, dims={1})\nm = ttl.math.min(ttl.math.max(t, 2.0 / t), ttl.math.recip(t + 2.0 ** t))\n"
+        body = words.format(MAX, dims) + f"o0.store(ab * {BROADCAST}(ttl.math.exp(m), dims={dims}, shape=(2, 3)))"
+        yield from _both(f"faces {dims}", {"a": (2, 3)}, ((2, 3),), body)
     yield from _both("transpose", {"a": (2, 3)}, ((3, 2),), "o0.store(ttl.math.transpose(ab))")
     yield from _both("transpose of a result", {"a": (2, 3)}, ((3, 2),), "o0.store(ttl.math.transpose(ttl.math.exp(ab)))")
     yield from _both("matmul", {"a": (2, 3), "b": (3, 4)}, ((2, 4),), "o0.store(ab @ bb)")

@@ -299,6 +299,13 @@ CODES: dict[str, Code] = {
         "The register assignment was replayed on a model of DST and an output did not hold the value the source asks "
         "for. This is a defect in Tilewright: please report it with the kernel.",
     ),
+    "TW403": Code(
+        "faces are read that a confined call left out",
+        "A call with ttl.faces computes only the upper left part of a tile (its left or upper half, or one face) and leaves the "
+        "rest as it was. Such a value may only be broadcast from its first column, row or element; a product, a reduction, "
+        "another thread or a broadcast along the other dimension would read what nobody computed. Remove ttl.faces, or "
+        "report it if the compiler wrote it.",
+    ),
     "TW501": Code(
         "deadlock while running",
         "Every processor that has not finished waits for another one. The notes list who waits at which line for "

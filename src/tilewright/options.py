@@ -27,6 +27,7 @@ class Options:
     fpu_binary_ops: bool = True  # allow add, sub, mul on the matrix unit
     allow_tf32: bool = False  # f32 operands may pass the matrix unit, which reads 11 significant bits
     round_trips: bool = True  # values may go through a buffer where that costs less than keeping them in DST
+    skip_faces: bool = True  # vector calls leave out the parts of a tile that nobody looks at
     enable_unroll: bool = False  # write tile loops out
     dst_capacity: int | None = None  # DST tiles, instead of the hardware's number
     full_sync: bool | None = None  # None: decided by the compiler

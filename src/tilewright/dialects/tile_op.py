@@ -100,6 +100,7 @@ class UnitForm:
     init_defaults: tuple[str, ...] = ()
     includes_first: tuple[str, ...] = ()  # headers this one needs before it
     spellings: tuple[Spelling, ...] = ()  # oldest first
+    by_faces: bool = False  # takes a VectorMode after its arguments; see tile_faces
 
     def at(self, release: str) -> UnitForm:
         """This form as ``release`` spells it."""

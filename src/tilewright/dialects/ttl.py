@@ -25,6 +25,7 @@ from tilewright.dialects.ir_types import (
     TileType,
     TransferType,
 )
+from tilewright.dialects.tile_faces import FACES, MEMBERS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
 from tilewright.dialects.ttl_buffers import BUFFER_OPS
@@ -68,6 +69,8 @@ class TileOpBase(TileMathOp):
             expect(self, isinstance(value.type, TileType), f"works on tiles, not on {value.type}")
         slot = self.attributes.get("dst_idx")
         expect(self, slot is None or (isinstance(slot, IntegerAttr) and slot.value.data >= 0), "dst_idx is a slot number")
+        part = self.attributes.get(FACES)
+        expect(self, part is None or (isinstance(part, StringAttr) and part.data in MEMBERS), f"{FACES} is one of {(*MEMBERS,)}")
         parameters_of(self, self.SPEC)
 
 

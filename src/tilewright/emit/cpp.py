@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import I1, int_value, text_value
 from tilewright.dialects.location import line_of
+from tilewright.dialects.tile_faces import mode_text
 from tilewright.dialects.tile_op import UnitForm, dst_format
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.verify import plain_value
@@ -220,6 +221,7 @@ class _Writer:
         if name == "pack_relu_config":
             arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)
+        arguments += self._face_mode(op)
         spelled, template = self._row_spelling(op)
         if name == "pack_tile":
             template = ("true",) if "out_of_order" in op.attributes else ("false",)
@@ -262,6 +264,14 @@ class _Writer:
         values = iter(params)
         operands = iter(arguments)
         return [_immediate(next(values), entry.split(":")[1]) if ":" in entry else next(operands) for entry in pattern]
+
+    def _face_mode(self, op: KernelCallOp) -> list[str]:
+        part = text_value(op, "faces")
+        if not part:
+            return []
+        text = mode_text(part, self.metal)
+        assert text is not None, f"ttnn {self.metal} is not known to confine {op.CALL.name} to faces"
+        return [text]
 
     def _comment(self, op: KernelCallOp, line: int | None) -> str:
         value = text_value(op, "value")

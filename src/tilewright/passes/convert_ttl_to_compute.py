@@ -26,6 +26,7 @@ from tilewright.passes.fusion import loop_invariants
 from tilewright.passes.fusion.exact_reductions import choose_exact
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.fusion.region_builder import RegionEmitter
+from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
 from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.thin_values import drop_unseen_broadcasts
@@ -52,6 +53,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             for block in _blocks(function):
                 _convert_block(block, emitter, context)
             _erase_dead_math(function)
+            confine(function, module, context)
 
 
 def _blocks(op: Operation) -> list[Block]:

@@ -17,6 +17,7 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
+from tilewright.dialects.tile_faces import FACES
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
@@ -44,6 +45,7 @@ from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.buffers import check_limits
 from tilewright.passes.validation.events import buffers_of
+from tilewright.passes.validation.faces import check_faces
 
 NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {
@@ -55,6 +57,7 @@ EPILOGUES = {
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            check_faces(function, module)
             cut_at_spills(function)
             for planned in dst_sections.form(function, context):
                 _write_planned(planned, context)
@@ -248,6 +251,8 @@ def _several(use: FormUse, operands: list[SSAValue], source: Operation, placed: 
     for call in use.calls:
         taken = [ops[-1].results[0] if position == PREVIOUS else operands[position] for position in call.operands]
         attributes = {**{name: number_attr(value) for name, value in call.params}, **placed, "ttl.unit": text_attr(call.unit)}
+        if call.faces:
+            attributes[FACES] = text_attr(call.faces)
         kind = TILE_OPS[call.row]
         ops.append(kind.create(operands=taken, result_types=[result.type], attributes=attributes, location=source.location))
     ops[-1].results[0].name_hint = result.name_hint

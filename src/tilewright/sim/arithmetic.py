@@ -58,6 +58,8 @@ class Arithmetic(Protocol):
 
     def vector(self, site: Site, init: Site | None, operands: list[Any], shape: tuple[int, ...]) -> Any: ...
 
+    def only_faces(self, part: str, value: Any, old: Any) -> Any: ...  # a result that leaves the other faces as they were
+
     def copy_slot(self, value: Any, *, integer: bool) -> Any: ...  # from one DST slot to another
 
     def vector_reduce(self, kind: str, dim: str, data: Any) -> Any: ...

@@ -12,6 +12,7 @@ from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
+from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.numerics.fidelity import Fidelity
 from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
@@ -113,6 +114,9 @@ class ExactArithmetic(DirectMemory):
         if key not in self._calls:
             self._calls[key] = (encoded_params(site, init), variant_of(site, init), nearest_even(site))
         return self._calls[key]
+
+    def only_faces(self, part: str, value: Array, old: Array | None = None) -> Array:
+        return join_faces(part, value, old)
 
     def copy_slot(self, value: Array, *, integer: bool) -> Array:
         """Floats pass through the vector unit, which flushes denormals."""

@@ -14,6 +14,7 @@ from tilewright.sim.arithmetic import Format
 from tilewright.sim.call_parameters import meaning_of
 from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
+from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory
@@ -135,6 +136,9 @@ class FastArithmetic(DirectMemory):
         kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else kept
         result = value.astype(kind, copy=False)
         return round_bf16(np.ascontiguousarray(result)) if row.result_dtype and params.get("dtype") == "bf16" else result
+
+    def only_faces(self, part: str, value: Array, old: Array | None = None) -> Array:
+        return join_faces(part, value, old)
 
     def copy_slot(self, value: Array, *, integer: bool) -> Array:
         return value

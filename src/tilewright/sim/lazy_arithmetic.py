@@ -205,6 +205,10 @@ class LazyArithmetic:
 
         return self._later(key, function, *operands)
 
+    def only_faces(self, part: str, value: Any, old: Any) -> Any:
+        function = partial(self._exact.only_faces, part)
+        return self._later(("faces", part, old is None), function, *((value,) if old is None else (value, old)))
+
     def copy_slot(self, value: Any, *, integer: bool) -> Any:
         return self._later(("copy slot", integer), partial(self._exact.copy_slot, integer=integer), value)
 

@@ -136,6 +136,11 @@ def test_a_wrong_call_is_found(name: str, arguments: int, template: tuple[str, .
         check_declared(name, arguments, template, (header,))
 
 
+@pytest.mark.parametrize("form", [form for row in tile_ops.ROWS for form in row.forms if form.by_faces], ids=lambda form: form.call)
+def test_a_vector_mode_may_follow_the_arguments(form: UnitForm) -> None:
+    check_declared(form.call, len(form.args) + 1, (), (form.at(NEWEST).header,))
+
+
 @pytest.mark.parametrize(("row", "form"), FORMS)
 def test_arguments_are_well_formed(row: TileOp, form: UnitForm) -> None:
     params = {param.name for param in row.params}

@@ -105,6 +105,7 @@ def sfpu_form(
     includes_first: tuple[str, ...] = (),
     spellings: tuple[Spelling, ...] = (),
     lookup: bool = False,
+    by_faces: bool = False,
 ) -> UnitForm:
     init = f"{call}_init" if init is None else init
     return UnitForm(
@@ -112,6 +113,7 @@ def sfpu_form(
         init_template=init_template, init_args=init_args, stateful=init not in STATELESS_INITS, rounds=rounds,
         since=since, commutes=commutes, defaults=defaults, includes_first=includes_first, spellings=spellings,
         init_defaults=defaults if init_defaults is None else init_defaults, lookup=lookup,
+        by_faces=by_faces,
     )  # fmt: skip
 
 

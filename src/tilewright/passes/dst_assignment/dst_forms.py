@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects import tile_ops
+from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_faces import FACES, share
 from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key, template_text
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_tile_blocks import (
@@ -79,11 +83,12 @@ class FormBuilder:
 
     # Costs ------------------------------------------------------------------------------------------------------------
 
-    def cost(self, call: str, template: tuple[str, ...] = ()) -> op_costs.CallCost:
+    def cost(self, call: str, template: tuple[str, ...] = (), faces: str = "") -> op_costs.CallCost:
         config = self.config
-        return op_costs.call_cost(
+        whole = op_costs.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip.name, template=template
         )
+        return replace(whole, math_cycles=whole.math_cycles * share(faces)) if faces else whole
 
     def form(
         self,
@@ -145,7 +150,8 @@ class FormBuilder:
         elif form.writes is Writes.IN_PLACE:
             rule, reuses = ResultRule.IN_PLACE, places.index(Place.DST)
         values = template_values(op, dst32=self.config.fp32_dest_acc_en) if form.template else {}
-        cost = self.cost(form.call, tuple(template_text(entry, values) for entry in form.template))
+        template = tuple(template_text(entry, values) for entry in form.template)
+        cost = self.cost(form.call, template, text_value(op, FACES) if form.by_faces else "")
         return self.form(form.unit.value, operands, rule, cost, init_key(form, op), reuses=reuses)
 
     def matrix_unit_allowed(self, op: Operation, operands: tuple[Operand, ...], *, reuse: bool) -> bool:

@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tilewright.dialects import tile_ops
+from tilewright.dialects.attributes import text_value
+from tilewright.dialects.tile_faces import FACES
 from tilewright.dialects.tile_op import Unit, UnitForm, release_key
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.verify import parameters_of
@@ -34,6 +36,7 @@ class RowCall:
     operands: tuple[int, ...]  # positions in the form's operands
     unit: str = Unit.SFPU.value
     params: tuple[tuple[str, Any], ...] = ()
+    faces: str = ""  # part of the tile it is confined to
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,21 @@ class FusedForms:
             return None
         absorbs = (self._number(inner.results[0]) - self.builder.leaf_count,)
         values = (self._number(inner.operands[0]),)
-        return self._single("exp_scaled", values, in_place=True, absorbs=absorbs, scale=scale.value.data)
+        faces = text_value(op, FACES)
+        return self._single("exp_scaled", values, in_place=True, absorbs=absorbs, faces=faces, scale=scale.value.data)
 
     def _number(self, value: Any) -> int:
         return self.builder.numbers[value]
 
     def _single(
-        self, row: str, values: tuple[int, ...], *, in_place: bool, absorbs: tuple[int, ...] = (), **params: Any
+        self,
+        row: str,
+        values: tuple[int, ...],
+        *,
+        in_place: bool,
+        absorbs: tuple[int, ...] = (),
+        faces: str = "",
+        **params: Any,
     ) -> tuple[Form, FormUse] | None:
         """One call of another row, everything in DST."""
         form = tile_ops.BY_NAME[row].form(Unit.SFPU)
@@ -95,13 +106,13 @@ class FusedForms:
         operands = tuple(Operand(value, Place.DST) for value in values)
         rule, reuses = (ResultRule.IN_PLACE, 0) if in_place else (ResultRule.FREE, None)
         built = self.builder.form(
-            row, operands, rule, self._cost(form), _key(form, row, params), reuses=reuses, absorbs=absorbs
+            row, operands, rule, self._cost(form, faces), _key(form, row, params), reuses=reuses, absorbs=absorbs
         )
-        call = RowCall(row, tuple(range(len(values))), params=tuple(params.items()))
+        call = RowCall(row, tuple(range(len(values))), params=tuple(params.items()), faces=faces)
         return built, FormUse(row, calls=(call,))
 
-    def _cost(self, form: UnitForm) -> Any:
-        return self.builder.cost(form.call, form.template)
+    def _cost(self, form: UnitForm, faces: str = "") -> Any:
+        return self.builder.cost(form.call, form.template, faces)
 
     def _square(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
         """``x * x``"""

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.tile_faces import FACES
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import BY_POSITION, CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
@@ -169,6 +170,8 @@ class MathConverter:
             calls.append(self._filled(form.init, form.init_args, template, op, operands, values, needed))
         main = self._filled(form.call, form.args, form.call_template(values), op, operands, values)
         main.attributes.update(_named(op))
+        if form.by_faces and FACES in op.attributes:
+            main.attributes["faces"] = op.attributes[FACES]
         self._insert(*calls, main, before=at)
 
     def _filled(

@@ -82,7 +82,10 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
         result = machine.arithmetic.vector(site, init, values, machine.tile_shape)
     except UnknownOperation as error:
         raise fault("TW514", site, str(error.args[0])) from error
-    dst.put(site, operands[plan.writes], result, reduced=any(dst.is_reduced(operands[index]) for index in plan.reads))
+    target = operands[plan.writes]
+    if "faces" in site.attributes:
+        result = machine.arithmetic.only_faces(site.attributes["faces"], result, dst.old(site, target))
+    dst.put(site, target, result, reduced=any(dst.is_reduced(operands[index]) for index in plan.reads))
 
 
 @call("copy_dest_values_init", on="m")

@@ -4,8 +4,18 @@
 
 namespace tw {
 
-constexpr u32 faces_of(ckernel::VectorMode mode) {
-    return mode == ckernel::VectorMode::R ? 0x3u : mode == ckernel::VectorMode::C ? 0x5u : mode == ckernel::VectorMode::None ? 0x1u : 0xFu;
+// The last argument of a call that can be confined to faces: a number in old releases, the enumeration from 0.78 on.
+struct FaceMode {
+    ckernel::VectorMode value;
+    constexpr FaceMode(ckernel::VectorMode mode) : value(mode) {}
+#if TW_METAL < 78
+    constexpr FaceMode(int mode) : value(static_cast<ckernel::VectorMode>(mode)) {}
+#endif
+};
+
+constexpr u32 faces_of(FaceMode mode) {
+    using ckernel::VectorMode;
+    return mode.value == VectorMode::R ? 0x3u : mode.value == VectorMode::C ? 0x5u : mode.value == VectorMode::None ? 0x1u : 0xFu;
 }
 
 template <typename... T>
@@ -69,7 +79,7 @@ constexpr u32 word_at(u32 index) {
 // One tile with an optional VectorMode.
 #define TW_UV(call, init)                                                              \
     template <auto...>                                                                 \
-    inline void call(uint32_t dst, VectorMode mode = VectorMode::RC, TW_AT) {          \
+    inline void call(uint32_t dst, tw::FaceMode mode = VectorMode::RC, TW_AT) {          \
         tw::vector_call(#call, #init, 0, tw::faces_of(mode), false, tw_at, dst);       \
     }
 // One tile whose template argument number `at` (default `def`) selects the algorithm; its init must agree.
@@ -145,7 +155,7 @@ constexpr u32 word_at(u32 index) {
     }
 #define TW_BV(call, init)                                                                                          \
     template <auto...>                                                                                             \
-    inline void call(uint32_t a, uint32_t b, uint32_t out, VectorMode mode = VectorMode::RC, TW_AT) {              \
+    inline void call(uint32_t a, uint32_t b, uint32_t out, tw::FaceMode mode = VectorMode::RC, TW_AT) {              \
         tw::vector_call(#call, #init, 0, tw::faces_of(mode), false, tw_at, a, b, out);                             \
     }
 #define TW_BR(call, init)                                                                                          \

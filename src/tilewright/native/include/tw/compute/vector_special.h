@@ -10,7 +10,7 @@ inline void exp_tile_init(TW_AT) {
     tw::vector_init("exp_tile_init", static_cast<uint32_t>(kApprox), false, tw_at, kScale, static_cast<uint32_t>(kClamp));
 }
 template <auto kApprox = false, auto kScaleEnable = false, auto kClamp = InputClamping::ClampToNegative, auto...>
-inline void exp_tile(uint32_t dst, VectorMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
+inline void exp_tile(uint32_t dst, tw::FaceMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
     const bool scaled = static_cast<bool>(kScaleEnable);
     tw::vector_call("exp_tile", "exp_tile_init", static_cast<uint32_t>(kApprox), tw::faces_of(mode), false, tw_at, dst,
                     scaled ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
@@ -20,7 +20,7 @@ inline void exp_packthread_tile_init(TW_AT) {
     tw::vector_init("exp_packthread_tile_init", static_cast<uint32_t>(kApprox), true, tw_at, kScale, static_cast<uint32_t>(kClamp));
 }
 template <auto kApprox = false, auto kScaleEnable = false, auto...>
-inline void exp_packthread_tile(uint32_t dst, VectorMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
+inline void exp_packthread_tile(uint32_t dst, tw::FaceMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
     tw::vector_call("exp_tile", "exp_packthread_tile_init", static_cast<uint32_t>(kApprox), tw::faces_of(mode), true, tw_at, dst,
                     static_cast<bool>(kScaleEnable) ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
 }
@@ -35,7 +35,7 @@ inline void recip_tile_init(TW_AT) {
     tw::vector_init("recip_tile_init", better_reciprocal<kArgs...>(), false, tw_at);
 }
 template <auto... kArgs>
-inline void recip_tile(uint32_t dst, VectorMode mode = VectorMode::RC, TW_AT) {
+inline void recip_tile(uint32_t dst, tw::FaceMode mode = VectorMode::RC, TW_AT) {
     tw::vector_call("recip_tile", "recip_tile_init", better_reciprocal<kArgs...>(), tw::faces_of(mode), false, tw_at, dst);
 }
 
@@ -136,12 +136,12 @@ inline void leaky_relu_tile(uint32_t dst, uint32_t slope = 0, TW_AT) {
 }
 TW_INIT(rdiv_tile_init)
 template <RoundingMode kRounding = RoundingMode::None, auto...>
-inline void rdiv_tile(uint32_t dst, uint32_t value, VectorMode mode = VectorMode::RC, TW_AT) {
+inline void rdiv_tile(uint32_t dst, uint32_t value, tw::FaceMode mode = VectorMode::RC, TW_AT) {
     tw::vector_call("rdiv_tile", "rdiv_tile_init", static_cast<uint32_t>(kRounding), tw::faces_of(mode), false, tw_at, dst, value);
 }
 TW_INIT(rpow_tile_init)
 template <auto...>
-inline void rpow_tile(uint32_t dst, uint32_t base, VectorMode mode = VectorMode::RC, TW_AT) {
+inline void rpow_tile(uint32_t dst, uint32_t base, tw::FaceMode mode = VectorMode::RC, TW_AT) {
     tw::vector_call("rpow_tile", "rpow_tile_init", 0, tw::faces_of(mode), false, tw_at, dst, base);
 }
 

@@ -1,0 +1,140 @@
+"""Confines vector calls to the faces that somebody looks at: a column after a sum along rows, a row after one along columns.
+
+A broadcast looks at the first place of the dimensions it repeats, an elementwise op where its readers look, and a buffer is
+looked at where the compute thread looks at its blocks. Everything else (matmul, reductions, other threads) looks everywhere.
+`validation.faces` proves the marks the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import int_value, text_attr
+from tilewright.dialects.location import line_of
+from tilewright.dialects.tile_faces import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
+from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp
+from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext
+
+NAME = "convert-ttl-to-compute"
+Dims = frozenset[int]  # dimensions along which only the first place counts
+EVERYWHERE: Dims = frozenset()
+UNKNOWN = -1  # no buffer
+NOWHERE: Dims = frozenset((0, 1))
+REPEATED = {"row": frozenset((1,)), "col": frozenset((0,)), "scalar": NOWHERE}
+PARTS = {frozenset((1,)): COLUMN, frozenset((0,)): ROW, NOWHERE: FIRST}
+
+
+def confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+    options = context.options
+    if not options.skip_faces or mode_text(COLUMN, options.metal) is None:
+        return
+    ops = operations(function)
+    candidates = [op for op in ops if isinstance(op, TileOpBase) and any(form.by_faces for form in op.SPEC.forms)]
+    if not candidates or not any(isinstance(op, TileBcastOp) for op in ops):
+        return
+    looked_at = LookedAt(function, module)
+    for op in candidates:
+        part = PARTS.get(looked_at.dims(op.results[0]))
+        if part is None or not op.results[0].uses:
+            continue
+        op.attributes[FACES] = text_attr(part)
+        title = f"{op.SPEC.name} on {len(MEMBERS[part])} of {len(ALL_FACES)} faces"
+        what = "element" if part == FIRST else part
+        context.trace.decide(NAME, title, f"only the first {what} of its result is looked at", place=f"line {line_of(op)}")
+
+
+class LookedAt:
+    """``dims(value)`` of every tile value and ``kept(memory)`` of every buffer: the most that all readers leave out."""
+
+    def __init__(self, function: FuncOp, module: ModuleOp) -> None:
+        self.computes = [op for op in operations(function) if isinstance(op, ComputeOp)]
+        self.readers = readers_by_memory(function, module)
+        self.found: dict[SSAValue, Dims] = {}
+        changed = True
+        while changed:
+            changed = False
+            for compute in reversed(self.computes):
+                for value in _values_backwards(compute):
+                    dims = self._of(value, compute)
+                    changed = changed or dims != self.dims(value)
+                    self.found[value] = dims
+
+    def dims(self, value: SSAValue) -> Dims:
+        return self.found.get(value, NOWHERE)
+
+    def kept(self, block: SSAValue) -> Dims:
+        """Of a block that is written."""
+        readers = self.readers.get(memory_of(block))
+        if not readers:
+            return EVERYWHERE
+        return frozenset.intersection(*(self.dims(value) for value in readers))
+
+    def _of(self, value: SSAValue, compute: ComputeOp) -> Dims:
+        dims = NOWHERE
+        for use in value.uses:
+            dims &= self._by(use.operation, use.index, compute)
+        return dims
+
+    def _by(self, user: Operation, position: int, compute: ComputeOp) -> Dims:
+        if isinstance(user, TileBcastOp):
+            return REPEATED[user.dim] | self.dims(user.results[0])
+        if isinstance(user, TileOpBase):
+            return self.dims(user.results[0])
+        if isinstance(user, YieldOp) and not any(result.uses for result in compute.results):
+            return self.kept(compute.outputs[position])
+        return EVERYWHERE
+
+
+def _values_backwards(compute: ComputeOp) -> Iterator[SSAValue]:
+    for op in reversed(list(compute.block.ops)):
+        yield from op.results
+    yield from compute.block.args
+
+
+def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAValue] | None]:
+    """For each buffer memory the values inside compute regions that stand for its tiles; ``None`` if anybody else reads it."""
+    found: dict[int, list[SSAValue] | None] = dict.fromkeys(_memory_elsewhere(function, module))
+    for op in operations(function):
+        if isinstance(op, AttachCBOp):
+            _add_readers(op.results[0], found)
+    return found
+
+
+def _add_readers(block: SSAValue, found: dict[int, list[SSAValue] | None]) -> None:
+    memory = memory_of(block)
+    for use in block.uses:
+        user, known = use.operation, found.setdefault(memory, [])
+        if isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
+            _add_readers(user.results[0], found)
+        elif not isinstance(user, ComputeOp):
+            found[memory] = None
+        elif known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
+            known.append(user.block.args[use.index])
+
+
+def memory_of(block: SSAValue) -> int:
+    """Index of the buffer whose memory a block lies in; a block of text input may lie in none."""
+    owner = block.owner
+    while isinstance(owner, (ExtractSliceOp, CollapseShapeOp)):
+        owner = owner.operands[0].owner
+    bind = owner.operands[1].owner if isinstance(owner, AttachCBOp) else None
+    return int_value(bind, ALIAS_OF, bind.cb_index) if isinstance(bind, BindCBOp) else UNKNOWN
+
+
+def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
+    """Buffers that another thread binds, or that are a tensor's own memory."""
+    found = {UNKNOWN}
+    for other in module.ops:
+        if isinstance(other, FuncOp):
+            binds = [op for op in operations(other) if isinstance(op, BindCBOp)]
+            found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
+    return found

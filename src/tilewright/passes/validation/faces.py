@@ -1,0 +1,96 @@
+"""Proves that nobody reads a face which a confined vector call left out.
+
+Follows the computed faces of every tile forwards, through regions and buffers, and shares no step with `thin_faces`, which
+asks backwards where values are looked at.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.dialects.attributes import text_value
+from tilewright.dialects.location import span_of
+from tilewright.dialects.tile_faces import ALL_FACES, FACES, MEMBERS
+from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp
+from tilewright.dialects.walking import operations
+from tilewright.passes.fusion.thin_faces import memory_of, readers_by_memory
+
+Faces = frozenset[int]
+# The face each face of a broadcast comes from.
+SOURCES = {"row": (0, 0, 2, 2), "col": (0, 1, 0, 1), "scalar": (0, 0, 0, 0)}
+
+
+def check_faces(function: FuncOp, module: ModuleOp) -> None:
+    ops = operations(function)
+    if any(FACES in op.attributes for op in ops):
+        _Computed(function, module, [op for op in ops if isinstance(op, ComputeOp)]).check()
+
+
+class _Computed:
+    """Faces of every value and buffer that hold what the source asks for; they only ever get fewer."""
+
+    def __init__(self, function: FuncOp, module: ModuleOp, computes: list[ComputeOp]) -> None:
+        self.readers = readers_by_memory(function, module)
+        self.computes = computes
+        self.buffers: dict[int, Faces] = {}
+        self.values: dict[SSAValue, Faces] = {}
+
+    def check(self) -> None:
+        before: dict[int, Faces] | None = None
+        while before != self.buffers:
+            before = dict(self.buffers)
+            for compute in self.computes:
+                self._follow(compute)
+        problems = [problem for compute in self.computes for problem in self._problems(compute)]
+        if problems:
+            raise KernelError(*problems)
+
+    def _follow(self, compute: ComputeOp) -> None:
+        blocks = (*compute.inputs, *compute.outputs)
+        for block, argument in zip(blocks, compute.block.args, strict=True):
+            self.values[argument] = self.buffers.get(memory_of(block), ALL_FACES)
+        for op in compute.block.ops:
+            if isinstance(op, YieldOp):
+                for value, block in zip(op.operands, compute.outputs, strict=True):
+                    memory = memory_of(block)
+                    self.buffers[memory] = self.buffers.get(memory, ALL_FACES) & self.values[value]
+            elif op.results:
+                self.values[op.results[0]] = self._result(op)
+
+    def _result(self, op: Operation) -> Faces:
+        if isinstance(op, TileBcastOp):
+            given = self.values[op.operands[0]]
+            return frozenset(face for face, source in enumerate(SOURCES[op.dim]) if source in given)
+        if not isinstance(op, TileOpBase):
+            return ALL_FACES  # it reads whole tiles, or is a problem
+        computed = MEMBERS.get(text_value(op, FACES), ALL_FACES)
+        return computed.intersection(*(self.values[operand] for operand in op.operands))
+
+    def _problems(self, compute: ComputeOp) -> list[Diagnostic]:
+        found: list[Diagnostic] = []
+        for op in compute.block.ops:
+            if isinstance(op, YieldOp):
+                for value, block in zip(op.operands, compute.outputs, strict=True):
+                    if self.values[value] != ALL_FACES and self.readers.get(memory_of(block)) is None:
+                        found.append(_problem(_maker(value, compute), self.values[value], "what another reader takes whole"))
+            elif not isinstance(op, (TileOpBase, TileBcastOp)):
+                found += [
+                    _problem(op, self.values[operand], f"an operand of '{op.name}', which reads whole tiles")
+                    for operand in op.operands
+                    if self.values[operand] != ALL_FACES
+                ]
+        return found
+
+
+def _maker(value: SSAValue, compute: ComputeOp) -> Operation:
+    return value.owner if isinstance(value.owner, Operation) else compute
+
+
+def _problem(op: Operation, faces: Faces, what: str) -> Diagnostic:
+    missing = ", ".join(str(face) for face in sorted(ALL_FACES - faces))
+    return Diagnostic(code="TW403", message=f"nobody computed face {missing} of {what}", span=span_of(op))
