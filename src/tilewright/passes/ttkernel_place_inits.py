@@ -55,7 +55,6 @@ class Summary:
     keys: dict[str, set[str]] = field(default_factory=dict)
     first: dict[str, Requirement] = field(default_factory=dict)
     last: dict[str, Requirement] = field(default_factory=dict)
-    sure: dict[str, bool] = field(default_factory=dict)  # the last one is needed on every path
 
     def add(self, need: Requirement) -> None:
         self.keys.setdefault(need.state, set())
@@ -65,7 +64,6 @@ class Summary:
             self.first[need.state] = need
         self.first.setdefault(need.state, need)
         self.last[need.state] = need
-        self.sure[need.state] = True
         if need.key != ANY:
             self.keys[need.state].add(need.key)
 
@@ -149,18 +147,30 @@ class _Placement:
                     summary.add(need)
                 for region in op.regions:
                     for inner in region.blocks:
-                        always = isinstance(op, ForOp) and self._runs(op)
-                        self._merge(summary, self._summary(inner), always=always)
+                        self._merge(summary, self._summary(inner))
             self.summaries[block] = summary
         return self.summaries[block]
 
     @staticmethod
-    def _merge(into: Summary, inner: Summary, *, always: bool) -> None:
+    def _merge(into: Summary, inner: Summary) -> None:
         for state in inner.keys:
             into.add(inner.first[state])
             into.keys[state] |= inner.keys[state]
             into.last[state] = inner.last[state]
-            into.sure[state] = always and inner.sure[state]
+
+    def _after(self, block: Block, name: str, key: str | None) -> str | None:
+        """The state ``name`` behind ``block`` if it is ``key`` in front; None where paths differ."""
+        for op in block.ops:
+            for need in self.needs.get(op, ()):
+                if need.state == name and (need.key != ANY or key is None):
+                    key = need.key if need.key != ANY else None
+            if not op.regions:
+                continue
+            ends = {self._after(region.blocks[0], name, key) if region.blocks else key for region in op.regions}
+            if isinstance(op, ForOp) and not self._runs(op):
+                ends.add(key)
+            key = ends.pop() if len(ends) == 1 else None
+        return key
 
     # Placement --------------------------------------------------------------------------------------------------------
 
@@ -206,8 +216,8 @@ class _Placement:
                 # One configuration serves the whole loop: set it up once, in front.
                 self._satisfy(first if not keys or first.key != ANY else last, state, loop)
                 inside[name] = state[name]
-            elif first.key == last.key and summary.sure[name]:
-                # Every trip ends as it begins: what the first trip needs is there for all.
+            elif self._after(body, name, first.key) == first.key:
+                # Every trip ends as it begins, whichever branches it takes: what the first trip needs is there for all.
                 self._satisfy(first, state, loop)
                 inside[name] = first.key
             else:

@@ -154,3 +154,42 @@ def test_the_checker_sees_a_wrong_init(kernels, make_array, init_states):
     use.parent.insert_op_after(init, use)
     with pytest.raises(init_states.MissingInit):
         init_states.check_function(function)
+
+
+GUARDED = """
+from tilewright import ttl
+
+@ttl.operation(grid=(2, 1))
+def kernel(a, out):
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 2), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        x, _ = ttl.node(dims=2)
+        for i in range(2):
+            if x * 2 + i < 3:
+                with a_cb.wait() as block, out_cb.reserve() as result:
+                    result.store(block / ttl.math.reduce_sum(block * block, dims=[1]))
+
+    @ttl.datamovement()
+    def read():
+        x, _ = ttl.node(dims=2)
+        for i in range(2):
+            if x * 2 + i < 3:
+                ttl.copy(a[x * 2 + i, 0:2], a_cb.reserve()).wait()
+
+    @ttl.datamovement()
+    def write():
+        x, _ = ttl.node(dims=2)
+        for i in range(2):
+            if x * 2 + i < 3:
+                ttl.copy(out_cb.wait(), out[x * 2 + i, 0:2]).wait()
+"""
+
+
+def test_the_packers_mask_is_taken_off_once_where_work_is_guarded_in_a_loop(kernels, make_array, init_states):
+    program = kernels.compile(GUARDED, *(make_array((3, 2), "bf16") for _ in range(2)))
+    function = compute_thread(program.module)
+    assert [op.CALL.name for op in setup_calls(function)].count("reduce_uninit") == 1
+    init_states.check_function(function)
