@@ -7,6 +7,7 @@ from functools import cached_property
 from tilewright.dst.model import Model, Variant, bits
 
 COST_SHIFT = 16  # bits below a cycle, for the order of ties
+SWITCH_TIE = 1
 
 
 LeafRow = tuple[int, int, int, list[tuple[int, int]], int]
@@ -27,7 +28,6 @@ class BoundTables:
         self.unpack_total = sum(least_unpack.values())
         self.saved = [sum(self.cheapest[v] for v in bits(w.executes)) for w in model.variants]
         self.unpack_saved = [sum(least_unpack[v] for v in bits(w.executes)) for w in model.variants]
-        self.known_prices: dict[int, int] = {}
         self.leaves = self._leaves()
         self.destroyers = self._destroyers()
 
@@ -124,114 +124,15 @@ class BoundTables:
         """What a variant costs beyond the cheapest way to run its ops."""
         return self.own_cost(variant) - self.saved[variant.index]
 
-    @cached_property
-    def fixed_inits(self) -> dict[int, int]:
-        """Ops that run under one init only."""
-        fixed: dict[int, int] = {}
-        for value, variants in self.covering.items():
-            init = variants[0].init
-            if init and all(w.init == init for w in variants):
-                fixed[value] = init
-        return fixed
-
-    @cached_property
-    def init_masks(self) -> list[tuple[int, int, int]]:
-        """(init, its cycles, ops that run under no other)."""
-        masks: dict[int, int] = {}
-        for value, init in self.fixed_inits.items():
-            masks[init] = masks.get(init, 0) | 1 << value
-        return [(init, self.model.init_prices[init], mask) for init, mask in masks.items()]
-
-    def prices_of(self, inits: int) -> int:
-        """Cycles of all inits in a mask."""
-        known = self.known_prices.get(inits)
-        if known is None:
-            known = self.known_prices[inits] = sum(self.model.init_prices[init] for init in bits(inits))
-        return known
-
-    @cached_property
-    def loading(self) -> tuple[int, int]:
-        """Ops that cannot run without a load, and the init of loads (0 if there are several)."""
-        model = self.model
-        ops = 0
-        inits: set[int] = set()
-        for value, variants in self.covering.items():
-            loads = [w.in_dst & model.buffered for w in variants]
-            if all(loads):
-                ops |= 1 << value
-                inits.update(model.load_init[v] for mask in loads for v in bits(mask))
-        return (ops, inits.pop()) if len(inits) == 1 else (0, 0)
-
-    @cached_property
-    def instances(self) -> list[tuple[int, int, int]]:
-        """Per leaf: its bits in DST, ops that destroy one of them in every form, ops that need one in every form."""
-        model = self.model
-        rows: list[tuple[int, int, int]] = []
-        for bit, _, may_destroy, _, must_hold in self.leaves:
-            leaf = bit.bit_length() - 1
-            if model.load_init[leaf] != self.loading[1]:
-                continue
-            destroyed = 0
-            for value in bits(may_destroy & must_hold):
-                if all(w.destroys == bit and w.executes == 1 << value for w in self.covering[value]):
-                    destroyed |= 1 << value
-            if must_hold:
-                rows.append((bit | sum(model.instances.get(leaf, ())), destroyed, must_hold))
-        return rows
-
-    @cached_property
-    def preferring(self) -> list[tuple[int, int, list[tuple[int, int]]]]:
-        """(init, its cycles, ops whose cheapest form needs it with what any other form would cost them more)."""
-        rows: dict[int, list[tuple[int, int]]] = {}
-        # What an op pays for not destroying a value is counted once.
-        counted = {op: regret for _, _, regrets in self.destroyers for regret, op in regrets}
-        for value, variants in self.covering.items():
-            if value in self.fixed_inits or any(w.executes.bit_count() > 1 for w in variants):
-                continue
-            cheapest = min(variants, key=self.own_cost)
-            # Without the load of a leaf the form destroys: it may be there already.
-            others = [w.math for w in variants if w.init != cheapest.init]
-            if cheapest.init and others:
-                loss = max(min(others) - self.own_cost(cheapest) - counted.get(1 << value, 0), 0)
-                rows.setdefault(cheapest.init, []).append((1 << value, loss))
-        return [(init, self.model.init_prices[init], ops) for init, ops in rows.items()]
-
-    @cached_property
-    def chains(self) -> dict[int, list[tuple[int, int]]]:
-        """``chains[value][init]``: least init cycles of a dependency chain from ``value`` on, and the inits on it.
-
-        ``init`` is in force before. The ops of a chain run in order, so every change of init along it is paid.
-        """
-        model = self.model
-        chains: dict[int, list[tuple[int, int]]] = {}
-        for value in sorted(self.covering, reverse=True):
-            followers = [chains[user] for user in bits(model.users[value] & model.all_results)]
-            own = self.fixed_inits.get(value)
-            row: list[tuple[int, int]] = []
-            for current in range(len(model.init_prices)):
-                after = current if own is None else own
-                cost, keys = max((follower[after] for follower in followers), default=(0, 0))
-                if own is not None:
-                    keys |= 1 << own
-                    cost += model.init_prices[own] if own != current else 0
-                row.append((cost, keys))
-            chains[value] = row
-        return chains
-
-
 class Bounds:
     """The bounds of one slot budget, in scaled units. ``copies_count`` is false where a copy can be avoided
     otherwise.
     """
 
-    def __init__(
-        self, tables: BoundTables, *, tiles: int, slots: int, copy_extra: int, copies_count: bool, leaves_are_copied: bool
-    ):
+    def __init__(self, tables: BoundTables, *, tiles: int, copy_extra: int, copies_count: bool):
         self.tables = tables
         self.model = tables.model
         self.tiles = tiles
-        self.slots = slots
-        self.leaves_are_copied = leaves_are_copied
         scale = tiles << COST_SHIFT
         self.total = tables.total * scale
         self.saved = [cycles * scale for cycles in tables.saved]
@@ -252,7 +153,6 @@ class Bounds:
             (ops, free, [(regret * scale + (copy_extra if regret == copy_price else 0), op) for regret, op in regrets])
             for ops, free, regrets in (tables.destroyers if copies_count else [])
         ]
-        self.init_cache: dict[tuple[int, int], tuple[int, int]] = {}
 
     def correction(self, executed: int, held: int, pending: int) -> int:
         """What to add to the sum of the cheapest forms of the ops still to run: loads and copies nobody can avoid."""
@@ -277,62 +177,3 @@ class Bounds:
                         if not count:
                             break
         return extra
-
-    def inits(self, executed: int, held: int, current: int, ready: list[Variant]) -> tuple[int, int]:
-        """Init cycles per acquire that cannot be avoided any more while ``current`` is in force.
-
-        The second number counts also inits that only a dearer form avoids; it goes with the sum of the cheapest forms.
-        """
-        known = self.init_cache.get((executed, current))
-        if known is None:
-            known = self._init_bound(executed, current, ready)
-            self.init_cache[(executed, current)] = known
-        batches = self._batches(executed, held, current)
-        if batches:
-            extra = batches * self.model.init_prices[self.tables.loading[1]]
-            return known[0] + extra, known[1] + extra
-        return known
-
-    def _batches(self, executed: int, held: int, current: int) -> int:
-        """How often the init of loads must still be switched to: a batch of loads fills at most all slots."""
-        ops, load_init = self.tables.loading
-        left = ~executed
-        if not ops & left:
-            return 0
-        least = int(current != load_init and not held & self.model.buffered)
-        if self.leaves_are_copied:
-            return least
-        loads = 0
-        for instances, destroyed, needed in self.tables.instances:
-            if needed & left:
-                loads += max(max((destroyed & left).bit_count(), 1) - (held & instances).bit_count(), 0)
-        if current == load_init:
-            loads -= self.slots - held.bit_count()
-        return max(least, -(-loads // self.slots))
-
-    def _init_bound(self, executed: int, current: int, ready: list[Variant]) -> tuple[int, int]:
-        left = ~executed
-        tables = self.tables
-        needed = 0
-        for init, _, mask in tables.init_masks:
-            if init != current and mask & left:
-                needed |= 1 << init
-        likely: list[tuple[int, int]] = []
-        for init, price, ops in tables.preferring:
-            if init != current and not needed >> init & 1:
-                loss = 0
-                for bit, cycles in ops:
-                    if bit & left:
-                        loss += cycles
-                if loss:
-                    likely.append((init, min(price, self.tiles * loss)))
-        certain = possible = 0
-        for value in {w.value for w in ready}:
-            cost, keys = tables.chains[value][current]
-            cost += tables.prices_of(needed & ~keys)
-            certain = max(certain, cost)
-            for init, price in likely:
-                if not keys >> init & 1:
-                    cost += price
-            possible = max(possible, cost)
-        return certain, possible

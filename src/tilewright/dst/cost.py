@@ -18,8 +18,10 @@ SPILLED_LEAF_NAME = "spilled value"
 
 def leaf_of(problem: Problem, value: int) -> Leaf:
     """How a value in a buffer is loaded; a spilled value loads like a leaf, at the unpack cost of a spill."""
-    if problem.is_leaf(value):
-        return problem.leaves[value]
+    return problem.leaves[value] if problem.is_leaf(value) else spilled_leaf(problem)
+
+
+def spilled_leaf(problem: Problem) -> Leaf:
     model = problem.leaves[0] if problem.leaves else Leaf()
     return Leaf(
         name=SPILLED_LEAF_NAME,

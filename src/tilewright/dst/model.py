@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.dst.cost import leaf_of
+from tilewright.dst.cost import spilled_leaf
 from tilewright.dst.problem import Form, Place, Problem, ResultRule
 
 FREE, ZEROED, IN_PLACE = 0, 1, 2
@@ -21,7 +21,7 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: they are made by the hundred, and freezing makes that five times slower
 class Variant:
     """One op in one form, with everything the search needs as masks over values."""
 
@@ -77,14 +77,10 @@ class Model:
         self.dst_users = [0] * problem.value_count  # value -> results of the ops that can use it from DST
         self.init_names: dict[str, int] = {"": 0}
         self.init_prices: list[int] = [0]
-        self.load_math = [0] * problem.value_count
-        self.load_unpack = [0] * problem.value_count
-        self.load_init = [0] * problem.value_count
-        for value in range(problem.value_count):
-            leaf = leaf_of(problem, value)
-            self.load_math[value] = leaf.load_math_cycles
-            self.load_unpack[value] = leaf.load_unpack_cycles
-            self.load_init[value] = self._init(leaf.init, leaf.init_cycles)
+        loads = [*problem.leaves, *[spilled_leaf(problem)] * len(problem.ops)]
+        self.load_math = [leaf.load_math_cycles for leaf in loads]
+        self.load_unpack = [leaf.load_unpack_cycles for leaf in loads]
+        self.load_init = [self._init(leaf.init, leaf.init_cycles) for leaf in loads]
         costs = problem.costs
         self.copy_math = costs.copy
         self.copy_init = self._init(costs.copy_init, costs.copy_init_cycles)
@@ -159,24 +155,31 @@ class Model:
 
     def _variant(self, op: int, number: int, form: Form) -> Variant:
         problem = self.problem
-        in_dst = mask_of(o.value for o in form.operands if o.place is Place.DST)
-        in_buffer = mask_of(o.value for o in form.operands if o.place is Place.BUFFER)
+        in_dst = in_buffer = 0
+        for operand in form.operands:
+            if operand.place is Place.DST:
+                in_dst |= 1 << operand.value
+            else:
+                in_buffer |= 1 << operand.value
+        first = len(problem.leaves)
         inner = (*form.absorbs, op)
-        touched = dict.fromkeys(value for i in inner for value in problem.ops[i].operands)
+        touched = problem.ops[op].operands
+        if form.absorbs:
+            touched = tuple(value for i in inner for value in problem.ops[i].operands)
         reused = None if form.reuses is None else form.operands[form.reuses].value
         return Variant(
             index=len(self.variants),
             op=op,
             form=number,
-            executes=mask_of(problem.result_of(i) for i in inner),
-            result=1 << problem.result_of(op),
-            value=problem.result_of(op),
+            executes=mask_of(first + i for i in inner),
+            result=1 << first + op,
+            value=first + op,
             needs=(in_dst | in_buffer) & ~self.buffered,
             in_dst=in_dst,
             in_buffer=in_buffer,
             destroys=0 if reused is None else 1 << reused,
             rule=_RULES[form.result],
-            touched=tuple(touched),
+            touched=tuple(dict.fromkeys(touched)),
             math=form.math_cycles,
             unpack=form.unpack_cycles,
             init=self._init(form.init, form.init_cycles),

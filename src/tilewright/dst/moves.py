@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from tilewright.dst.bounds import COST_SHIFT
+from tilewright.dst.bounds import COST_SHIFT, SWITCH_TIE
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 
 COPY_TIE = 1 << 8
-SWITCH_TIE = 1
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 
@@ -105,16 +104,17 @@ class MoveGenerator:
         """Whether a result to come may need a slot nobody has written."""
         return bool(self.model.zeroed_results & ~executed | self.never_done)
 
-    def successors(self, state: State) -> list[Successor]:
+    def successors(self, state: State, last_load: int = 0) -> list[Successor]:
+        """What can happen next; right after a load, loads of lower bits are left out: they could have gone before it."""
         executed, held, _, _, buffered, pending = state
         result: list[Successor] = []
         for variant in self.ready_of[executed]:
             if not variant.in_buffer & ~buffered:
                 self.execute(state, variant, executed | variant.executes, result)
         if self.options.inits:
-            self._loads(state, buffered & ~held, result)
+            self._loads(state, buffered & ~held & ~(last_load - 1 if last_load else 0), last_load, result)
         elif pending & buffered & ~held:
-            self._loads(state, pending & buffered & ~held, result)
+            self._loads(state, pending & buffered & ~held, 0, result)
         if self.options.recompute:
             self._recompute(state, result)
         if self.options.cuts and held:
@@ -247,7 +247,7 @@ class MoveGenerator:
             init_price += (variant.init_cycles << COST_SHIFT) + SWITCH_TIE
         return price, init_price, init
 
-    def _loads(self, state: State, leaves: int, result: list[Successor]) -> None:
+    def _loads(self, state: State, leaves: int, last_load: int, result: list[Successor]) -> None:
         """Loads as moves of their own: of leaves that are outputs, and of all where the order of inits counts."""
         executed, held, _, _, _, pending = state
         model = self.model
@@ -258,7 +258,9 @@ class MoveGenerator:
             for leaf, further in model.instances.items():
                 left = (model.dst_users[leaf] & ~executed).bit_count()
                 loaded = (held & self.instances[1 << leaf]).bit_count()
-                if held >> leaf & 1 and loaded < min(len(further), left - 1 + (pending >> leaf & 1)):
+                if not held >> leaf & 1 or loaded >= len(further) or further[loaded] < last_load:
+                    continue
+                if loaded < left - 1 + (pending >> leaf & 1):
                     self._load(state, leaf, further[loaded], result)
 
     def _load(self, state: State, leaf: int, bit: int, result: list[Successor]) -> None:

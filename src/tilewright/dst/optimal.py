@@ -12,8 +12,8 @@ import contextlib
 from dataclasses import replace
 
 from tilewright.dst.allocation import Allocation, Part, Plan
-from tilewright.dst.bounds import BoundTables
 from tilewright.dst.greedy import candidate_orders, greedy_parts
+from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options
@@ -26,6 +26,8 @@ from tilewright.dst.split import split
 SIZE_LIMIT = 64  # ops; above it the search is not tried
 TIME_BUDGET_MS = 2_000
 WORK_PER_MS = 100  # states and successors a usual machine looks at
+LARGE_BODY = 25  # ops; more of the time may go into the order of inits there, as there are more of them
+LARGE_BODY_INIT_WORK = 40_000
 RECOMPUTE_WORK = 20_000
 BEAM_LIMIT = 300  # ops
 TILE_MAJOR_MAY_WIN = 2  # tiles per acquire up to which sharing slots may pay; the search proves op-major only
@@ -49,7 +51,8 @@ def optimal(
     if len(problem.ops) > size_limit:
         return _heuristic(problem, size_limit)
     work = max(time_budget_ms * WORK_PER_MS, 1)
-    effort = Effort(work=work, init_work=work if prove_inits else min(Effort.init_work, work))
+    init_work = Effort.init_work if len(problem.ops) <= LARGE_BODY else LARGE_BODY_INIT_WORK
+    effort = Effort(work=work, init_work=work if prove_inits else min(init_work, work))
     model = Model(problem)
     optimizer = Optimizer(model, effort=effort)
     best = optimizer.run()
@@ -85,12 +88,12 @@ def _heuristic(problem: Problem, size_limit: int) -> Plan:
 def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
     """Nothing fits as it is: compute values twice or split, whichever costs less."""
     found: list[tuple[Part, ...]] = []
-    again = _recomputed(model, effort)
-    if again is not None:
-        found.append((part_of(problem, again, problem.outputs),))
     parts = split(problem, effort)
     if parts is not None:
         found.append(parts)
+    again = _recomputed(model, effort, below=rank_of_parts(parts)[0] if parts is not None else float("inf"))
+    if again is not None:
+        found.append((part_of(problem, again, problem.outputs),))
     try:
         found.append(greedy_parts(problem, candidate_orders(problem)))
     except DoesNotFit:
@@ -99,9 +102,10 @@ def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
     return _plan(problem, min(found, key=rank_of_parts), exact=False)
 
 
-def _recomputed(model: Model, effort: Effort) -> Allocation | None:
+def _recomputed(model: Model, effort: Effort, below: float = float("inf")) -> Allocation | None:
     share = min(effort.work, RECOMPUTE_WORK)
-    return Optimizer(model, recompute=True, effort=Effort(work=share, init_work=min(share, effort.init_work))).run()
+    least = Effort(work=share, init_work=min(share, effort.init_work))
+    return Optimizer(model, recompute=True, effort=least, below=below).run()
 
 
 def _cheapest(problem: Problem, plan: Plan) -> Plan:
@@ -123,7 +127,7 @@ def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
 def fewest_slots(problem: Problem, *, most: int = 64, work_limit: int = 5_000_000) -> int:
     """The least capacity at which one tile of the region fits without recomputing or splitting."""
     model = Model(replace(problem, capacity=most, tiles=1))
-    tables = BoundTables(model)
+    tables = InitTables(model)
     for slots in range(least_slots(tables), most + 1):
         options = Options(slots=slots, tiles=1, work_limit=work_limit)
         if Search(model, options, tables=tables).dive() is not None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilewright.dst.allocation import Allocation
-from tilewright.dst.bounds import COST_SHIFT, BoundTables
+from tilewright.dst.bounds import COST_SHIFT
+from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options, State
 from tilewright.dst.pareto import ParetoSearch
 from tilewright.dst.parts import best_layout, budgets, rank
 from tilewright.dst.place import place
+from tilewright.dst.pressure import Pressure
 from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
@@ -20,6 +21,7 @@ BEAM_WORK = 5_000
 WIDE_BEAM_WIDTH = 200  # where nothing else fits
 WIDE_BEAM_WORK = 200_000
 LEAST_WORK = 4_000
+PRESSURE_OPS = 16  # in smaller bodies the search itself sees as fast what does not fit
 RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 
 
@@ -44,22 +46,28 @@ class Budget:
     proved: bool  # ``found`` is least in math cycles
 
 
-def least_slots(tables: BoundTables) -> int:
-    """A lower bound on the slots of one tile: outputs, and operands that must be in DST together."""
+def least_slots(tables: InitTables, *, recompute: bool = False) -> int:
+    """A lower bound on the slots of one tile: outputs, operands that must be in DST together, and values that wait."""
     together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in tables.covering.values()]
-    return max([tables.model.outputs.bit_count(), *together], default=1)
+    slots = max([tables.model.outputs.bit_count(), *together], default=1)
+    if recompute or len(together) < PRESSURE_OPS:
+        return slots  # what is computed again need not wait
+    return Pressure(tables.model).least_slots(slots)
 
 
 class Optimizer:
     """``best`` is the cheapest allocation found; ``lower_bound`` what none can beat."""
 
-    def __init__(self, model: Model, *, recompute: bool = False, effort: Effort, spilled: int = 0):
+    def __init__(
+        self, model: Model, *, recompute: bool = False, effort: Effort, spilled: int = 0, below: float = float("inf")
+    ):
         self.model = model
-        self.tables = BoundTables(model)
+        self.tables = InitTables(model)
         self.problem = model.problem
         self.recompute = recompute
         self.effort = effort
         self.spilled = spilled
+        self.below = below  # cycles per tile; what is not cheaper is of no use
         self.beam_width = RECOMPUTE_BEAM_WIDTH if recompute else BEAM_WIDTH
         self.best: Allocation | None = None
         self.lower_bound = float("inf")
@@ -72,17 +80,13 @@ class Optimizer:
     def proved(self) -> bool:
         return self.best is not None and self.best.cycles_per_tile <= self.lower_bound + 1e-6
 
-    def floor(self) -> float:
-        """Cycles per tile no allocation can beat, before any search."""
-        return self._bound(*budgets(self.problem.capacity, self.problem.tiles)[0], 0)
-
     def run(self) -> Allocation | None:
-        floor = least_slots(self.tables)
+        floor = least_slots(self.tables, recompute=self.recompute)
         for tiles, slots in budgets(self.problem.capacity, self.problem.tiles):
             if slots < floor:
                 continue
             bound = self._bound(tiles, slots, 0)
-            if self.best is None or bound <= self.best.cycles_per_tile:
+            if bound < self.below and (self.best is None or bound <= self.best.cycles_per_tile):
                 budget = self._without_inits(tiles, slots)
                 if budget is None:
                     continue
@@ -146,7 +150,11 @@ class Optimizer:
         start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)
         options = Options(slots=slots, tiles=tiles, inits=True, recompute=self.recompute)
         search = Search(self.model, options, math_floor=math_floor, tables=self.tables)
-        cycles = (search.estimate_at(start) >> COST_SHIFT) + self._offset(tiles)
+        return self._cycles(search.estimate_at(start), tiles)
+
+    def _cycles(self, cost: int, tiles: int) -> float:
+        """Cycles per tile at least, where an acquire has this scaled cost."""
+        cycles = (cost >> COST_SHIFT) + self._offset(tiles)
         pack = self.problem.costs.pack * len(self.model.output_list)
         engines = max(cycles / tiles, self.tables.unpack_total, 0 if self._packs_serially else pack)
         return engines + self.fixed_cycles
@@ -165,16 +173,17 @@ class Optimizer:
         """
         if budget.found is not None:
             self._offer(budget.found)
-        if self.best is not None and budget.bound > self.best.cycles_per_tile:
+        if budget.bound >= self.below or (self.best is not None and budget.bound > self.best.cycles_per_tile):
             return budget.bound
         if not budget.proved:
             self._improve(budget)
             return budget.bound
         options = self._init_options(budget)
         floor = budget.found.cost >> COST_SHIFT << COST_SHIFT if budget.found is not None else 0
-        if not self._complete(lambda: Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)):
+        search = Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)
+        if not self._complete(search):
             self._improve(budget)
-            return budget.bound
+            return max(budget.bound, self._cycles(search.least_left, budget.tiles))
         if self.best is None or self.best.cycles_per_tile > self.best.unpack_cycles + self.fixed_cycles:
             return self.best.cycles_per_tile if self.best is not None else budget.bound
         return self._against_unpack(budget, options, floor)
@@ -183,11 +192,8 @@ class Optimizer:
         """The best is bound by the unpacker: look for an answer that trades math for unpack cycles."""
         offset = self._offset(budget.tiles)
 
-        def search() -> ParetoSearch:
-            pareto = ParetoSearch(self.model, options, self._upper_bound(budget.tiles, offset), floor, self.tables)
-            pareto.offset = offset
-            return pareto
-
+        search = ParetoSearch(self.model, options, self._upper_bound(budget.tiles, offset), floor, self.tables)
+        search.offset = offset
         done = self._complete(search)
         return self.best.cycles_per_tile if done and self.best is not None else budget.bound
 
@@ -200,15 +206,14 @@ class Optimizer:
             work_limit=max(self.init_work_left, self.effort.least_init_work),
         )
 
-    def _complete(self, search: Callable[[], Search]) -> bool:
+    def _complete(self, search: Search) -> bool:
         """Run an exact search and offer what it finds; false if it was cut short."""
-        searching = search()
         try:
-            found = searching.run()
+            found = search.run()
         except Exhausted:
             return False
         finally:
-            self.init_work_left -= searching.work
+            self.init_work_left -= search.work
         if found is not None:
             self._offer(found)
         return True

@@ -4,7 +4,8 @@ In a buffer a value can be loaded any number of times (14 cycles against 133 for
 (102 cycles for a 16-bit product against 756 of two tiles in DST). The packer works beside the math thread; what is paid is the
 handshake, a load, and the pack of the last sub-block, which nothing hides.
 
-Values are added to the set that travels one by one, each time the one that saves most, until none saves anything.
+Values are added to the set that travels one by one, each time the one that saves most by an estimate, until none saves
+anything; what is taken is searched and compared with the plan without.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.dst.allocation import Allocation, Copy, Part, Plan
+from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import Model
 from tilewright.dst.optimizer import Effort, Optimizer
 from tilewright.dst.parts import part_of
 from tilewright.dst.problem import Place, Problem
 
 TRIP_EFFORT = Effort(work=3_000, init_work=400, least_init_work=60, beam_work=120)
-TRIES = 2  # sets tried per round, best bound first
 
 
 @dataclass(frozen=True)
@@ -92,52 +93,58 @@ def _below(problem: Problem, value: int, wanted: set[int]) -> set[int]:
 
 
 class _Travel:
-    """Sets of values that travel; parts that several sets have in common are bounded and optimized once."""
+    """Sets of values that travel; parts that several sets have in common are estimated and optimized once."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.floors: dict[_Section, float] = {}
+        self.estimates = Estimates(problem)
+        self.estimated: dict[_Section, float] = {}
         self.allocations: dict[_Section, Allocation | None] = {}
 
     def parts_below(self, plan: Plan) -> tuple[Part, ...] | None:
-        problem = self.problem
-        candidates = _candidates(problem, plan)
+        """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
         best: tuple[Part, ...] | None = None
-        cost = exposed_cycles(problem, plan.parts)
-        chosen: tuple[int, ...] = ()
-        floor = self._floor([_Section((), problem.outputs, tuple(range(len(problem.leaves))))]) if candidates else 0.0
-        while candidates and len(chosen) < problem.round_trips:
-            found: tuple[int, ...] | None = None
-            for bound, trips in self._promising(chosen, candidates)[:TRIES]:
-                # Bounds leave out what only a search finds, for the whole as for the parts: they are compared with one another.
-                if bound >= min(cost, floor):
-                    break
-                parts = self._parts(trips)
-                if parts is not None and exposed_cycles(problem, parts) < cost - 1e-6:
-                    best, cost, found = parts, exposed_cycles(problem, parts), trips
-            if found is None:
+        cost = exposed_cycles(self.problem, plan.parts) - 1e-6
+        for trips in reversed(self._growing(_candidates(self.problem, plan))):
+            parts = self._parts(trips)
+            if parts is None:
+                continue
+            cycles = exposed_cycles(self.problem, parts)
+            if cycles < cost:
+                best, cost = parts, cycles
+            elif best is not None:
                 break
-            chosen, floor = found, self._floor(_sections(problem, found) or [])
-            candidates = [value for value in candidates if value not in chosen]
         return best
 
-    def _promising(self, chosen: tuple[int, ...], candidates: list[int]) -> list[tuple[float, tuple[int, ...]]]:
-        """Sets with one value more, by a bound on what they cost."""
+    def _growing(self, candidates: list[int]) -> list[tuple[int, ...]]:
+        """Sets with one value more each, the one that saves most by the estimate, as long as one does."""
+        problem = self.problem
+        grown: list[tuple[int, ...]] = []
+        chosen: tuple[int, ...] = ()
+        least = self._estimate([_Section((), problem.outputs, tuple(range(len(problem.leaves))))]) if candidates else 0.0
+        while len(chosen) < min(problem.round_trips, len(candidates)):
+            estimate, chosen = self._best_with_one_more(chosen, candidates)
+            if estimate >= least:
+                break
+            least = estimate
+            grown.append(chosen)
+        return grown
+
+    def _best_with_one_more(self, chosen: tuple[int, ...], candidates: list[int]) -> tuple[float, tuple[int, ...]]:
         rows: list[tuple[float, tuple[int, ...]]] = []
         for value in candidates:
-            trips = tuple(sorted((*chosen, value)))
-            sections = _sections(self.problem, trips)
-            if sections is not None:
-                rows.append((self._floor(sections), trips))
-        return sorted(rows)
+            if value not in chosen:
+                trips = tuple(sorted((*chosen, value)))
+                sections = _sections(self.problem, trips)
+                rows.append((self._estimate(sections) if sections is not None else float("inf"), trips))
+        return min(rows)
 
-    def _floor(self, sections: Sequence[_Section]) -> float:
-        """A bound on the cycles per tile of these parts; a tile of every spilled value is waited for at least."""
+    def _estimate(self, sections: Sequence[_Section]) -> float:
         for section in sections:
-            if section not in self.floors:
-                waits = self.problem.costs.pack * len(section.spills) / self.problem.tiles
-                self.floors[section] = self._optimizer(section).floor() + waits
-        return sum(self.floors[section] for section in sections)
+            if section not in self.estimated:
+                wanted = (*section.spills, *section.outputs)
+                self.estimated[section] = self.estimates.cycles(wanted, section.buffered, len(section.spills))
+        return sum(self.estimated[section] for section in sections)
 
     def _optimizer(self, section: _Section) -> Optimizer:
         model = Model(self.problem, (*section.spills, *section.outputs), section.buffered)

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.dst.bounds import COST_SHIFT, Bounds, BoundTables
+from tilewright.dst.init_bounds import InitBounds, InitTables
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import COPY_TIE, Move, MoveGenerator, Options, State, Successor
 
@@ -57,14 +57,14 @@ class Search:
         options: Options,
         upper_bound: int | None = None,
         math_floor: int = 0,
-        tables: BoundTables | None = None,
+        tables: InitTables | None = None,
     ):
         self.model = model
         self.options = options
         self.generator = MoveGenerator(model, options)
         avoidable = options.recompute or options.cuts
-        self.bounds = Bounds(
-            tables or BoundTables(model),
+        self.bounds = InitBounds(
+            tables or InitTables(model),
             tiles=options.tiles,
             slots=options.slots,
             copy_extra=COPY_TIE,
@@ -76,6 +76,7 @@ class Search:
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
         self.batches: list[Batch] = [(0, 0)]  # per node, beside ``parents``
         self.work = 0  # states and successors looked at
+        self.least_left = 0  # where the work was used up: no answer costs less
         self.eager = not avoidable
         self.runs_at_once = self._never_beaten() if self.eager else []
 
@@ -105,6 +106,7 @@ class Search:
             for following in self._following(entry, costs):
                 heapq.heappush(heap, following)
             if self.work > self.options.work_limit:
+                self.least_left = heap[0][0] if heap else 0
                 raise Exhausted
         return None
 
@@ -175,17 +177,17 @@ class Search:
     def _following(self, entry: Entry, costs: dict[State, int]) -> Iterator[Entry]:
         """Entries for the states after ``entry`` that were not reached as cheaply before."""
         _, _, node, cost, paid, remaining, state = entry
-        successors = self._successors(state)
-        self.work += len(successors) + 1
         batches = self.options.inits and not (self.options.recompute or self.options.cuts)
-        batch: Batch = (0, 0)
+        before = batch = self.batches[node] if batches else (0, 0)
+        successors = self._successors(state, before[1])
+        self.work += len(successors) + 1
         for price, init_price, after, move in successors:
             new_cost = cost + price + init_price
             known = costs.get(after)
             if known is not None and known <= new_cost:
                 continue
             if batches:
-                batch_after = _batch_after(self.batches[node], move, init_price)
+                batch_after = _batch_after(before, move, init_price)
                 if batch_after is None:
                     continue
                 batch = batch_after
@@ -209,7 +211,7 @@ class Search:
             return estimate
         ready = self.generator.ready_of[state[0]]
         certain, possible = bounds.inits(state[0], state[1], state[3], ready)
-        return max(estimate + (possible << COST_SHIFT), self.math_floor + paid + (certain << COST_SHIFT))
+        return max(estimate + possible, self.math_floor + paid + certain)
 
     def estimate_at(self, state: State) -> int:
         """The bound at a state nothing has been paid for, usually the start."""
@@ -223,12 +225,12 @@ class Search:
                 moves.append(move)
         return tuple(reversed(moves))
 
-    def _successors(self, state: State) -> list[Successor]:
+    def _successors(self, state: State, last_load: int = 0) -> list[Successor]:
         if self.eager:
             free = self._free_move(state)
             if free is not None:
                 return [free]
-        return self.generator.successors(state)
+        return self.generator.successors(state, last_load)
 
     def _takes_a_dying_slot(self, variant: Variant, state: State, loaded: int) -> bool:
         """Quick test: the result replaces a computed value that nobody else waits for."""

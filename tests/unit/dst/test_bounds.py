@@ -1,0 +1,75 @@
+"""The bounds never overestimate: with them and without, the search finds the same least cost; and no slot bound is too high."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tilewright.dst.bounds import BoundTables
+from tilewright.dst.estimate import Estimates
+from tilewright.dst.model import Model
+from tilewright.dst.moves import Options, State
+from tilewright.dst.optimal import fewest_slots, optimal
+from tilewright.dst.pressure import Pressure
+from tilewright.dst.search import Exhausted, Search
+
+SEEDS = 120
+WORK = 40_000
+RANDOM_TEXTS = 25
+
+
+class Uninformed(Search):
+    """Cheapest first, without bounds and without moves that are made at once."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        super().__init__(model, options)
+        self.eager = False
+
+    def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
+        return cost
+
+
+@pytest.mark.parametrize("inits", [False, True])
+def test_bounds_lose_no_answer(fuzz, inits: bool) -> None:
+    compared = 0
+    for seed in range(SEEDS):
+        problem = fuzz.random_problem(seed, most_ops=7)
+        model = Model(problem)
+        tiles = random.Random(seed).choice((1, 1, 2, 3))
+        options = Options(slots=problem.capacity // tiles, tiles=tiles, inits=inits, work_limit=WORK)
+        try:
+            plain = Uninformed(model, options).run()
+        except Exhausted:
+            continue
+        found = Search(model, options).run()
+        assert (plain and plain.cost) == (found and found.cost), f"seed {seed}"
+        compared += 1
+    assert compared > SEEDS * 0.9
+
+
+def test_black_scholes_loads_again_where_a_dead_leaf_makes_room(bodies) -> None:
+    """A load that replaces a leaf nobody needs belongs to the same batch; it was counted as a switch of its own once."""
+    plan = optimal(bodies.benchmark_problem("black_scholes", 4))
+    assert plan.exact and plan.cycles_per_tile <= 12_551
+
+
+def test_the_least_slots_are_never_above_the_fewest(bodies) -> None:
+    exact = 0
+    for seed in range(RANDOM_TEXTS):
+        problem = bodies.BodyBuilder(bodies.random_text(seed, 18)).problem(16, 64)
+        fewest = fewest_slots(problem)
+        least = Pressure(Model(problem)).least_slots(1)
+        assert least <= fewest, f"seed {seed}"
+        exact += least == fewest
+    assert exact > RANDOM_TEXTS * 0.7
+
+
+def test_an_estimate_counts_copies_and_loads(bodies) -> None:
+    problem = bodies.BodyBuilder("a b | m=mul a b; x=abs m; y=exp m | x y").problem(8, 64)
+    estimates = Estimates(problem)
+    whole = estimates.cycles(problem.outputs, (0, 1), 0)
+    apart = estimates.cycles((2,), (0, 1), 1) + estimates.cycles(problem.outputs, (0, 1, 2), 0)
+    tables = BoundTables(Model(problem))
+    assert whole >= tables.total + problem.costs.copy
+    assert apart < whole
