@@ -15,12 +15,26 @@ import call_sequence
 import init_states
 import kernel_text
 import rounding
+from native_twin import NativeTwin
 from tilewright import execution
 from tilewright.lang import tensors
 from tilewright.native import driver
-from tilewright.sim.run import simulate
+from tilewright.sim import run as sim_run
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
+TWIN = NativeTwin()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """What the test only simulated runs natively, as a part of the test."""
+    try:
+        result = yield
+        if item.get_closest_marker("simulated_only") is None:
+            TWIN.settle()
+        return result
+    finally:
+        TWIN.pending.clear()
 
 
 class Kernels:
@@ -43,7 +57,7 @@ class Kernels:
         program = self.compile(source, *arrays, **options)
         simulated = [tensors.to_array(array).copy() for array in arrays]
         native = [array.copy() for array in simulated]
-        simulate(program, simulated)
+        sim_run.simulate(program, simulated)
         found = driver.run(program, native)
         assert not found.errors
         for array, value, other in zip(arrays, simulated, native, strict=True):
@@ -54,7 +68,7 @@ class Kernels:
     run_everywhere = run
 
     def simulate(self, source: str, *arrays: Any, **options: Any) -> Any:
-        """Only simulates: for tests with very many kernels, where a part of them also goes through ``run``."""
+        """Only simulates; the native run, once per text, is left to `NativeTwin`."""
         program = self.compile(source, *arrays, **options)
         execution.run(program, arrays)
         return program
@@ -73,6 +87,11 @@ class Kernels:
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
     return Kernels(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="session")
+def native_twin() -> Any:
+    return TWIN
 
 
 @pytest.fixture(scope="session", name="rounding")

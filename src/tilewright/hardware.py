@@ -1,7 +1,8 @@
 """Every number a chip imposes, with unit and source. Nothing else in the tree states one.
 
 Sources: [api] the kernel API headers of ttnn 0.81, [isa] the public Tensix ISA documentation, [count] instructions counted
-on the vendor's simulator, [llk] measurements published with the low-level kernel library.
+on the vendor's simulator, [llk] measurements published with the low-level kernel library, [ttnn] what ttnn 0.81 accepts at most,
+found with `tests/vendor`; 0.78 accepts a little more.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Chip:
     name: str
     grid: tuple[int, int]  # worker columns (x), rows (y) a program may use
     max_buffers: int  # circular buffers per core [api]
-    l1_bytes: int  # L1 that buffers and tensors share [api]
-    l1_reserved_bytes: int  # firmware, mailboxes, kernel arguments at the bottom of L1 [api]
+    l1_bytes: int  # of one core [api]
+    l1_reserved_bytes: int  # firmware, mailboxes, kernels and their arguments at the bottom of L1 [ttnn]
     clock_mhz: int  # [isa]
     dram_read_alignment: int  # bytes: the NoC reads DRAM from multiples of this only [api]
     max_runtime_args: int = 341  # words per core and kernel [api]
@@ -40,11 +41,11 @@ class Chip:
 
 
 WORMHOLE_B0 = Chip(
-    name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=0, clock_mhz=1000,
+    name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, clock_mhz=1000,
     dram_read_alignment=32,
 )
 BLACKHOLE = Chip(
-    name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=72 * 1024, clock_mhz=1350,
+    name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, clock_mhz=1350,
     dram_read_alignment=64,
 )
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}

@@ -1,6 +1,6 @@
 """Launches kernels through the installed ttnn on a mock device, which builds them with ``compiler.py``.
 
-    python tests/vendor/check_kernels.py FOLDER [WORD…]
+    python tests/vendor/check_kernels.py FOLDER [WORD…] [--arch wormhole_b0|blackhole]
 
 All structural and real kernels of the corpus and every example; with words, the kernels of the corpus that have one in their name.
 For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, ``runner.py`` makes a
@@ -22,8 +22,8 @@ import stand_in
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(folder: Path, words: list[str]) -> int:
-    stand_in.prepare(folder)
+def main(folder: Path, words: list[str], arch: str) -> int:
+    stand_in.prepare(folder, arch)
     import mock_device
     import ttnn
 
@@ -31,7 +31,7 @@ def main(folder: Path, words: list[str]) -> int:
 
     device = ttnn.open_device(device_id=0)
     count, failed = 0, 0
-    for name, program in programs(folder, installed_release(), words):
+    for name, program in programs(folder, {"metal": installed_release(), "arch": arch}, words):
         problem = mock_device.problem_of(ttnn, device, program) or file_problem(ttnn, device, program, folder)
         count, failed = count + 1, failed + bool(problem)
         if problem:
@@ -42,7 +42,7 @@ def main(folder: Path, words: list[str]) -> int:
     return 1 if failed or warned else 0
 
 
-def programs(folder: Path, metal: str, words: list[str]) -> Iterator[tuple[str, Any]]:
+def programs(folder: Path, target: dict[str, str], words: list[str]) -> Iterator[tuple[str, Any]]:
     import mock_device
 
     import kernel_corpus
@@ -51,12 +51,12 @@ def programs(folder: Path, metal: str, words: list[str]) -> Iterator[tuple[str, 
         chosen = [kernel for kernel in kernel_corpus.corpus() if any(word in kernel.name for word in words)]
     else:
         chosen = [*kernel_corpus.structural_kernels(), *kernel_corpus.real_kernels()]
-        yield from example_programs(metal)
+        yield from example_programs(target)
     for kernel in chosen:
-        yield kernel.name, mock_device.compiled(kernel, folder, metal)
+        yield kernel.name, mock_device.compiled(kernel, folder, target)
 
 
-def example_programs(metal: str) -> Iterator[tuple[str, Any]]:
+def example_programs(target: dict[str, str]) -> Iterator[tuple[str, Any]]:
     """Programs of the examples: their host code is run, their kernels are only compiled."""
     from tilewright import execution
     from tilewright.cli import script
@@ -64,7 +64,7 @@ def example_programs(metal: str) -> Iterator[tuple[str, Any]]:
     for path in sorted((ROOT / "examples").rglob("*.py")):
         found: list[Any] = []
         compile_only = execution.session(
-            mode=execution.COMPILE, overrides={"metal": metal}, on_compiled=(found.append,), cache=False
+            mode=execution.COMPILE, overrides=target, on_compiled=(found.append,), cache=False
         )
         with compile_only, without_ttnn(), contextlib.suppress(AssertionError):  # it checks results, and nothing was computed
             script.run_script(str(path), [])
@@ -123,4 +123,5 @@ def arguments_of(launch: Any, program: Any, tensors: list[Any], numbers: dict[st
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve(), sys.argv[2:]))
+    given = stand_in.arguments(__doc__)
+    sys.exit(main(given.folder, given.words, given.arch))

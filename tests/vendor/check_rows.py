@@ -1,6 +1,6 @@
 """Type-checks the kernels of every row of the op table against the headers of the installed ttnn, many in one translation unit.
 
-    python tests/vendor/check_rows.py FOLDER
+    python tests/vendor/check_rows.py FOLDER [WORD…] [--arch wormhole_b0|blackhole]
 
 One kernel per dtype and configuration goes through ttnn on the mock device (see ``check_kernels.py``); the others use the headers and
 command lines that it made. Kernels stand together only with those that include the same files, so a missing include is found.
@@ -50,8 +50,8 @@ class Row:
         return re.sub(r"get_compile_time_arg_val\((\d+)\)", lambda found: str(values[int(found[1])]), text)
 
 
-def main(folder: Path) -> int:
-    stand_in.prepare(folder)
+def main(folder: Path, words: list[str], arch: str) -> int:
+    stand_in.prepare(folder, arch)
     import mock_device
     import ttnn
 
@@ -61,9 +61,12 @@ def main(folder: Path) -> int:
 
     rows: list[Row] = []
     newer: list[str] = []
+    target = {"metal": installed_release(), "arch": arch}
     for kernel in kernel_corpus.row_kernels():
+        if words and not any(word in kernel.name for word in words):
+            continue
         try:
-            rows.append(Row(kernel.name, mock_device.compiled(kernel, folder, installed_release())))
+            rows.append(Row(kernel.name, mock_device.compiled(kernel, folder, target)))
         except KernelError as error:
             assert "or newer" in str(error), str(error)  # the release has no call for it, and the message says which has
             newer.append(kernel.name)
@@ -117,4 +120,5 @@ def checked(rows: Sequence[Row], thread: str, unit: dict[str, Any], folder: Path
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    given = stand_in.arguments(__doc__)
+    sys.exit(main(given.folder, given.words, given.arch))

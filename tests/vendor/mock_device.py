@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from tilewright.runtime.descriptor import DATA_TYPES
 from tilewright.runtime.devices import layout_of, memory_config
 
 
-def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, metal: str) -> Program:
-    """A kernel of the corpus for the installed release."""
+def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, target: Mapping[str, str]) -> Program:
+    """A kernel of the corpus for the installed release and the chip."""
     specs = [TensorSpec(name=f"t{place}", shape=shape, dtype=dtype) for place, (shape, dtype) in enumerate(kernel.tensors)]
-    return kernel_text.load(kernel.source, folder).compile(*specs, **{**dict(kernel.options), "metal": metal})
+    return kernel_text.load(kernel.source, folder).compile(*specs, **{**dict(kernel.options), **target})
 
 
 def tensors_of(ttnn: Any, device: Any, program: Program) -> list[Any]:

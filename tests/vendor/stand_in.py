@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import re
@@ -14,7 +15,7 @@ from compiler import PREFIX, START
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]  # this checkout, whatever is installed
-MOCK_CLUSTER = HERE / "mock_cluster_wormhole.yaml"
+MOCK_CLUSTERS = {"wormhole_b0": HERE / "mock_cluster_wormhole.yaml", "blackhole": HERE / "mock_cluster_blackhole.yaml"}
 CONFIG = Path("/usr/include/x86_64-linux-gnu/c++/12/bits")
 COPIED = ("hw", "tt-llk")  # parts of tt_metal with headers the plain compiler needs another spelling in
 # Newer compilers judge these only when a template is instantiated; a generic lambda says the same to older ones.
@@ -30,10 +31,20 @@ def wheel() -> Path:
     return Path(found.origin).parent
 
 
-def prepare(folder: Path) -> None:
+def arguments(usage: str | None) -> argparse.Namespace:
+    """What every script here takes."""
+    parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=lambda text: Path(text).resolve(), help="where ttnn builds")
+    parser.add_argument("words", nargs="*", help="only kernels with one of these in their name")
+    parser.add_argument("--arch", choices=MOCK_CLUSTERS, default="wormhole_b0")
+    return parser.parse_args()
+
+
+def prepare(folder: Path, arch: str) -> None:
     """Make the root in ``folder`` and point the environment at it. Call before the first import of ttnn."""
     source = wheel()
     root = folder / "root"
+    folder.mkdir(parents=True, exist_ok=True)
     if root.exists():
         shutil.rmtree(root)
     (root / "tt_metal").mkdir(parents=True)
@@ -61,7 +72,7 @@ def prepare(folder: Path) -> None:
         TT_METAL_RUNTIME_ROOT=str(root),
         TT_METAL_HOME=str(root),
         TT_METAL_CACHE=str(folder / "cache"),
-        TT_METAL_MOCK_CLUSTER_DESC_PATH=str(MOCK_CLUSTER),
+        TT_METAL_MOCK_CLUSTER_DESC_PATH=str(MOCK_CLUSTERS[arch]),
         TT_METAL_SLOW_DISPATCH_MODE="1",
         TT_METAL_LOGGER_LEVEL="FATAL",
     )
