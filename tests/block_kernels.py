@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 Shape = tuple[int, int]
 
 
-def single_block(inputs: Mapping[str, Shape], outputs: Sequence[Shape], body: str) -> str:
-    """``body`` sees the input blocks by name and stores into ``o0``, ``o1``, …"""
+def single_block(
+    inputs: Mapping[str, Shape], outputs: Sequence[Shape], body: str, between: Mapping[str, Shape] | None = None
+) -> str:
+    """``body`` sees the input blocks by name and stores into ``o0``, ``o1``, …; ``between`` are buffers it fills and reads itself."""
     tensors = [f"{name}_t" for name in inputs] + [f"out{i}_t" for i in range(len(outputs))]
     lines = ["from tilewright import ttl", "", "@ttl.operation(grid=(1, 1))", f"def kernel({', '.join(tensors)}):"]
     for tensor, shape in zip(tensors, [*inputs.values(), *outputs], strict=True):
         lines.append(f"    {tensor[:-2]}_buffer = ttl.make_dataflow_buffer_like({tensor}, shape={shape}, block_count=1)")
+    for name, shape in (between or {}).items():
+        lines.append(f"    {name}_buffer = ttl.make_dataflow_buffer_like({tensors[0]}, shape={shape}, block_count=1)")
     held = [f"{name}_buffer.wait() as {name}" for name in inputs]
     held += [f"out{i}_buffer.reserve() as o{i}" for i in range(len(outputs))]
     lines += ["", "    @ttl.compute()", "    def compute():", f"        with {', '.join(held)}:"]
