@@ -23,6 +23,7 @@ from tilewright.dialects.ttl_regions import REGION_OPS
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion import loop_invariants
+from tilewright.passes.fusion.broadcast_quotients import divide_before_broadcasts
 from tilewright.passes.fusion.exact_reductions import choose_exact
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.fusion.region_builder import RegionEmitter
@@ -46,6 +47,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
                 expand(function)
             fold_transposes(function)
+            divide_before_broadcasts(function, context)
             drop_unseen_broadcasts(function, module)
             loop_invariants.hold(function, context)
             emitter = RegionEmitter(function, module)

@@ -1,0 +1,66 @@
+"""``x / broadcast(s)`` as ``x * broadcast(1 / s)``: one reciprocal per row, column or block instead of a division per element.
+
+The division's own call multiplies with a reciprocal too, so f32 loses at most a rounding. bf16 is rounded once more, on the way
+through a buffer, which the bound of the row allows. Block floats keep the division: a reciprocal shares its exponent with what
+stands beside it in the tile.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.location import line_of
+from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp
+from tilewright.dialects.ttl_blocks import BcastOp, shape_of
+from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext
+
+NAME = "convert-ttl-to-compute"
+OWN_EXPONENT = ("bf16", "f32")
+
+
+def divide_before_broadcasts(function: FuncOp, context: PassContext) -> None:
+    for op in operations(function):
+        if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
+            continue
+        divisor = op.operands[1].owner
+        if isinstance(divisor, BcastOp) and _has_fewer(divisor) and all(_dtype(value) in OWN_EXPONENT for value in op.operands):
+            _replace(op, divisor)
+            why = "the quotient by a broadcast is a product with the broadcast of 1 / x"
+            context.trace.decide(NAME, "one reciprocal instead of a division per element", why, place=f"line {line_of(op)}")
+
+
+def _has_fewer(divisor: BcastOp) -> bool:
+    """Whether there are fewer numbers before the broadcast than after it."""
+    source, result = (math.prod(shape_of(value.type)) for value in (divisor.operands[0], divisor.results[0]))
+    return bool(divisor.dims) or source < result
+
+
+def _replace(op: Operation, divisor: BcastOp) -> None:
+    block = op.parent
+    assert block is not None
+    source, kinds = divisor.operands[0], [op.results[0].type]
+    recip = TENSOR_OPS["recip"].create(operands=[source], result_types=[source.type], location=op.location)
+    spread = BcastOp.create(
+        operands=[recip.results[0]],
+        result_types=[divisor.results[0].type],
+        attributes=dict(divisor.attributes),
+        location=divisor.location,
+    )
+    product = TENSOR_OPS["mul"].create(operands=[op.operands[0], spread.results[0]], result_types=kinds, location=op.location)
+    product.results[0].name_hint = op.results[0].name_hint
+    block.insert_ops_before([recip, spread, product], op)
+    op.results[0].replace_all_uses_with(product.results[0])
+    op.detach()
+    op.erase()
+
+
+def _dtype(block: SSAValue) -> str:
+    kind = block.type
+    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    return kind.element_type.dtype
