@@ -69,7 +69,7 @@ def _with_round_trips(problem: Problem, plan: Plan) -> Plan:
     values = f"{count} value{'s' if count > 1 else ''}"
     cycles, without = exposed_cycles(problem, parts), exposed_cycles(problem, plan.parts)
     note = f"{values} through a buffer by choice: {cycles:.0f} cycles per tile against {without:.0f} without"
-    return replace(plan, parts=parts, exact=False, notes=(note,))
+    return replace(plan, parts=parts, exact=False, split_by_choice=len(plan.parts) == 1, notes=(note,))
 
 
 def fits(problem: Problem) -> bool:

@@ -106,13 +106,14 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The whole answer. One part unless the region had to be split."""
+    """The whole answer. One part unless the region had to be split, or is cheaper in several."""
 
     parts: tuple[Part, ...]
     allocator: str  # linear-scan, lars, optimal
     exact: bool  # proven least cost, or a heuristic above the size limit
     remedies: tuple[Remedy, ...] = ()
     full_sync: bool = False  # the plan needs (or gains from) full sync
+    split_by_choice: bool = False  # the region fits, but some values go through a buffer at less cost
     notes: tuple[str, ...] = field(default=())
     lower_bound: float = 0.0  # cycles per tile no plan without a cut can beat, 0 if unknown
     explanation: object = None  # what the allocator can show of its own working (``LinearScanTrace`` for linear-scan)

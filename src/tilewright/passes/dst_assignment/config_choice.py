@@ -16,7 +16,7 @@ from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Plan
+from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Problem
 from tilewright.dst.round_trips import exposed_cycles
@@ -87,10 +87,12 @@ class _Choice:
 
 
 def _profits(problem: Problem, plan: Plan) -> bool:
-    first, *others = plan.parts
-    if others:
+    if len(plan.parts) > 1 and not plan.split_by_choice:
         return True
-    allocation = first.allocation
+    return any(_packing_pays(problem, part.allocation) for part in plan.parts)
+
+
+def _packing_pays(problem: Problem, allocation: Allocation) -> bool:
     if allocation.tiles_per_acquire >= problem.tiles:
         return False
     return (problem.costs.sync + allocation.init_cycles) / (2 * allocation.tiles_per_acquire) > allocation.pack_cycles
