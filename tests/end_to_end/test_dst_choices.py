@@ -84,8 +84,8 @@ def test_a_shared_product_is_neither_computed_twice_nor_copied(kernels, bf16):
 
 
 def test_no_round_trip_where_l1_has_no_room(kernels, bf16):
-    source = kernels.text.elementwise({"out": "(m + c) * ttl.math.abs(m)"}, "abc", lets=[("m", "a * b")], block=(8, 11))
-    arrays = [np.zeros((8 * 32, 11 * 32), bf16) for _ in range(4)]
+    source = kernels.text.elementwise({"out": "(m + c) * ttl.math.abs(m)"}, "abc", lets=[("m", "a * b")], block=(8, 10))
+    arrays = [np.zeros((8 * 32, 10 * 32), bf16) for _ in range(4)]
     program = kernels.compile(source, *arrays)
     assert not [buffer for buffer in program.buffers if buffer.origin == "compiler"]
 

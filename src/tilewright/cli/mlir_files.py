@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 STDIN = "<stdin>"
+DEFINED_ALIAS = re.compile(r"^\s*(#[\w$.-]+)\s*=", re.MULTILINE)
+NAMED_GENERIC = re.compile(r"%[\w$.-]+ *= *(?=linalg\.generic\b)")
 
 
 def read_text(source: str) -> str:
@@ -33,14 +36,29 @@ def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
     from xdsl.parser import Parser
     from xdsl.utils.exceptions import ParseError, VerifyException
 
+    from tilewright.dialects.ir_types import KNOWN_ALIASES
     from tilewright.dialects.universe import load_dialects
 
     try:
-        return Parser(load_dialects(Context()), text, name).parse_module()
+        parser = Parser(load_dialects(Context()), text, name)
+        defined = set(DEFINED_ALIAS.findall(text))
+        parser.attribute_aliases.update({name: value for name, value in KNOWN_ALIASES.items() if name not in defined})
+        return parser.parse_module()
     except ParseError as error:
+        unnamed = _without_name(text, error.span.start)
+        if unnamed is not None:
+            return parse(unnamed, name, first_line=first_line)
         raise located(error, text, name, first_line) from None
     except VerifyException as error:
         raise fail("TW603", f"the module does not verify: {error}", help="see the op's rule in the message") from None
+
+
+def _without_name(text: str, start: int) -> str | None:
+    """Without the name of a ``linalg.generic`` on memrefs, which has no result: the specification's listing names one."""
+    named = NAMED_GENERIC.match(text, start)
+    if named is None:
+        return None
+    return text[: named.start()] + " " * len(named.group()) + text[named.end() :]
 
 
 def located(error: Any, text: str, name: str, first_line: int) -> Exception:

@@ -14,6 +14,7 @@ from xdsl.printer import Printer
 from tilewright import hardware
 
 # Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
+MEMORY_SPACES = ("l1", "dram")
 BARE_FORMATS = ("bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
 
 
@@ -45,6 +46,27 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{self.rows.data}x{self.cols.data}, {self.dtype}")
+
+
+@irdl_attr_definition
+class MemorySpaceAttr(ParametrizedAttribute):
+    """``#ttcore.memory_space<l1>``: where a memref of tiles is."""
+
+    name = "ttcore.memory_space"
+
+    space: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            space = parser.parse_identifier()
+            if space not in MEMORY_SPACES:
+                parser.raise_error(f"a memory space is one of {', '.join(MEMORY_SPACES)}")
+            return [StringAttr(space)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.space.data)
 
 
 def _parse_tile_shape(parser: AttrParser) -> tuple[int, int]:
@@ -272,5 +294,7 @@ def block_type(shape: Iterable[int], dtype: str) -> TensorType[Attribute]:
 
 COMPUTE_THREAD = ThreadAttr(StringAttr("compute"))
 NOC_THREAD = ThreadAttr(StringAttr("noc"))
+# Names the specification's listings use without defining them.
+KNOWN_ALIASES: dict[str, Attribute] = {f"#{space.upper()}": MemorySpaceAttr(StringAttr(space)) for space in MEMORY_SPACES}
 
-TTCore = Dialect("ttcore", [], [TileType])
+TTCore = Dialect("ttcore", [], [TileType, MemorySpaceAttr])

@@ -172,9 +172,9 @@ class YieldOp(FlatOp):
 
 
 def thread_kind(function: Operation) -> str:
-    """``compute`` or ``noc``."""
-    attribute = function.attributes["ttl.kernel_thread"]
-    return attribute.parameters[0].data  # pyright: ignore
+    """``compute`` or ``noc``; text that says nothing computes, as the specification's listings do."""
+    attribute = function.attributes.get("ttl.kernel_thread")
+    return "compute" if attribute is None else attribute.parameters[0].data  # pyright: ignore
 
 
 def name_of(op: Operation, default: str) -> str:
