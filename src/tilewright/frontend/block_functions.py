@@ -17,9 +17,10 @@ from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, ReshapeO
 from tilewright.frontend import carried
 from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
 from tilewright.frontend.describe import described
+from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
 from tilewright.frontend.numbers import BareFill, filled, is_number
-from tilewright.frontend.thread import I64, Thread
+from tilewright.frontend.thread import I64, Thread, folded
 from tilewright.frontend.values import Block
 
 
@@ -67,7 +68,7 @@ def _require_float(thread: Thread, what: str, block: Block, node: ast.AST) -> No
 
 
 def _require_rows_and_columns(thread: Thread, what: str, block: Block, node: ast.AST) -> None:
-    if len(block.shape) != 2:
+    if len(block.shape) < 2:
         remedy = "give the buffer a shape of (rows, columns) in tiles"
         raise thread.error("TW101", f"{what} takes two dimensions, found {block.shape}", node, help=remedy)
 
@@ -119,14 +120,20 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
     first, second = readable(thread, left, node), readable(thread, right, node)
     for side in (first, second):
         _require_float(thread, "matmul", side, node)
+        _require_rows_and_columns(thread, "matmul", side, node)
     sizes = f"{first.describe()} @ {second.describe()}"
-    if len(first.shape) != 2 or len(second.shape) != 2 or first.shape[1] != second.shape[0]:
+    if first.shape[-1] != second.shape[-2]:
         raise thread.error(
             "TW101", f"inner sizes of matmul differ: {sizes}", node, help="columns of the left block are rows of the right one"
         )
+    if matrices(second.shape) != 1:
+        raise thread.error("TW101", f"a product with several matrices at once: {sizes}", node, help=MATRICES_APART)
+    outer = (1,) * (len(second.shape) - len(first.shape)) + first.shape[:-2]
+    shape = (*outer, first.shape[-2], second.shape[-1])
+    first, second = fold(first), fold(second)
     # The two source registers have a format each; the product is as exact as the finer of the two.
     dtype = max(first.dtype, second.dtype, key=BY_PRECISION.index)
-    return emit(thread, MatmulOp, [first, second], (first.shape[0], second.shape[1]), dtype, {})
+    return unfold(emit(thread, MatmulOp, [first, second], folded(shape), dtype, {}), shape)
 
 
 def _take(
@@ -169,11 +176,13 @@ def _reduce(kind: str) -> Callable[..., Block]:
         _require_float(thread, f"reduce_{kind}", source, node)
         _require_rows_and_columns(thread, f"reduce_{kind}", source, node)
         dims = _dims(thread, settings.get("dims", plain[0] if plain else None), len(source.shape), node)
-        dims = tuple(dim for dim in dims if dim not in source.reduced)
-        if not dims:
-            return source  # one element is its own sum, mean and maximum
         shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
         _expect_shape(thread, settings.get("shape"), shape, node)
+        dims = _folded_dims(thread, f"reduce_{kind}", source, dims, node)
+        source = fold(source)
+        dims = tuple(dim for dim in dims if dim not in source.reduced)
+        if not dims:
+            return unfold(source, shape)  # one element is its own sum, mean and maximum
         # A scaler tile is an operand; a reserved block given after it only names the place of the result.
         scalers = [block for block in blocks[1:] if block.held is None or block.held.kind == "wait"]
         operands = [source, *(readable(thread, block, node) for block in scalers[:1])]
@@ -181,11 +190,21 @@ def _reduce(kind: str) -> Callable[..., Block]:
             if block.dtype != source.dtype:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
         attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": _dims_attribute(dims)}
-        result = emit(thread, ReduceOp, operands, shape, source.dtype, attributes)
+        result = emit(thread, ReduceOp, operands, folded(shape), source.dtype, attributes)
         result.reduced = tuple(sorted({*dims, *source.reduced}))
-        return result
+        return unfold(result, shape)
 
     return reduce
+
+
+def _folded_dims(thread: Thread, what: str, block: Block, dims: tuple[int, ...], node: ast.AST) -> tuple[int, ...]:
+    """Dimensions to reduce, as rows and columns of the folded block. Rows of all matrices are reduced together or not at all."""
+    rank = len(block.shape)
+    outer = {dim for dim in range(rank - 2) if block.shape[dim] > 1}
+    rows = rank - 2 in dims
+    if outer and (rows or outer & set(dims)) and not (rows and outer <= set(dims)):
+        raise thread.error("TW101", f"{what} over {list(dims)} of a block of {block.describe()}", node, help=MATRICES_APART)
+    return tuple(dim - rank + 2 for dim in dims if dim >= rank - 2)
 
 
 def _reduce_min(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -236,9 +255,14 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
             node,
             help="dimensions in dims= have size 1, all others keep their size",
         )
-    result = emit(thread, BcastOp, [source], target, source.dtype, {"dims": _dims_attribute(dims)})
-    result.reduced = tuple(dim for dim in source.reduced if dim not in dims)
-    return result
+    if not grows_in_place(source.shape, target):
+        message = f"a block of {source.shape} tiles is repeated along {list(dims)} to {target}"
+        raise thread.error("TW101", message, node, help=MATRICES_APART)
+    inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
+    source = fold(source)
+    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": _dims_attribute(inner)})
+    result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
+    return unfold(result, target)
 
 
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -246,9 +270,12 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     source = readable(thread, blocks[0], node)
     _require_float(thread, "transpose", source, node)
     _require_rows_and_columns(thread, "transpose", source, node)
+    require_one_matrix(thread, "transpose", source, node)
+    shape = (*source.shape[:-2], source.shape[-1], source.shape[-2])
+    source = fold(source)
     result = emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
     result.reduced = tuple(sorted(1 - dim for dim in source.reduced))
-    return result
+    return unfold(result, shape)
 
 
 def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -279,10 +306,17 @@ def _unsqueeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 
 
 def _reshaped(thread: Thread, source: Block, shape: tuple[int, ...], node: ast.AST) -> Block:
+    if len(shape) >= 2 and folded(shape) == folded(source.shape) and (not source.reduced or shape[-2:] == source.shape[-2:]):
+        return unfold(fold(source), shape)  # the same rows and columns of tiles
     if source.reduced:
         remedy = "store it to a buffer first"
         raise thread.error("TW101", "a reduced block keeps its dimensions: one of them has one element", node, help=remedy)
-    return source if shape == source.shape else emit(thread, ReshapeOp, [source], shape, source.dtype, {})
+    kept = [[size for size in folded(each) if size != 1] for each in (source.shape, shape)]
+    if kept[0] != kept[1]:
+        message = f"a block of {source.shape} tiles as one of {shape}"
+        remedy = "rows and columns of tiles stay what they are; add and drop dimensions in front of them"
+        raise thread.error("TW101", message, node, help=remedy)
+    return unfold(emit(thread, ReshapeOp, [fold(source)], folded(shape), source.dtype, {}), shape)
 
 
 def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
@@ -310,7 +344,8 @@ def _expected_dtype(thread: Thread) -> str:
 
 
 def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    if named or len(args) != 2:
+    place = len(args) == 3 and isinstance(args[2], Block) and args[2].held is not None  # where the result goes
+    if named or len(args) != 2 + place:
         raise thread.error("TW004", "matmul takes two blocks", node, help="a @ b")
     return matmul(thread, args[0], args[1], node)
 

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import Note
-from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
     BY_NAME,
@@ -23,8 +22,9 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.frontend.folding import fold, grows_in_place, unfold, value_type
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
-from tilewright.frontend.thread import Thread
+from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 
 LARGEST_INTEGER_POWER = 32
@@ -93,12 +93,12 @@ def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
     if len({(block.shape, block.reduced) for block in blocks}) == 1:
         return blocks
     rank = max(len(block.shape) for block in blocks)
-    if rank > 2:
-        return blocks  # regions index tiles by row and column
     padded = [(1,) * (rank - len(block.shape)) + block.shape for block in blocks]
     target = tuple(max(sizes) for sizes in zip(*padded, strict=True))
     if any(size not in (1, wanted) for shape in padded for size, wanted in zip(shape, target, strict=True)):
         return blocks
+    if rank > 2:
+        return _repeated_matrices(thread, blocks, padded, target)
     single = [tuple(dim + rank - len(block.shape) for dim in block.reduced) for block in blocks]
     found: list[Block] = []
     for block, own in zip(blocks, single, strict=True):
@@ -109,6 +109,21 @@ def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
             block.reduced = tuple(dim for dim in own if dim not in dims)
         found.append(block)
     return found
+
+
+def _repeated_matrices(
+    thread: Thread, blocks: list[Block], padded: list[tuple[int, ...]], target: tuple[int, ...]
+) -> list[Block]:
+    """Blocks of more than two dimensions at their common size ``target``, where that is repeating rows or columns."""
+    flat: list[Block] = []
+    for block, shape in zip(blocks, padded, strict=True):
+        number = isinstance(block.ssa.owner, FillBlockOp)
+        if not number and not grows_in_place(shape, target):
+            return blocks
+        whole = Block(block.ssa, (1, 1), block.dtype, reduced=(0, 1)) if number else fold(unfold(block, shape))
+        flat.append(whole)
+    grown = repeated(thread, flat)
+    return [unfold(block, target if block.shape == folded(target) else shape) for block, shape in zip(grown, padded, strict=True)]
 
 
 def _grown(thread: Thread, block: Block, target: tuple[int, ...], dims: tuple[int, ...]) -> Block:
@@ -139,7 +154,7 @@ def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params:
 def emit(
     thread: Thread, kind: Any, operands: Sequence[Block], shape: tuple[int, ...], dtype: str, attributes: dict[str, Attribute]
 ) -> Block:
-    op = thread.emitter.add(kind, [block.ssa for block in operands], [block_type(shape, dtype)], attributes)
+    op = thread.emitter.add(kind, [block.ssa for block in operands], [value_type(shape, dtype)], attributes)
     return Block(op.results[0], shape, dtype)
 
 

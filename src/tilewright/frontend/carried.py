@@ -20,11 +20,11 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
-from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.frontend.blocks import readable
 from tilewright.frontend.describe import described
+from tilewright.frontend.folding import value_type
 from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -274,7 +274,7 @@ def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
 
 def _acquire(thread: Thread, carried: Carried, kind: type[Operation]) -> SSAValue:
     buffer = _buffer(carried)
-    queue, shape = thread.buffer(buffer), block_type(buffer.shape, buffer.dtype)
+    queue, shape = thread.buffer(buffer), value_type(buffer.shape, buffer.dtype)
     raw = thread.emitter.add(kind, [queue], [shape]).results[0]
     return thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import i32_attr, number_attr
-from tilewright.dialects.ir_types import TransferType, block_type
+from tilewright.dialects.ir_types import TransferType
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
@@ -17,6 +17,7 @@ from tilewright.frontend import pipes
 from tilewright.frontend.blocks import check_same, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
+from tilewright.frontend.folding import value_type
 from tilewright.frontend.numbers import OTHER_SIDE, is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
@@ -34,7 +35,7 @@ def acquire(thread: Thread, buffer: CircularBuffer, kind: str, node: ast.AST) ->
     """``%3 = ttl.cb_wait``, ``%4 = ttl.attach_cb %3, %0``."""
     span = thread.at(node)
     queue = thread.buffer(buffer)
-    shape = block_type(buffer.shape, buffer.dtype)
+    shape = value_type(buffer.shape, buffer.dtype)
     raw = thread.emitter.add(ACQUIRES[kind], [queue], [shape]).results[0]
     attached = thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
     held = Acquisition(buffer, kind, span)
@@ -200,11 +201,8 @@ def _fits(buffer: CircularBuffer, part: TensorSlice) -> bool:
 
 
 def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST) -> None:
-    plain = block.shape
-    while len(plain) > 2 and plain[0] == 1:
-        plain = plain[1:]
-    if part.shape != plain:
-        sliced, held = ("x".join(map(str, shape)) for shape in (part.shape, plain))
+    if _plain(part.shape) != _plain(block.shape):
+        sliced, held = ("x".join(map(str, _plain(shape))) for shape in (part.shape, block.shape))
         assert block.held is not None
         raise thread.error(
             "TW104",
@@ -221,6 +219,11 @@ def _check_sizes(thread: Thread, part: TensorSlice, block: Block, node: ast.AST)
             node,
             help="make the buffer like this tensor",
         )
+
+
+def _plain(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes without the single entries in front of rows and columns, which an index leaves out and a slice leaves in."""
+    return (*(size for size in shape[:-2] if size != 1), *shape[-2:])
 
 
 def wait(thread: Thread, transfer: Transfer, node: ast.AST) -> None:

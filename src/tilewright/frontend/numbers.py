@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import Attribute
 
 from tilewright.dialects.attributes import number_attr
-from tilewright.dialects.ir_types import block_type
 from tilewright.dialects.tile_op import Composite, Param, TileOp
 from tilewright.dialects.ttl_blocks import FillBlockOp
 from tilewright.frontend.describe import described
+from tilewright.frontend.folding import value_type
 from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -112,6 +112,6 @@ def filled(thread: Thread, value: Any, shape: tuple[int, ...], dtype: str, node:
             raise thread.error("TW004", message, node, help="typecast the block first")
         _check_range(thread, f"a number in a block of {dtype}", int(value), INTEGER_RANGES[dtype], node)
         attribute = number_attr(int(value))
-    op = thread.emitter.add(FillBlockOp, [], [block_type(shape, dtype)], {"value": attribute})
+    op = thread.emitter.add(FillBlockOp, [], [value_type(shape, dtype)], {"value": attribute})
     # One number everywhere: wherever the other operands have one element, so has this.
     return Block(op.results[0], shape, dtype, reduced=tuple(dim for dim, size in enumerate(shape) if size == 1))

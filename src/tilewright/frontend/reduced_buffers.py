@@ -25,7 +25,8 @@ class ReducedBuffers:
         """Dimensions along which a block that the compute thread waits for has one element."""
         if buffer.index in self._outside:
             return ()
-        return self.assumed(buffer.index, tuple(dim for dim, size in enumerate(buffer.shape) if size == 1))
+        inner = len(buffer.shape) - 2  # what is before has no rows and columns of elements
+        return self.assumed(buffer.index, tuple(dim for dim, size in enumerate(buffer.shape) if size == 1 and dim >= inner))
 
     def assumed(self, key: Hashable, most: tuple[int, ...]) -> tuple[int, ...]:
         return self._assumed.setdefault(key, most)

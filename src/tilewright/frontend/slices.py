@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,16 +36,11 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
     ranges: list[Range] = []
     for axis, ((index, place), size) in enumerate(zip(indices, sizes, strict=True)):
         found = _range(thread, index, place, size, tensor)
-        if axis < len(sizes) - 2 and found.extent != 1:
-            raise thread.error(
-                "TW109",
-                f"dimension {axis} of '{tensor.name}' is sliced with {found.extent} entries",
-                place,
-                help="only the last two dimensions are tiled; take one entry of the others and loop over them",
-            )
         _check_constant(thread, found, size, axis, tensor, place)
         ranges.append(found)
     thread.at(node)
+    if any(found.extent > 1 for found in ranges[:-2]):
+        return _matrices(thread, tensor, ranges, node)
     if any(len(found.starts) > 1 for found in ranges):
         return _gathered(thread, tensor, ranges, node)
     origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
@@ -69,6 +66,32 @@ class Range:
     def extent(self) -> int:
         return self.size if len(self.starts) == 1 else len(self.starts)
 
+    @property
+    def places(self) -> list[Value]:
+        """Every index by itself."""
+        return list(self.starts) if len(self.starts) > 1 else [make("+", self.start, n * self.step) for n in range(self.size)]
+
+
+def _matrices(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], node: ast.AST) -> TensorSlice:
+    """Several entries of the dimensions before rows and columns: their matrices fill a block one after the other."""
+    *outer, rows, columns = ranges
+    if math.prod(found.extent for found in outer) > MOST_PARTS:
+        raise thread.error(
+            "TW109", f"more than {MOST_PARTS} matrices of '{tensor.name}' in one copy", node, help="copy them in several blocks"
+        )
+    extents = (rows.extent, columns.extent)
+    parts: list[tuple[TensorSlice, int]] = []
+    for number, lead in enumerate(itertools.product(*(found.places for found in outer))):
+        first = number * math.prod(extents)
+        if any(len(found.starts) > 1 for found in (rows, columns)):
+            one = _gathered(thread, tensor, [*(Range((place,)) for place in lead), rows, columns], node)
+            parts += [(inner, first + within) for inner, within in one.parts]
+        else:
+            starts = [*lead, rows.start, columns.start]
+            parts.append((emit_slice(thread, tensor, starts, extents, steps=(rows.step, columns.step)), first))
+    shape = (*(found.extent for found in outer), *extents)
+    return TensorSlice(parts[0][0].ssa, shape, tensor.spec.dtype, tensor, parts=tuple(parts))
+
 
 def _gathered(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], node: ast.AST) -> TensorSlice:
     """Rectangles that fill a block one after the other: rows of tiles, or single tiles if columns are gathered."""
@@ -79,9 +102,8 @@ def _gathered(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], nod
         raise thread.error(
             "TW004", f"a list of more than {MOST_PARTS} places is too long to gather from", node, help="copy it in several blocks"
         )
-    downs = rows.starts if len(rows.starts) > 1 else [make("+", rows.start, place * rows.step) for place in range(rows.size)]
     parts: list[tuple[TensorSlice, int]] = []
-    for place, row in enumerate(downs):
+    for place, row in enumerate(rows.places):
         first = place * columns.extent
         if across:
             parts += [

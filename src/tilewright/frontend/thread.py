@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,11 @@ from tilewright.program import ROW_MAJOR
 from tilewright.source_places import remember, span_of_node
 
 I64 = IntegerType(64)
+
+
+def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows and columns of tiles of a block, see `folding`."""
+    return shape if len(shape) <= 2 else (math.prod(shape[:-1]), shape[-1])
 
 
 class Thread:
@@ -93,7 +99,7 @@ class Thread:
                 attributes["first_tile"] = i32_attr(buffer.first_tile)
                 attributes["tensor_name"] = StringAttr(buffer.tensor.name)
             bound = BindCBOp.create(
-                result_types=[cb_type(buffer.shape, buffer.dtype, buffer.block_count)],
+                result_types=[cb_type(folded(buffer.shape), buffer.dtype, buffer.block_count)],
                 attributes=attributes,
                 location=location(buffer.span.file, buffer.span.line, buffer.span.column),
             )
