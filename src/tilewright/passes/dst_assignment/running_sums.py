@@ -14,6 +14,7 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.hardware import dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import ACCUMULATE
+from tilewright.passes.dst_assignment.early_reserves import reserved_early
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock
 from tilewright.program import ComputeConfig
 
@@ -54,7 +55,7 @@ def add_in_l1_or_reload(block: RunningBlock, reason: str, context: PassContext) 
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
     _store_summand(block, *add)
-    copy = _copy_to_reserved(block)
+    copy = _copy_to_reserved(block, context)
     if copy is not None:
         _add_in_place(block, copy)
         name = name_of(_bind(copy.outputs[0]), "block")
@@ -139,8 +140,9 @@ def _bind(block: SSAValue) -> BindCBOp:
     return buffer.owner
 
 
-def _copy_to_reserved(block: RunningBlock) -> ComputeOp | None:
-    """The only reader of the result, if it just copies it into a block of the same kind that is reserved before the loop."""
+def _copy_to_reserved(block: RunningBlock, context: PassContext) -> ComputeOp | None:
+    """The only reader of the result, if it just copies it into a block of the same kind that is, or can be, reserved before
+    the loop."""
     readers = block.readers()
     if len(readers) != 1 or readers[0].parent is not block.block or len(readers[0].outputs) != 1 or len(readers[0].inputs) != 1:
         return None
@@ -148,12 +150,18 @@ def _copy_to_reserved(block: RunningBlock) -> ComputeOp | None:
     target = _buffer(copy.outputs[0])
     if len(list(copy.block.ops)) != 1 or target is None or copy.outputs[0].type != block.step.outputs[0].type:
         return None
+    between = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
+    if block.start is None or len(block.start.outputs) != 1 or len(between) != 1:
+        return None
+    return copy if _reserved_before(block, target) or reserved_early(target, block.before[0], copy, context) else None
+
+
+def _reserved_before(block: RunningBlock, target: SSAValue) -> bool:
+    """Whether the last thing done with a buffer before the loop is to reserve one block of it."""
     op = block.loop.prev_op
     while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is target):
         op = op.prev_op
-    between = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
-    starts = block.start is not None and len(block.start.outputs) == 1
-    return copy if op is not None and starts and len(between) == 1 and "tiles" not in op.attributes else None
+    return op is not None and "tiles" not in op.attributes
 
 
 def _add_in_place(block: RunningBlock, copy: ComputeOp) -> None:

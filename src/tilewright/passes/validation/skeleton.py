@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.buffers import several_users
-from tilewright.passes.validation.events import Buffer, functions_of, problem
+from tilewright.passes.validation.events import Buffer, buffers_of, functions_of, problem
 from tilewright.passes.validation.network import check_network
 from tilewright.passes.validation.talk import cores_talk
 from tilewright.passes.validation.thread_course import Runner, run_until_stuck
@@ -51,6 +51,20 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
         if problems:
             return problems
     return check_network(module, traces, buffers, context.grid) if talking else []
+
+
+def surely_ends(module: ModuleOp, grid: tuple[int, ...]) -> bool:
+    """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told."""
+    buffers = buffers_of(module)
+    try:
+        traces = [trace_thread(function) for function in functions_of(module)]
+        groups = _groups(traces, grid)
+    except Unpredictable:
+        return False
+    if cores_talk(module):
+        return not check_network(module, traces, buffers, grid)
+    depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
+    return not any(event is not None for courses in groups for event in stopped_at(courses, depths))
 
 
 def _groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Courses, tuple[int, ...]]:
