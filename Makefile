@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 VENDOR_PYTHON ?= python3.12
-VENDOR_FOLDER ?= build/vendor
+VENDOR_ARCH ?= wormhole_b0
+VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
@@ -36,9 +37,9 @@ docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
 
 vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environment, see CONTRIBUTING.md
-	mkdir -p $(VENDOR_FOLDER)
-	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER)
-	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER)
+	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
+	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
+	$(VENDOR_PYTHON) tests/vendor/check_examples.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 
 tilelang-diff: ## kernels through the tilelang in TILELANG_PYTHON's environment and through our reader, see CONTRIBUTING.md
 	PYTHONPATH=src $(TILELANG_PYTHON) tests/tilelang_real/check_same_program.py

@@ -23,15 +23,23 @@ def silu_in_place(x):
             new.store(old * ttl.math.sigmoid(old))
 
 
+def on_host(tensor: ttnn.Tensor) -> np.ndarray:
+    return ttnn.to_dtype(ttnn.from_device(tensor), ttnn.float32).to_numpy()
+
+
 def main() -> None:
+    device = ttnn.open_device(device_id=0)
     random = np.random.default_rng(11)
     values = random.uniform(-4, 4, (ROWS * SHARD, COLUMNS * SHARD)).astype(np.float32)
     shards = ttnn.create_sharded_memory_config(values.shape, ttnn.CoreGrid(y=ROWS, x=COLUMNS), ttnn.ShardStrategy.BLOCK)
-    x = ttnn.Tensor(values, ttnn.bfloat16, ttnn.TILE_LAYOUT, None, shards)
-    before = np.asarray(x, dtype=np.float32)  # rounded to bfloat16
+    host = ttnn.Tensor(values, data_type=ttnn.bfloat16, layout=ttnn.TILE_LAYOUT)  # ttnn.from_torch takes torch's tensors
+    x = ttnn.to_device(host, device, memory_config=shards)
+    before = on_host(x)  # rounded to bfloat16
     silu_in_place(x)
+    after = on_host(x)
+    ttnn.close_device(device)
 
-    error = np.abs(np.asarray(x, dtype=np.float32) - before / (1 + np.exp(-before))).max()
+    error = np.abs(after - before / (1 + np.exp(-before))).max()
     print(f"max error against NumPy: {error:.3g}")
     assert error <= 2**-5  # a bfloat16 below 4 is within 2^-7, and the sigmoid is rounded too
 

@@ -49,15 +49,23 @@ def scaled_sum(a, b, y):
                     y_copy.wait()
 
 
+def on_device(values: np.ndarray, layout: ttnn.Layout, device: ttnn.MeshDevice) -> ttnn.Tensor:
+    host = ttnn.Tensor(values, data_type=ttnn.float32, layout=layout)  # ttnn.from_torch takes torch's tensors
+    return ttnn.to_device(host, device, memory_config=ttnn.DRAM_MEMORY_CONFIG)
+
+
 def main() -> None:
+    device = ttnn.open_device(device_id=0)
     random = np.random.default_rng(12)
     left, right = (random.uniform(-2, 2, (HEIGHT, WIDTH)).astype(np.float32) for _ in range(2))
-    a = ttnn.from_torch(left, dtype=ttnn.float32)  # no layout: row by row
-    b = ttnn.from_torch(right, dtype=ttnn.float32, layout=ttnn.TILE_LAYOUT)
-    y = ttnn.from_torch(np.zeros_like(left), dtype=ttnn.float32)
+    a = on_device(left, ttnn.ROW_MAJOR_LAYOUT, device)
+    b = on_device(right, ttnn.TILE_LAYOUT, device)
+    y = on_device(np.zeros_like(left), ttnn.ROW_MAJOR_LAYOUT, device)
     scaled_sum(a, b, y)
+    result = ttnn.from_device(y).to_numpy()
+    ttnn.close_device(device)
 
-    error = np.abs(np.asarray(y, dtype=np.float32) - (left * 0.5 + right)).max()
+    error = np.abs(result - (left * 0.5 + right)).max()
     print(f"max error against NumPy: {error:.3g}")
     assert error <= 2**-8  # the matrix unit adds with 11 bits, and values are below 4
 

@@ -420,4 +420,10 @@ CODES: dict[str, Code] = {
         "there, an assertion about a result. The message names the line; the notes are the calls that led there, outermost "
         "last. `--verbose` prints Python's traceback.",
     ),
+    "TW606": Code(
+        "ttnn did not run the kernel",
+        "ttnn took the program and could not build or launch it. The message has its reason, or what its compiler said about the "
+        "kernel files. `tilewright compile` writes these files; that the installed ttnn cannot build them is a defect in "
+        "Tilewright, unless the release was chosen by hand with `--metal`.",
+    ),
 }

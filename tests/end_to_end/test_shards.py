@@ -22,7 +22,7 @@ def sharded(array: Any, grid: tuple[int, int], strategy: str, orientation: str =
     config = ttnn.create_sharded_memory_config(
         array.shape, cores, getattr(ttnn.ShardStrategy, strategy), getattr(ttnn.ShardOrientation, orientation)
     )
-    return ttnn.Tensor(array, getattr(ttnn, dtype), ttnn.TILE_LAYOUT, None, config)
+    return ttnn.Tensor(array, getattr(ttnn, dtype), None, ttnn.TILE_LAYOUT, config)
 
 
 def values(tensor: Any) -> Any:
@@ -149,7 +149,7 @@ def test_a_shard_that_passes_the_edge(engine: str):
         ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1,
         ttnn.ShardSpec(ttnn.CoreGrid(x=2, y=1).core_range_set(), (96, 32)),
     )  # fmt: skip
-    x = ttnn.Tensor(uniform(160, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, None, config)
+    x = ttnn.Tensor(uniform(160, 32), ttnn.bfloat16, None, ttnn.TILE_LAYOUT, config)
     before = values(x)
     with execution.session(mode=engine, overrides={"grid": (2, 1)}):
         doubled_in_place(x)

@@ -14,6 +14,7 @@ from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
 from tilewright.runtime.vendor import load_ttnn
 
 NO_VALUES_ON_HOST = ("bf16", "bfp8_b", "bfp4_b")  # what NumPy has no type for goes through float32
+MOST_COMPLAINTS = 5
 _opened: list[Any] = []
 
 
@@ -46,8 +47,11 @@ def _close(ttnn: Any) -> None:
 
 
 def reason_of(message: str) -> str:
-    """The sentence of a ttnn error that says what is wrong."""
+    """What a ttnn error says is wrong: its compiler's complaints, else one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
+    complaints = [line for line in lines if "error: " in line]
+    if complaints:
+        return "\n  ".join(complaints[:MOST_COMPLAINTS])
     after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
     return after[0] if after else "no reason given"
 
@@ -83,12 +87,13 @@ def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
     """A copy of a host array. Its values are already those of the dtype, so the conversion is exact."""
     from tilewright.lang.tensors import to_array
 
-    array = to_array(value)
-    kind = getattr(ttnn, DATA_TYPES[spec.dtype])
+    array, kind, layout = to_array(value), getattr(ttnn, DATA_TYPES[spec.dtype]), layout_of(ttnn, spec)
+    if not array.flags.writeable:
+        array = array.copy()  # ttnn refuses arrays it may not write
     if spec.dtype in NO_VALUES_ON_HOST:
-        host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, ttnn.TILE_LAYOUT), kind)
+        host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, layout), kind)
     else:
-        host = ttnn.Tensor(array, kind, None, layout_of(ttnn, spec))
+        host = ttnn.Tensor(array, kind, None, layout)
     return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
 
 

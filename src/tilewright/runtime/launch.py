@@ -51,7 +51,10 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
         described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
     written = written_tensors(program)
-    result = ttnn.generic_op(in_order(tensors, written), described)
+    try:
+        result = ttnn.generic_op(in_order(tensors, written), described)
+    except RuntimeError as error:
+        raise fail("TW606", f"ttnn cannot run '{program.name}': {devices.reason_of(str(error))}") from error
     for index in written:
         if tensors[index] is not args[index]:
             devices.to_host(ttnn, tensors[index], args[index], program.tensors[index])

@@ -72,9 +72,9 @@ def test_tiled_tensors_are_padded_in_memory():
 def test_what_is_refused():
     shards = memory.create_sharded_memory_config((64, 32), memory.CoreGrid(x=2, y=1), memory.ShardStrategy.HEIGHT)
     with pytest.raises(KernelError, match=r"TW106.*sharded and stored row by row"):
-        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, memory.Layout.ROW_MAJOR, None, shards), "x")
+        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, None, memory.Layout.ROW_MAJOR, shards), "x")
     with pytest.raises(KernelError, match="TW105"):
-        describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, memory.Layout.ROW_MAJOR), "x")
+        describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, None, memory.Layout.ROW_MAJOR), "x")
     for value in (3, "x", None):
         with pytest.raises(KernelError, match="TW106"):
             describe(value, "x")

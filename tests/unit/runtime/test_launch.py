@@ -177,3 +177,21 @@ def test_buffers_of_some_cores(ttnn, make_tensor, make_device, program):
     ((corners,),) = described.cbs[0].core_ranges.positional
     assert [corner.positional for corner in corners.positional] == [(1, 0), (1, 0)]
     assert described.cbs[1].core_ranges == described.kernels[0].core_ranges != described.cbs[0].core_ranges
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("TT_THROW @ program.cpp:1\ninfo:\nbuffers grow beyond L1\nbacktrace:\n --- x", "buffers grow beyond L1"),
+        ("TT_THROW @ build.cpp:1\ninfo:\ntrisc1 build failed\na.cpp:3:1: error: no 'f'\nbacktrace:\n --- x", "a.cpp:3:1: error: no 'f'"),
+    ],
+)
+def test_a_refused_launch_says_why(ttnn, make_tensor, make_device, program, monkeypatch, said, reason):
+    def refuse(tensors, described):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(ttnn, "generic_op", refuse, raising=False)
+    device = make_device()
+    with pytest.raises(KernelError) as caught:
+        launch.run(program, [make_tensor(device, 100 * n) for n in range(3)])
+    assert str(caught.value).startswith(f"error[TW606]: ttnn cannot run '{program.name}': {reason}")

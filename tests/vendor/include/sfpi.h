@@ -10,12 +10,13 @@
 
 namespace sfpi {
 
-enum class DataLayout { Default, FSrcB, F32, F16a, F16b, I32, SM32, U32, U16, U8, I16, SM16, SM8, LO16, HI16 };
+enum class DataLayout { Default, FSrcB, F32, F16a, F16b, I32, SM32, U32, U16, U8, I16, SM16, SM8, LO16, HI16, M32 };
 enum class RoundMode { Nearest, NearestStochastic, Stochastic, Zero, Even };
 enum class ExponentMode { Unbiased, Biased, NoDebias, Debias };
 enum class MantissaMode { NoImplicit, ImplicitOne, Implicit };
 enum class ShiftMode { Logical, Arithmetic };
 enum class LutSign { Retain, Update };
+enum class FractionalHalf { Low, High };
 enum class LRegs { LReg0, LReg1, LReg2, LReg3, LReg4, LReg5, LReg6, LReg7, LRegCount };
 
 // What every vector value is made of.
@@ -196,6 +197,7 @@ SFPI_RESULT(exman, vInt)
 SFPI_RESULT(exman8, vInt)
 SFPI_RESULT(exman9, vInt)
 SFPI_RESULT(lz, vInt)
+SFPI_RESULT(fractional_mul, vInt)
 SFPI_RESULT(is_inf, vBool)
 SFPI_RESULT(is_nan, vBool)
 SFPI_RESULT(is_finite, vBool)
@@ -231,19 +233,19 @@ inline void vec_swap(A&, B&) {}
 inline bool lanes_on(const vBool&) { return true; }
 
 // Modifiers of instructions: their numbers do not matter to types.
-constexpr uint32_t SFP_DESTREG_STRIDE = 2, SFPABS_MOD1_INT = 0, SFPABS_MOD1_FLOAT = 1, SFPCAST_MOD1_INT32_TO_FP32_RNE = 0,
+constexpr uint32_t SFP_DESTREG_STRIDE = 2, SFPABS_MOD1_INT = 0, SFPABS_MOD1_FLOAT = 1, SFPARECIP_MOD1_RECIP = 0, SFPCAST_MOD1_INT32_TO_FP32_RNE = 0,
                    SFPCAST_MOD1_SM32_TO_FP32_RNE = 0, SFPENCC_IMM12_BOTH = 3, SFPENCC_MOD1_EI_RI = 10, SFPENCC_MOD1_EU_R1 = 0,
                    SFPEXEXP_MOD1_SET_CC_COMP_EXP = 8, SFPEXEXP_MOD1_SET_CC_SGN_EXP = 2, SFPEXMAN_MOD1_PAD9 = 1,
-                   SFPIADD_MOD1_ARG_2SCOMP_LREG_DST = 2, SFPIADD_MOD1_ARG_IMM = 1, SFPIADD_MOD1_CC_GTE0 = 8, SFPIADD_MOD1_CC_LT0 = 0,
+                   SFPIADD_MOD1_ARG_2SCOMP_LREG_DST = 2, SFPIADD_MOD1_ARG_IMM = 1, SFPIADD_MOD1_ARG_LREG_DST = 0, SFPIADD_MOD1_CC_GTE0 = 8, SFPIADD_MOD1_CC_LT0 = 0,
                    SFPIADD_MOD1_CC_NONE = 4, SFPLOADI_MOD0_FLOATA = 1, SFPLOADI_MOD0_FLOATB = 0, SFPLOADI_MOD0_LOWER = 10,
-                   SFPLOADI_MOD0_SHORT = 4, SFPLOADI_MOD0_UPPER = 8, SFPLOADI_MOD0_USHORT = 2, SFPLOAD_MOD0_FMT_SRCB = 0,
+                   SFPLOADI_MOD0_SHORT = 4, SFPLOADI_MOD0_UPPER = 8, SFPLOADI_MOD0_USHORT = 2, SFPLOAD_MOD0_FMT_FP16B = 2, SFPLOAD_MOD0_FMT_SRCB = 0,
                    SFPLUTFP32_MOD0_FP16_6ENTRY_TABLE1 = 2, SFPLZ_MOD1_CC_NE0 = 2, SFPMAD_MOD1_INDIRECT_VA = 4, SFPMAD_MOD1_OFFSET_NONE = 0,
-                   SFPMOV_MOD1_NEGATE = 1, SFPSETCC_MOD1_LREG_EQ0 = 6, SFPSETCC_MOD1_LREG_GTE0 = 4, SFPSETCC_MOD1_LREG_LT0 = 0,
+                   SFPMOV_MOD1_NEGATE = 1, SFPMUL24_MOD1_LOWER = 0, SFPMUL24_MOD1_UPPER = 1, SFPSETCC_MOD1_LREG_EQ0 = 6, SFPSETCC_MOD1_LREG_GTE0 = 4, SFPSETCC_MOD1_LREG_LT0 = 0,
                    SFPSETCC_MOD1_LREG_NE0 = 2, SFPSETEXP_MOD1_ARG_EXPONENT = 2, SFPSETSGN_MOD1_ARG_IMM = 1, SFPSHFT2_MOD1_SHFT_IMM = 6,
-                   SFPSHFT2_MOD1_SHFT_LREG = 5, SFPSHFT2_MOD1_SUBVEC_SHFLROR1 = 3, SFPSHFT_MOD1_ARG_IMM = 1,
+                   SFPSHFT2_MOD1_SHFT_LREG = 5, SFPSHFT2_MOD1_SUBVEC_SHFLROR1 = 3, SFPSHFT2_MOD1_SUBVEC_SHFLSHR1 = 4, SFPSHFT_MOD1_ARG_IMM = 1,
                    SFPSTOCHRND_MOD1_FP32_TO_FP16B = 1, SFPSTOCHRND_MOD1_FP32_TO_INT16 = 7, SFPSTOCHRND_MOD1_FP32_TO_INT8 = 3,
                    SFPSTOCHRND_MOD1_FP32_TO_UINT16 = 6, SFPSTOCHRND_MOD1_FP32_TO_UINT8 = 2, SFPSTOCHRND_RND_EVEN = 0,
-                   SFPSTORE_MOD0_FMT_LO16 = 6, SFPSTORE_MOD0_FMT_SRCB = 0, SFPSWAP_MOD1_SWAP = 0, SFPSWAP_MOD1_VEC_MIN_MAX = 1;
+                   SFPSTORE_MOD0_FMT_FP16B = 2, SFPSTORE_MOD0_FMT_LO16 = 6, SFPSTORE_MOD0_FMT_SRCB = 0, SFPSWAP_MOD1_SWAP = 0, SFPSWAP_MOD1_VEC_MIN_MAX = 1;
 
 }  // namespace sfpi
 
@@ -261,5 +263,9 @@ inline ::sfpi::vFloat __builtin_rvtt_sfpmad(const All&...) {
 }
 template <class... All>
 inline ::sfpi::vInt __builtin_rvtt_sfpiadd_i(const All&...) {
+  return {};
+}
+template <class... All>
+inline ::sfpi::vFloat __builtin_rvtt_sfpgt(const All&...) {
   return {};
 }

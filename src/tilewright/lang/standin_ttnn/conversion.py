@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.lang.standin_ttnn.data_types import DataType, as_data_type, as_numpy
 from tilewright.lang.standin_ttnn.device import Device
-from tilewright.lang.standin_ttnn.memory import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from tilewright.lang.standin_ttnn.memory import Layout, MemoryConfig
 from tilewright.lang.standin_ttnn.tensor import Tensor
 
 
@@ -28,7 +28,7 @@ def from_torch(
     chosen = as_data_type(dtype, as_data_type(values.dtype.name, DataType.FLOAT32))
     if layout is None:
         layout = Layout.TILE if chosen.is_block_format else Layout.ROW_MAJOR
-    return Tensor(values, chosen, layout, device, memory_config or DRAM_MEMORY_CONFIG)
+    return Tensor(values, chosen, device, layout, memory_config)
 
 
 def to_torch(tensor: Tensor, dtype: Any = None, **_settings: Any) -> Any:

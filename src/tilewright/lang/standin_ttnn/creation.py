@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.lang.standin_ttnn.data_types import DataType, as_data_type
 from tilewright.lang.standin_ttnn.device import Device
-from tilewright.lang.standin_ttnn.memory import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from tilewright.lang.standin_ttnn.memory import Layout, MemoryConfig
 from tilewright.lang.standin_ttnn.tensor import Tensor
 
 _random = np.random.default_rng(0)
@@ -26,7 +26,7 @@ def full(
 ) -> Tensor:
     chosen = as_data_type(dtype, DataType.BFLOAT16)
     values = np.full(tuple(shape), fill_value, dtype=np.float64 if isinstance(fill_value, float) else None)
-    return Tensor(values, chosen, layout or Layout.TILE, device, memory_config or DRAM_MEMORY_CONFIG)
+    return Tensor(values, chosen, device, layout or Layout.TILE, memory_config)
 
 
 def zeros(shape: Sequence[int], dtype: Any = None, layout: Layout | None = None, **settings: Any) -> Tensor:
@@ -97,7 +97,7 @@ def rand(
     generator = np.random.default_rng(seed) if seed else _random
     values = generator.uniform(low, high, tuple(shape))
     chosen = as_data_type(dtype, DataType.BFLOAT16)
-    return Tensor(values, chosen, layout or Layout.TILE, device, memory_config or DRAM_MEMORY_CONFIG)
+    return Tensor(values, chosen, device, layout or Layout.TILE, memory_config)
 
 
 def arange(
@@ -112,4 +112,4 @@ def arange(
 ) -> Tensor:
     values = np.arange(start, end, step) if end is not None else np.arange(0, start, step)
     chosen = as_data_type(dtype, DataType.BFLOAT16)
-    return Tensor(values, chosen, layout or Layout.ROW_MAJOR, device, memory_config or DRAM_MEMORY_CONFIG)
+    return Tensor(values, chosen, device, layout or Layout.ROW_MAJOR, memory_config)

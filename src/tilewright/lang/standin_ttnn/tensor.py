@@ -21,21 +21,23 @@ class Tensor:
 
     def __init__(
         self,
-        values: Any,
-        dtype: DataType = DataType.BFLOAT16,
-        layout: Layout = Layout.TILE,
+        tensor: Any,
+        data_type: DataType | None = None,  # order and names of ttnn's own constructor
         device: Device | None = None,
-        memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
-        *,
-        data_type: DataType | None = None,  # the names ttnn's own constructor has
+        layout: Layout | None = None,
         mem_config: MemoryConfig | None = None,
+        *,
+        dtype: DataType | None = None,  # names that its other functions have
+        memory_config: MemoryConfig | None = None,
+        **_settings: Any,
     ) -> None:
-        dtype, memory_config = data_type or dtype, mem_config or memory_config
-        self.array = stored(values, dtype)
-        self.dtype = dtype
-        self.layout = layout
+        if isinstance(device, Layout):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"ttnn.Tensor takes (tensor, data_type, device, layout, mem_config), and {device!r} is no device")
+        self.dtype = data_type or dtype or DataType.BFLOAT16
+        self.array = stored(tensor, self.dtype)
+        self.layout = layout or Layout.TILE
         self._device = device
-        self._memory_config = memory_config
+        self._memory_config = mem_config or memory_config or DRAM_MEMORY_CONFIG
         self._allocated = True
         self._address = take_address(self.array.nbytes)
 
@@ -124,13 +126,13 @@ class Tensor:
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         first = shape[0] if shape else ()
         sizes = tuple(first) if isinstance(first, Sequence) else tuple(int(size) for size in shape)  # type: ignore[arg-type]
-        return Tensor(self.array.reshape(sizes), self.dtype, self.layout, self._device, self._memory_config)
+        return Tensor(self.array.reshape(sizes), self.dtype, self._device, self.layout, self._memory_config)
 
     def __len__(self) -> int:
         return len(self.array)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return Tensor(self.array[index], self.dtype, self.layout, self._device, self._memory_config)
+        return Tensor(self.array[index], self.dtype, self._device, self.layout, self._memory_config)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.array, dtype=dtype)
@@ -190,7 +192,7 @@ def wide(operand: Any) -> Any:
 
 def like(pattern: Tensor, values: Any, dtype: DataType | None = None) -> Tensor:
     """``values`` as a tensor of ``pattern``'s type and place."""
-    return Tensor(values, dtype or pattern.dtype, pattern.layout, pattern.device(), placed(pattern.memory_config()))
+    return Tensor(values, dtype or pattern.dtype, pattern.device(), pattern.layout, placed(pattern.memory_config()))
 
 
 def placed(config: MemoryConfig) -> MemoryConfig:
