@@ -60,6 +60,7 @@ class _Writer:
         self.expressions = Expressions()
         self.arguments = Arguments(thread, version)
         self.used: set[str] = set(reserved_words())
+        self.numbers: dict[str, int] = {}
         self.calls = [op for op in operations(function) if isinstance(op, KernelCallOp)]
 
     # File ---------------------------------------------------------------------------------------------------------------
@@ -137,12 +138,19 @@ class _Writer:
         base = "".join(c if c.isalnum() or c == "_" else "_" for c in hint)
         if not base or base[0].isdigit():
             base = f"v{base}"
-        name, number = base, 1
+        number = self.numbers.get(base, 1)  # of the last such name: thousands of them must not be tried each time
+        name = base if number == 1 else f"{base}{number}"
         while name in self.used:
             number += 1
             name = f"{base}{number}"
         self.used.add(name)
+        self.numbers[base] = number
         return name
+
+    def _release(self, name: str) -> None:
+        """The name is free again, and so may be those of its kind that were tried in vain."""
+        self.used.discard(name)
+        self.numbers.pop(name.rstrip("0123456789"), None)
 
     def _loop(self, loop: ForOp) -> list[str]:
         body = loop.body.blocks[0]
@@ -154,7 +162,7 @@ class _Writer:
         advance = f"++{name}" if step == "1" else f"{name} += {step}"
         before = self._carried(loop)
         inner = [*self._block(body), *self._updates(loop)]
-        self.used.discard(name)
+        self._release(name)
         head = f"for (uint32_t {name} = {low}; {goes_on}; {advance}) {{"
         return [*before, head, *(f"{INDENT}{line}" if line else "" for line in inner), "}"]
 
@@ -215,7 +223,8 @@ class _Writer:
             return fill_scaler(op, arguments[0])
         if name in TILE_ROWS_CALLS:
             names = [self._fresh(hint) for hint in ("element_row", "source" if "read" in name else "target", "face")]
-            self.used.difference_update(names)
+            for word in names:
+                self._release(word)
             row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
             return tile_rows(op, [row, column, *arguments[2:]], names)
         if name == "pack_relu_config":
