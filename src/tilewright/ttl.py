@@ -33,6 +33,10 @@ UNSUPPORTED = (
     "raw_element_write",
     "read_index",
     "call_extern_func",
+    "wait_any",
+    "make_dfb_allocation_group",
+    "reset_dfbs",
+    "reconfigure_dfbs",
 )
 
 

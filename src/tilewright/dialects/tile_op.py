@@ -151,6 +151,7 @@ class TileOp:
     rscalar: str = ""  # row that takes a Python number as first operand
     by_dtype: tuple[tuple[str, str], ...] = ()  # (dtype, row) where an integer dtype needs another row
     golden: str = ""  # name of the vendor-simulator data that measured it
+    jumps: bool = False  # a step function: the smallest error of its operand may change the result by a whole step
 
     def form(self, unit: Unit) -> UnitForm | None:
         return next((form for form in self.forms if form.unit is unit), None)

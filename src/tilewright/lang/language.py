@@ -31,6 +31,15 @@ class LanguageFunction:
         return f"ttl.{self.name}"
 
 
+# What to write instead of names of the language that this release does not compile.
+INSTEAD = {
+    "wait_any": "wait() for each copy, in the order in which what they bring is used",
+    "make_dfb_allocation_group": "leave the group out: each buffer gets memory of its own, and the L1 budget is checked",
+    "reset_dfbs": "leave it out: buffers that are pushed and popped equally often are empty again",
+    "atom": "write the three threads: one @ttl.compute() and two @ttl.datamovement() functions",
+}
+
+
 class NotYetSupported(LanguageFunction):
     """A name of the language that this release does not compile."""
 
@@ -39,7 +48,8 @@ class NotYetSupported(LanguageFunction):
 
 
 def unsupported(name: str, span: Any) -> Exception:
-    return fail("TW008", f"ttl.{name} is not supported yet", span, help="see docs/language.md for what is")
+    remedy = INSTEAD.get(name, "see docs/language.md for what is")
+    return fail("TW008", f"ttl.{name} is not supported yet", span, help=remedy)
 
 
 class UnknownName(KernelError, AttributeError):

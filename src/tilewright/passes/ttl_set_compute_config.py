@@ -40,9 +40,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
         wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in function.walk())
         sums = not narrow_rows and any(_sums(op) for op in function.walk())
+        jumps = not narrow_rows and any(_jumps(op) for op in function.walk())
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
-        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums
+        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
         if fp32:
             alias_exact_readers(function, module, context)
             wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
@@ -58,8 +59,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = "a value is computed in 32 bits"
         elif narrow_rows:
             reason = f"ttnn {options.metal} repeats rows right in a 16-bit DST only"
+        elif sums or jumps:
+            reason = "sums over many products lose bits in 16" if sums else "a computed value is cut to whole numbers"
         else:
-            reason = "sums over many products lose bits in 16" if sums else "all buffers are 16-bit"
+            reason = "all buffers are 16-bit"
         config = ComputeConfig(
             fp32_dest_acc_en=fp32,
             dst_full_sync_en=bool(options.full_sync),
@@ -111,6 +114,14 @@ def _write(function: FuncOp, config: ComputeConfig) -> None:
 def _sums(op: Operation) -> bool:
     """Adds up many products in DST."""
     return isinstance(op, TileMatmulOp) or (isinstance(op, TileReduceOp) and op.kind == "sum")
+
+
+def _jumps(op: Operation) -> bool:
+    """Cuts what was computed to whole numbers: 1 - 2**-9 in 16 bits is 0, where 1 was meant (41 // 41)."""
+    if not isinstance(op, TileOpBase) or not op.SPEC.jumps:
+        return False
+    below = [operand.owner for operand in op.operands if isinstance(operand.owner, TileOpBase)]
+    return any(form.rounds != "exact" for owner in below for form in owner.SPEC.forms)
 
 
 def _repeats_rows(op: Operation) -> bool:

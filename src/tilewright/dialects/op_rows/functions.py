@@ -123,16 +123,16 @@ ROWS = (
           domain=(2.0, 16.0), golden="digamma", bound_ulp=1.0, faithful=(2.0, 16.0)),
 
     unary("floor", "Largest whole number not above x.", np.floor, init="rounding_op_tile_init",
-          header=UNARY + "rounding.h", rounds="exact", golden="floor", bound_ulp=0.0),
+          header=UNARY + "rounding.h", rounds="exact", golden="floor", bound_ulp=0.0, jumps=True),
     unary("ceil", "Smallest whole number not below x.", np.ceil, init="rounding_op_tile_init",
-          header=UNARY + "rounding.h", rounds="exact", golden="ceil", bound_ulp=0.0),
+          header=UNARY + "rounding.h", rounds="exact", golden="ceil", bound_ulp=0.0, jumps=True),
     unary("trunc", "x without its fraction.", np.trunc, init="rounding_op_tile_init", header=UNARY + "rounding.h",
-          rounds="exact", golden="trunc", bound_ulp=0.0),
+          rounds="exact", golden="trunc", bound_ulp=0.0, jumps=True),
     unary("frac", "x - trunc(x).", lambda x: x - np.trunc(x), init="rounding_op_tile_init", header=UNARY + "rounding.h",
-          rounds="exact", golden="frac", bound_ulp=0.0),
+          rounds="exact", golden="frac", bound_ulp=0.0, jumps=True),
     unary("round", "x rounded to so many decimals, ties to even.", references.round_decimals,
           init="rounding_op_tile_init",
           header=UNARY + "rounding.h", args=("decimals:int",),
-          params=(Param(name="decimals", kind="int", default=0, low=0, high=6),), golden="round0", bound_ulp=1.0),
+          params=(Param(name="decimals", kind="int", default=0, low=0, high=6),), golden="round0", bound_ulp=1.0, jumps=True),
 )
 # fmt: on
