@@ -20,6 +20,7 @@ from tilewright.dst.optimizer import Effort, Optimizer
 from tilewright.dst.parts import part_of
 from tilewright.dst.problem import Place, Problem
 
+CLOSE = 1.05  # a set whose estimate is further above the best one's is not searched
 TRIP_EFFORT = Effort(work=3_000, init_work=400, least_init_work=60, beam_work=120)
 
 
@@ -105,7 +106,10 @@ class _Travel:
         """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
         best: tuple[Part, ...] | None = None
         cost = exposed_cycles(self.problem, plan.parts) - 1e-6
-        for trips in reversed(self._growing(_candidates(self.problem, plan))):
+        grown = self._growing(_candidates(self.problem, plan))
+        for estimate, trips in reversed(grown):
+            if best is not None and estimate > CLOSE * grown[-1][0]:
+                break
             parts = self._parts(trips)
             if parts is None:
                 continue
@@ -116,10 +120,10 @@ class _Travel:
                 break
         return best
 
-    def _growing(self, candidates: list[int]) -> list[tuple[int, ...]]:
-        """Sets with one value more each, the one that saves most by the estimate, as long as one does."""
+    def _growing(self, candidates: list[int]) -> list[tuple[float, tuple[int, ...]]]:
+        """Sets with one value more each, the one that saves most, as long as one does; with their estimates."""
         problem = self.problem
-        grown: list[tuple[int, ...]] = []
+        grown: list[tuple[float, tuple[int, ...]]] = []
         chosen: tuple[int, ...] = ()
         least = self._estimate([_Section((), problem.outputs, tuple(range(len(problem.leaves))))]) if candidates else 0.0
         while len(chosen) < min(problem.round_trips, len(candidates)):
@@ -127,7 +131,7 @@ class _Travel:
             if estimate >= least:
                 break
             least = estimate
-            grown.append(chosen)
+            grown.append((estimate, chosen))
         return grown
 
     def _best_with_one_more(self, chosen: tuple[int, ...], candidates: list[int]) -> tuple[float, tuple[int, ...]]:
