@@ -137,6 +137,8 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
 
 def _single_reader(section: Section) -> ComputeOp | None:
     """The only reader of all results, directly behind the loop, tile by tile."""
+    if not all(block.behind for block in section.blocks):
+        return None
     readers = {op for block in section.blocks for op in block.readers()}
     op = section.loop.next_op
     while op is not None and not any(isinstance(inner, ComputeOp) for inner in op.walk()):

@@ -39,7 +39,7 @@ class RunningBlock:
     steps_always: bool  # the step runs at least once, in the first iteration of every loop around it
     before: list[Operation]  # reserve and push before the loop
     inside: list[Operation]  # wait, reserve, push and pop in it
-    behind: list[Operation]  # wait and pop behind it
+    behind: list[Operation]  # wait and pop behind it; of an added block, all handovers if this thread takes it back
     added: bool = False  # ``block += x`` on a block that stays reserved
 
     @property
@@ -116,7 +116,20 @@ def _added(step: ComputeOp, buffer: SSAValue) -> RunningBlock | None:
         return None
     if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
         return None
-    return RunningBlock(buffer, starts[0] if starts else None, top, step, always, [], [], [], added=True)
+    behind = _handed_back(buffer, before, push)
+    return RunningBlock(buffer, starts[0] if starts else None, top, step, always, [], [], behind, added=True)
+
+
+def _handed_back(buffer: SSAValue, reserve: Operation, push: Operation) -> list[Operation]:
+    """All handovers of a block that this thread itself takes back from the buffer, in the same piece of code; else none."""
+    later: list[Operation] = []
+    op = push.next_op
+    while op is not None and len(later) < 2:
+        if isinstance(op, HANDOVERS) and op.operands[0] is buffer:
+            later.append(op)
+        op = op.next_op
+    taken = len(later) == 2 and isinstance(later[0], CBWaitOp) and isinstance(later[1], CBPopOp)
+    return [reserve, push, *later] if taken else []
 
 
 def _direct(buffer: SSAValue, op: Operation) -> list[Operation]:
