@@ -19,6 +19,15 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class PersistentDomain:
+    """``T.Persistent(sizes, wave_size, index)``: of all tiles, every ``wave_size``-th from ``index`` on."""
+
+    sizes: tuple[int, ...]
+    wave_size: int
+    index: Any
+
+
+@dataclass(frozen=True)
 class ParallelDomain:
     """``T.Parallel(M, N)``."""
 

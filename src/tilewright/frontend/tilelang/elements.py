@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.guards import beyond_bounds
 from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement
 from tilewright.frontend.tilelang.symbols import (
@@ -90,6 +91,14 @@ def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
     if len(indices) != len(target.shape):
         raise Trouble("TW109", f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices")
     _assign(reading, target, indices, expression(value))
+
+
+def element_assigned(reading: Reading, target: Fragment, variables: dict[Leaf, int], value: Expression) -> None:
+    """An assignment that the reader makes itself: ``for variables in T.Parallel(…): target[variables] = value``."""
+    around = reading.parallel, reading.loaded, reading.conditions
+    reading.parallel, reading.loaded, reading.conditions = dict(variables), {}, []
+    _assign(reading, target, tuple(variables), value)
+    reading.parallel, reading.loaded, reading.conditions = around
 
 
 def _assign(reading: Reading, target: Fragment, indices: tuple[Value, ...], value: Expression) -> None:
@@ -242,15 +251,19 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
 
 
 def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
-    if reading.conditions:
-        raise Trouble(
-            "TW001", f"a store to tensor '{tensor.name}' under a condition on elements", help="choose with T.if_then_else"
-        )
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(tensor.shape):
         raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
+    if beyond_bounds(reading.conditions, tensor, indices):
+        raise Trouble(
+            "TW001",
+            f"a store to tensor '{tensor.name}' under a condition on elements",
+            help="blocks are stored whole: choose the values with T.if_then_else (bounds of the tensor may stand as conditions)",
+        )
     window, leaves = _window(reading, tensor, indices)
     shape = tuple(reading.parallel[leaf] for leaf in leaves)
     fragment = reading.fragment(shape, tensor.dtype, "fragment", f"{tensor.name}_block")
+    conditions, reading.conditions = reading.conditions, []
     _assign(reading, fragment, tuple(leaves), expression(value))
+    reading.conditions = conditions
     reading.emit(Store(fragment, window, reading.place))

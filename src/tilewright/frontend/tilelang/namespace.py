@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain
+from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
 from tilewright.frontend.tilelang.functions import FUNCTIONS
+from tilewright.frontend.tilelang.prefix_sums import cumsum
 from tilewright.frontend.tilelang.primitives import ACTIONS
 from tilewright.frontend.tilelang.reading import Reading, current
 from tilewright.frontend.tilelang.symbols import Index, is_integer
@@ -71,7 +72,6 @@ REFUSED = {
     "call_pure_extern": "write it with the functions of T",
     "import_source": "write it with the functions of T",
     "print": "print on the host; `tilewright explain` shows what the kernel does",
-    "cumsum": "prefix sums are not supported; a product with a triangular matrix gives the same",
     "c2d_im2col": "gather the patches on the host and use T.gemm",
     "im2col": "gather the patches on the host and use T.gemm",
     "view": "allocate the fragment with the shape you need",
@@ -85,7 +85,6 @@ REFUSED = {
     "address_of": "there are no pointers: use T.copy on slices",
     "access_ptr": "there are no pointers: use T.copy on slices",
     "while_": "use for k in T.serial(…)",
-    "Persistent": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
     "ClusterKernel": "write T.Kernel(grid_x, grid_y)",
 }
 
@@ -174,6 +173,12 @@ def pipelined(_reading: Reading, start: Any, stop: Any = None, num_stages: int =
     return Counted(first, last, 1, max(0, int(num_stages)))
 
 
+def persistent(_reading: Reading, domain: Any, wave_size: Any, index: Any, **_hints: Any) -> PersistentDomain:
+    """The order of the tiles is a hint; which of them a block gets is not."""
+    sizes = tuple(_extent(size, "a size of T.Persistent") for size in domain)
+    return PersistentDomain(sizes, _extent(wave_size, "wave_size of T.Persistent"), index)
+
+
 def constants(_reading: Reading, names: str, *_rest: Any) -> Any:
     return DynamicFactory()(names)
 
@@ -198,9 +203,11 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "unroll": serial,
     "Unroll": serial,
     "Pipelined": pipelined,
+    "Persistent": persistent,
     "const": constants,
     "empty": empty,
     "alloc_var": variable,
+    "cumsum": cumsum,
 }
 PLAIN: dict[str, Any] = {
     "Tensor": TensorFactory(),

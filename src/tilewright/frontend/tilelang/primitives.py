@@ -145,6 +145,15 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
     return reduce
 
 
+def reduce_by_name(
+    reading: Reading, buffer: Any, out: Any, reduce_type: str, dim: int = -1, clear: bool = True, **_hints: Any
+) -> None:
+    """``T.reduce(x, out, "sum", dim=1)``."""
+    if reduce_type not in COMBINES:
+        raise Trouble("TW004", f"reduce_type is {reduce_type!r}", help=f"one of {', '.join(COMBINES)}", word="reduce")
+    reduction(reduce_type, "reduce")(reading, buffer, out, dim, clear)
+
+
 COMBINES = {"sum": "+", "abssum": "+", "max": "max", "absmax": "max", "min": "min"}
 
 
@@ -171,6 +180,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "clear": clear,
     "gemm": gemm,
     "gemm_v2": gemm,
+    "reduce": reduce_by_name,
     "reduce_sum": reduction("sum", "reduce_sum"),
     "reduce_max": reduction("max", "reduce_max"),
     "reduce_min": reduction("min", "reduce_min"),

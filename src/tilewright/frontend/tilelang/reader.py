@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.integers import bounds, make
-from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, Returned, counted_range
+from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain, Returned, counted_range
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
+from tilewright.frontend.tilelang.predication import Predication
 from tilewright.frontend.tilelang.reading import Launch, Reading, is_scalar
 from tilewright.frontend.tilelang.rewriting import code_of
 from tilewright.frontend.tilelang.statements import HANDLERS, HELP
@@ -160,15 +162,36 @@ class Reader(Reading):
         elif not isinstance(stop, int) or not isinstance(start, int) or stop > start:
             variable = self.leaf(name, low, high)
             self.names[name] = plain(variable)
-            carried = assigned_names(node.body) & read_before_assigned(node.body)
-            known = {each: self.names[each] for each in carried if each in self.names}
-            scalars = dict(self.scalars)
-            body = self.nested(node.body)
-            self._check_carried(known)
-            self._check_scalars(scalars)
+            body = self._iteration(node.body)
             self.names.pop(name, None)
             self.emit(Loop(variable, start, stop, body, self.place))
         self.stages, self.pipelined = before
+
+    def _iteration(self, statements: list[ast.stmt]) -> list[Statement]:
+        """The body of a loop, which no number may leave for the next iteration."""
+        carried = assigned_names(statements) & read_before_assigned(statements)
+        known = {each: self.names[each] for each in carried if each in self.names}
+        scalars = dict(self.scalars)
+        body = self.nested(statements)
+        self._check_carried(known)
+        self._check_scalars(scalars)
+        return body
+
+    def persistent_loop(self, node: ast.For, domain: PersistentDomain) -> None:
+        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if len(targets) != len(domain.sizes):
+            raise Trouble("TW004", f"{len(targets)} variables for {len(domain.sizes)} sizes", word="Persistent")
+        total = math.prod(domain.sizes)
+        waves = -(-total // domain.wave_size)
+        wave = self.leaf("wave", 0, waves - 1)
+        tile = make("+", make("*", wave, domain.wave_size), self.integer(domain.index))
+        rest = tile
+        for target, size in zip(targets, domain.sizes, strict=True):
+            self.bind(target, plain(make("%", rest, size) if target is not targets[-1] else rest))
+            rest = make("//", rest, size)
+        body = self._iteration(node.body)
+        inside: list[Statement] = [Branch(make("<", tile, total), body, [], self.place)]
+        self.emit(Loop(wave, 0, waves, body if bounds(tile)[1] < total else inside, self.place))
 
     def _check_carried(self, known: dict[str, Any]) -> None:
         """Statements of a loop are read once: a number that changes from one iteration to the next would be lost."""
@@ -229,7 +252,8 @@ class Reader(Reading):
             self._masked(expression(condition), node)
             return
         if not is_dynamic_truth(condition):
-            raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
+            self._predicated(expression(condition), node)
+            return
         before, scalars = dict(self.names), dict(self.scalars)
         then = self.nested(node.body)
         after, given = dict(self.names), self.scalars
@@ -242,6 +266,16 @@ class Reader(Reading):
                 self.names.pop(name, None)
         self.scalars = {each: v for each, v in self.scalars.items() if given.get(each) is v}
         self.emit(Branch(raw(condition), then, otherwise, self.place))
+
+    def _predicated(self, condition: Expression, node: ast.If) -> None:
+        if any(True for _ in _reads(condition)):
+            raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
+        place, known = self.place, set(self.valued)
+        for body, holds in ((node.body, condition), (node.orelse, expression(negated(condition)))):
+            statements = self.nested(body)
+            self.place = place
+            Predication(self, holds, known).emit(statements)
+        self.place = place
 
     def _masked(self, condition: Expression, node: ast.If) -> None:
         for body, mask in ((node.body, condition), (node.orelse, expression(negated(_as_value(condition))))):

@@ -21,7 +21,7 @@ from tilewright.frontend.tilelang.symbols import (
     is_integer,
     raw,
 )
-from tilewright.frontend.tilelang.tile_program import Place, Statement, Window
+from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.source_places import span_of_node
 
@@ -73,6 +73,7 @@ class Reading:
         self.tensors: list[Tensor] = []
         self.launch: Launch | None = None
         self.bodies: list[list[Statement]] = []
+        self.valued: set[Fragment] = set()  # fragments that were given a value so far
         self.parallel: dict[Leaf, int] = {}  # variables of the T.Parallel loop one is in, and their extents
         self.conditions: list[Expression] = []  # of the ifs inside it
         self.scalars: dict[Fragment, Any] = {}  # what buffers of one element hold
@@ -106,6 +107,8 @@ class Reading:
         if not self.bodies:
             raise Trouble("TW009", "an operation on blocks outside 'with T.Kernel(…)'", help="put it inside the launch")
         self.bodies[-1].append(statement)
+        if isinstance(statement, (Load, Assign)):
+            self.valued.add(statement.target)
 
     # Indexing ---------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, Returned
+from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain, Returned
 from tilewright.frontend.tilelang.symbols import is_symbolic
 from tilewright.frontend.tilelang.trouble import Trouble
 
@@ -60,6 +60,8 @@ def _for(reader: Reader, node: ast.For) -> None:
     domain = reader.evaluate(node.iter)
     if isinstance(domain, ParallelDomain):
         reader.parallel_loop(node, domain)
+    elif isinstance(domain, PersistentDomain):
+        reader.persistent_loop(node, domain)
     elif reader.parallel and isinstance(domain, Counted):
         _unrolled(reader, node, domain)
     elif isinstance(domain, range) and reader.bodies:
