@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from tilewright.lang.tilelang_jit import compile_kernel, jit
 from tilewright.lang.tilelang_kernel import TileLangKernel
 from tilewright.lang.tilelang_language import language
-from tilewright.lang.tilelang_profiler import Names, autotune, next_power_of_two
+from tilewright.lang.tilelang_profiler import PARTS, Names, autotune, next_power_of_two, part
 
 compile = compile_kernel
 JITKernel = TileLangKernel
@@ -31,6 +32,8 @@ def enable_cache() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name in PARTS:
+        return SimpleNamespace(**part(name))
     raise AttributeError(f"Tilewright's tilelang has no '{name}'")
 
 

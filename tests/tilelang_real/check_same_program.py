@@ -25,6 +25,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples" / "tilelang"
 MODES = ("fast", "sim", "native")
+OTHER_ORDER = ("persistent_blocks",)  # tilelang takes the blocks in an order that is good for caches: only the numbers are the same
 # What each example's kernels are built with; 01 and 02 are the specification's own text, which no tilelang accepts.
 EXAMPLE_CASES: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
     "03_gemm_bias_relu": [("gemm_bias_relu", (256, 256, 128))],
@@ -97,7 +98,7 @@ def without_copies(text: str) -> str:
     return text
 
 
-def problem(prim_func: Any, own: Any) -> str:
+def problem(prim_func: Any, own: Any, same_text: bool) -> str:
     """Why the two differ; empty if they do not."""
     from tilewright import execution, tilelang
     from tilewright.frontend.tilelang.listing import listing
@@ -110,7 +111,7 @@ def problem(prim_func: Any, own: Any) -> str:
     )  # eager kernels create outputs
     texts = [listing(kernel.build(*tensors).tile_program) for kernel, tensors in ((own, inputs), (imported, given))]
     ours, theirs = ([line for line in without_copies(text).splitlines()[1:] if "tensor " not in line] for text in texts)
-    if ours != theirs:
+    if same_text and ours != theirs:
         return "\n".join(difflib.unified_diff(ours, theirs, "source", "PrimFunc", lineterm=""))
     for mode in MODES:
         with execution.session(mode=mode):
@@ -131,7 +132,7 @@ def main(words: list[str]) -> int:
 
     count = failed = 0
     for name, prim_func, own in pairs(words):
-        found = problem(prim_func, own)
+        found = problem(prim_func, own, not name.startswith(OTHER_ORDER))
         count, failed = count + 1, failed + bool(found)
         print(f"{name}: {found or 'same'}", flush=True)
     print(f"tilelang {real.__version__}: {count} kernels, {failed} differ")

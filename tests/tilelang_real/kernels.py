@@ -195,6 +195,90 @@ def eager_product(A, B, block_M=64, block_N=64, block_K=32, dtype=T.bfloat16, ac
     return C
 
 
+@tilelang.jit
+def bounds_around_stores(M=70, N=100):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 32), T.ceildiv(M, 32)) as (bx, by):
+            for i, j in T.Parallel(32, 32):
+                if by * 32 + i < M and bx * 32 + j < N:
+                    C[by * 32 + i, bx * 32 + j] = A[by * 32 + i, bx * 32 + j] * 2.0
+
+    return main
+
+
+@tilelang.jit
+def copies_on_the_way_out(M=64, N=128, K=64, dtype="bfloat16"):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), dtype)):
+        with T.Kernel(N // 64, M // 32) as (bx, by):
+            x = T.alloc_shared((32, 32), dtype)
+            y = T.alloc_shared((64, 32), dtype)
+            acc = T.alloc_fragment((32, 64), "float32")
+            out = T.alloc_shared((32, 64), dtype)
+            T.clear(acc)
+            for k in T.Pipelined(K // 32, num_stages=2):
+                T.copy(A[by * 32, k * 32], x)
+                T.copy(B[bx * 64, k * 32], y)
+                T.gemm(x, y, acc, transpose_B=True)
+            T.copy(acc, out)
+            T.copy(out, C[by * 32, bx * 64])
+
+    return main
+
+
+@tilelang.jit
+def prefix_sums(M=64, N=96, dim=1, reverse=False):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "bfloat16"), C: T.Tensor((M, N), "bfloat16")):
+        with T.Kernel(1) as _:
+            x = T.alloc_shared((M, N), "bfloat16")
+            T.copy(A, x)
+            T.cumsum(x, dim=dim, reverse=reverse)
+            T.copy(x, C)
+
+    return main
+
+
+@tilelang.jit
+def element_decides(M=64, N=64, K=128, b=32):
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "bfloat16"),
+        B: T.Tensor((K, N), "bfloat16"),
+        S: T.Tensor((M // b, N // b, K // b), "float32"),
+        C: T.Tensor((M, N), "float32"),
+    ):
+        with T.Kernel(N // b, M // b) as (bx, by):
+            x = T.alloc_shared((b, b), "bfloat16")
+            y = T.alloc_shared((b, b), "bfloat16")
+            z = T.alloc_fragment((b, b), "float32")
+            T.clear(z)
+            for k in T.Pipelined(K // b, num_stages=2):
+                if S[by, bx, k] > 0.0:
+                    T.copy(A[by * b, k * b], x)
+                    T.copy(B[k * b, bx * b], y)
+                    T.gemm(x, y, z)
+            T.copy(z, C[by * b, bx * b])
+
+    return main
+
+
+@tilelang.jit
+def persistent_blocks(M=96, N=160, wave=8):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(wave, threads=128) as block:
+            x = T.alloc_fragment((32, 32), "float32")
+            for bx, by in T.Persistent([M // 32, N // 32], wave, block):
+                T.copy(A[bx * 32, by * 32], x)
+                for i, j in T.Parallel(32, 32):
+                    x[i, j] = x[i, j] + 1.0
+                T.copy(x, C[bx * 32, by * 32])
+
+    return main
+
+
 # Name, and the arguments of the factory or, for the eager style, sizes and arguments by name.
 CASES = [
     ("specification_add", {}),
@@ -206,4 +290,9 @@ CASES = [
     ("loops_and_branches", {}),
     ("four_dimensions", {}),
     ("eager_product", {"M": 128, "N": 64, "K": 96}),
+    ("bounds_around_stores", {}),
+    ("copies_on_the_way_out", {}),
+    *(("prefix_sums", {"dim": dim, "reverse": reverse}) for dim in (0, 1) for reverse in (False, True)),
+    ("element_decides", {}),
+    ("persistent_blocks", {}),
 ]

@@ -88,14 +88,9 @@ def fill_tilelang_language(module: ModuleType) -> None:
     module.__dict__["__getattr__"] = found
 
 
-def fill_tilelang_part(**names: str) -> Callable[[ModuleType], None]:
-    """A module of tilelang's around the language; what it has is in `tilelang_profiler`."""
-
-    def fill(module: ModuleType) -> None:
-        holder = importlib.import_module("tilewright.lang.tilelang_profiler")
-        take(module, {name: getattr(holder, own) for name, own in names.items()})
-
-    return fill
+def fill_tilelang_part(module: ModuleType) -> None:
+    """A module of tilelang's around the language."""
+    take(module, importlib.import_module("tilewright.lang.tilelang_profiler").part(module.__name__.rpartition(".")[2]))
 
 
 FILLERS: dict[str, Callable[[ModuleType], None]] = {
@@ -109,11 +104,7 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "ttnn": fill_ttnn,
     "tilelang": fill_tilelang,
     "tilelang.language": fill_tilelang_language,
-    "tilelang.autotuner": fill_tilelang_part(autotune="autotune", AutoTuner="AutoTuner"),
-    "tilelang.profiler": fill_tilelang_part(do_bench="do_bench", Profiler="Profiler"),
-    "tilelang.layout": fill_tilelang_part(make_swizzled_layout="no_layout"),
-    "tilelang.math": fill_tilelang_part(next_power_of_2="next_power_of_two"),
-    "tilelang.testing": fill_tilelang_part(set_random_seed="set_random_seed"),
+    **{f"tilelang.{part}": fill_tilelang_part for part in ("autotuner", "profiler", "layout", "math", "testing")},
 }
 # Names that are common in scripts: answered only where nothing else answers, so that the script's own modules win.
 LAST_FILLERS: dict[str, Callable[[ModuleType], None]] = {

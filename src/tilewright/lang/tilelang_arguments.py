@@ -55,7 +55,7 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
                 help="permute and pad it on the device first: ttnn.permute, ttnn.pad",
             )
         return source
-    if layout.is_plain and _usable(source):
+    if layout.is_plain and _usable(source, layout):
         return source
     return layout.packed(_values(source, layout.dtype))
 
@@ -99,7 +99,7 @@ def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:
     import ml_dtypes
     import numpy as np
 
-    return np.zeros(layout.shape, ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
+    return np.zeros(layout.shape, getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else np.dtype(name))
 
 
 def _is_torch(value: Any) -> bool:
@@ -123,8 +123,9 @@ def _on_host(value: Any) -> bool:
     return not lives_on_device(value)
 
 
-def _usable(value: Any) -> bool:
+def _usable(value: Any, layout: TensorLayout) -> bool:
     """Whether the simulator takes the tensor as it is."""
+    from tilewright.frontend.tilelang.dtypes import SMALL_INTEGERS
     from tilewright.lang.tensors import tensor_dtype
 
-    return tensor_dtype(value) is not None
+    return tensor_dtype(value) is not None and layout.element not in SMALL_INTEGERS

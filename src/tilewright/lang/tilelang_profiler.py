@@ -188,6 +188,21 @@ class AutoTuner:
         raise last or ValueError("no configurations")
 
 
+# Modules around the language: their names, and what they are here.
+PARTS: dict[str, dict[str, str]] = {
+    "autotuner": {"autotune": "autotune", "AutoTuner": "AutoTuner"},
+    "profiler": {"do_bench": "do_bench", "Profiler": "Profiler"},
+    "layout": dict.fromkeys(("make_swizzled_layout", "make_linear_layout", "Layout", "Fragment"), "no_layout"),
+    "math": {"next_power_of_2": "next_power_of_two"},
+    "testing": {"set_random_seed": "set_random_seed"},
+}
+
+
+def part(name: str) -> dict[str, Any]:
+    """Names of ``tilelang.<name>``."""
+    return {each: globals()[own] for each, own in PARTS[name].items()}
+
+
 def next_power_of_two(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 

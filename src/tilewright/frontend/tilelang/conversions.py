@@ -56,6 +56,8 @@ def _cast(value: Cast) -> Expression:
     argument = _inner(value.argument)
     if isinstance(argument, Position) or (isinstance(argument, Number) and value.dtype in FLOATS):
         return argument  # positions are made where they are needed, numbers take the format of their company
+    if isinstance(argument, Cast) and (argument.dtype, value.dtype) == ("f32", "bf16") and format_of(argument.argument) == "bf16":
+        return argument.argument  # there and back
     return argument if format_of(argument) == value.dtype else Cast(value.dtype, argument)
 
 

@@ -24,6 +24,9 @@ TILE_FORMATS = {
     "f32": "f32",
     "i32": "i32",
 }
+SMALL_INTEGERS = ("int8", "uint8")
+SMALL_FLOATS = ("float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+TILE_FORMATS.update(dict.fromkeys((*SMALL_INTEGERS, *SMALL_FLOATS), "bf16"))
 INFINITY = {"float16": 65504.0}
 
 
@@ -62,8 +65,10 @@ def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
         raise Trouble(
             "TW107",
             f"tiles cannot hold {name}",
-            help="use float16 (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
+            help="use float16 or 8-bit types (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
         )
     if name in ("float16", "half") and reading is not None:
         reading.note("float16 is held as bfloat16", "the matrix and vector units have no IEEE half; use bfloat16 to say so")
+    if name in (*SMALL_INTEGERS, *SMALL_FLOATS) and reading is not None:
+        reading.note(f"{name} is held as bfloat16", "bfloat16 has all its values; the tensor takes twice the memory")
     return found

@@ -12,10 +12,11 @@ from typing import Any
 
 from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
-from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, element_name, tile_dtype
 from tilewright.frontend.tilelang.guards import beyond_bounds
 from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement
+from tilewright.frontend.tilelang.small_types import fitted, promoted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
     Cast,
@@ -46,12 +47,15 @@ def converted(dtype: Any, value: Any) -> Any:
         return int(value) if whole else float(value)
     if isinstance(value, Index) and whole:
         return value
+    if element_name(dtype) in (*SMALL_INTEGERS, *SMALL_FLOATS):
+        return fitted(element_name(dtype), expression(value))
     return Cast(tile_dtype(dtype), expression(value))
 
 
 def assign_whole(reading: Reading, target: Fragment, value: Any) -> None:
     """``C = A + B`` on fragments, outside ``T.Parallel``."""
-    reading.emit(Assign(target, simplified(_whole(expression(value), target), target.format), reading.place))
+    new = fitted(target.dtype, _whole(expression(value), target))
+    reading.emit(Assign(target, simplified(new, target.format), reading.place))
 
 
 def _whole(value: Expression, target: Fragment) -> Expression:
@@ -64,7 +68,7 @@ def _whole(value: Expression, target: Fragment) -> Expression:
                 f"fragment '{value.fragment.name}' {value.fragment.shape} does not fit '{target.name}' {target.shape}",
                 help="both sides need the same shape; T.Parallel loops can broadcast",
             )
-        return Read(value.fragment, None, ALONG if target.is_vector else SAME)
+        return promoted(Read(value.fragment, None, ALONG if target.is_vector else SAME))
     if isinstance(value, Position):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
     return _rebuilt(value, partial(_whole, target=target))
@@ -104,7 +108,7 @@ def element_assigned(reading: Reading, target: Fragment, variables: dict[Leaf, i
 def _assign(reading: Reading, target: Fragment, indices: tuple[Value, ...], value: Expression) -> None:
     axes = _target_axes(reading, target, indices)
     resolver = Resolver(reading, axes, target)
-    new = resolver.resolve(value)
+    new = fitted(target.dtype, resolver.resolve(value))
     for condition in reading.conditions:
         old = Read(target, None, ALONG if target.is_vector else SAME)
         new = Apply("where", (resolver.resolve(condition), new, old))
@@ -148,11 +152,11 @@ class Resolver:
 
     def resolve(self, value: Expression) -> Expression:
         if isinstance(value, Read):
-            return self._read(value)
+            return promoted(self._read(value))
         if isinstance(value, TensorElement):
             if not any(depends(index, self.reading.parallel) for index in value.indices):
                 return self.positions.element(value.tensor, value.indices)
-            return self._read(_loaded(self.reading, value))
+            return promoted(self._read(_loaded(self.reading, value)))
         if isinstance(value, Position):
             return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)
         if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:

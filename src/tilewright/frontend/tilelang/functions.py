@@ -156,6 +156,10 @@ def truncated_division(left: Any, right: Any) -> Any:
     return int(left / right)
 
 
+def truncated_remainder(left: Any, right: Any) -> Any:
+    return left % right if is_symbolic(left) or is_symbolic(right) else int(math.fmod(left, right))
+
+
 def refuse_reinterpretation(*_args: Any) -> Any:
     raise Trouble(
         "TW001", "bytes read as another type", help="convert values with T.cast; packed formats come in as bfp8_b tensors"
@@ -180,6 +184,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floordiv": operator.floordiv,
     "floormod": operator.mod,
     "truncdiv": truncated_division,
+    "truncmod": truncated_remainder,
     "infinity": infinity,
     "max_value": largest,
     "min_value": smallest,

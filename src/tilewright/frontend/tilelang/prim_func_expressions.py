@@ -41,6 +41,15 @@ def widened(node: Any) -> bool:
     return kind(node) == "Cast" and str(node.dtype) == "float32" and str(node.value.dtype) in HALVES
 
 
+def variables(node: Any) -> list[Any]:
+    """Variables an expression mentions."""
+    if kind(node) in ("Var", "SizeVar"):
+        return [node]
+    fields = [getattr(node, name, None) for name in ("a", "b", "value", "condition", "true_value", "false_value")]
+    inner = [*fields, *(getattr(node, "args", None) or ()), *(getattr(node, "indices", None) or ())]
+    return [found for each in inner if each is not None and not isinstance(each, (int, float, str)) for found in variables(each)]
+
+
 class Names:
     """Python names of variables and buffers, each its own while it is in scope."""
 
@@ -66,6 +75,9 @@ class Names:
     def means(self, thing: Any, text: str) -> None:
         """``thing`` is written as ``text`` wherever it stands."""
         self._texts[thing] = text
+
+    def knows(self, thing: Any) -> bool:
+        return thing in self._texts
 
     def of(self, thing: Any, hint: str) -> str:
         return self._texts[thing] if thing in self._texts else self.new(thing, hint)

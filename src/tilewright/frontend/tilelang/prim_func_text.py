@@ -9,7 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.frontend.tilelang.prim_func_expressions import THREADS, VARIABLE, ExpressionText, Names, called, constant, kind
+from tilewright.frontend.tilelang.prim_func_expressions import (
+    THREADS,
+    VARIABLE,
+    ExpressionText,
+    Names,
+    called,
+    constant,
+    kind,
+    variables,
+)
 
 ALLOCATIONS = {"shared": "shared", "local": "fragment", "local.fragment": "fragment"}
 LAUNCH = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
@@ -44,6 +53,7 @@ class _Writer:
         self.names = Names()
         self.expression = ExpressionText(self.names)
         self.lines: list[str] = []
+        self.early: list[Any] = []  # bindings that stand before the loop whose variable they use, as T.Persistent has them
         self.depth = 0
 
     def line(self, text: str) -> None:
@@ -72,6 +82,9 @@ class _Writer:
     def nested(self, *bodies: Any) -> None:
         self.depth += 1
         before = len(self.lines)
+        early, self.early = self.early, []
+        for binding in early:
+            self._bind(binding)
         for body in bodies:
             self.statement(body)
         if len(self.lines) == before:
@@ -128,6 +141,9 @@ class _Writer:
     def _bind(self, node: Any) -> None:
         if kind(node.value) == "Call" and called(node.value) == "launch_thread_idx":
             self.names.means(node.var, THREADS)
+            return
+        if not all(self.names.knows(variable) for variable in variables(node.value)):
+            self.early.append(node)
             return
         value = self.expression(node.value)
         self.line(f"{self.names.new(node.var, str(node.var.name))} = {value}")

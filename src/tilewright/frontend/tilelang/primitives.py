@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.frontend.integers import Value
-from tilewright.frontend.tilelang.conversions import simplified
+from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
 from tilewright.frontend.tilelang.reading import Corner, Reading
+from tilewright.frontend.tilelang.small_types import fitted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
     Cast,
     Expression,
     Fragment,
     Index,
+    Number,
     Product,
     Read,
     Reduction,
@@ -41,18 +43,32 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
     outside = (Tensor, Corner, Window)
     if isinstance(source, outside) and isinstance(target, Fragment):
         window = window_like(source, target)
+        if target.dtype != window.tensor.dtype:
+            fitted(target.dtype, Number(0.5))  # a load does not truncate, and nothing rounds to small floats
         reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
     elif isinstance(source, Fragment) and isinstance(target, outside):
-        reading.emit(Store(source, window_like(target, source), reading.place))
+        window = window_like(target, source)
+        reading.emit(Store(_fitting(reading, source, window.tensor), window, reading.place))
     elif isinstance(source, Fragment) and isinstance(target, Fragment):
         if source.length != target.length or squeezed(source.shape) != squeezed(target.shape):
             raise Trouble("TW104", f"copy from {source.shape} to {target.shape}", help="both need the same shape", word="copy")
-        read = Read(source, None, ALONG if target.is_vector else SAME)
+        read = fitted(target.dtype, Read(source, None, ALONG if target.is_vector else SAME))
         reading.emit(Assign(target, simplified(Cast(target.format, read), target.format), reading.place))
     elif isinstance(source, outside) and isinstance(target, outside):
         raise Trouble("TW004", "copy from tensor to tensor", help="go through a fragment: T.alloc_shared", word="copy")
     else:
         raise Trouble("TW004", f"copy from {source!r} to {target!r}", help="copy between tensors and fragments", word="copy")
+
+
+def _fitting(reading: Reading, source: Fragment, tensor: Tensor) -> Fragment:
+    """What is stored: the fragment itself, or its values as the tensor's 8-bit type has them."""
+    read = Read(source, None, ALONG if source.is_vector else SAME)
+    value = fitted(tensor.dtype, read)
+    if value is read:
+        return source
+    small = reading.fragment(source.shape, tensor.dtype, "fragment", source.name)
+    reading.emit(Assign(small, simplified(value, small.format), reading.place))
+    return small
 
 
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -104,6 +120,14 @@ def gemm(
     first, second, total = (need_fragment(v, "an operand of T.gemm", "gemm") for v in (A, B, C))
     if any(len(one.shape) != 2 for one in (first, second, total)):
         raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", word="gemm")
+    for one in (first, second, total):
+        if one.format not in FLOATS:
+            raise Trouble(
+                "TW107",
+                f"T.gemm with '{one.name}' of {one.dtype}",
+                help="the matrix unit multiplies bfloat16 (8-bit types too) and float32, and adds in float32, not exactly",
+                word="gemm",
+            )
     rows, inner = first.shape[::-1] if transpose_A else first.shape
     depth, columns = second.shape[::-1] if transpose_B else second.shape
     if inner != depth or total.shape != (rows, columns):

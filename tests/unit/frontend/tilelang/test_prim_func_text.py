@@ -116,6 +116,23 @@ def test_text_is_the_kernel():
     )
 
 
+def test_a_binding_before_the_loop_it_belongs_to():
+    """T.Persistent: tilelang names the coordinates before the loop over waves."""
+
+    def persistent(x: Any, bx: Any, _tx: Any) -> Any:
+        wave, tile = variable("w"), variable("tile")
+        number_of = two("Add", two("Mul", wave, number(2), "int32"), bx, "int32")
+        fill = do("tl.tileop.fill", region(x, [number(0)] * 2, [32, 32]), real(0.0))
+        guarded = node("IfThenElse", condition=two("LT", tile, number(3), "bool"), then_case=fill, else_case=None)
+        bound = node("Bind", var=tile, value=two("Mod", number_of, number(3), "int32"))
+        return node("SeqStmt", seq=[bound, loop(wave, number(2), guarded)])
+
+    text = text_of(scaled(persistent)).text
+    assert "        for w in T.serial(2):\n            tile = T.truncmod(((w * 2) + bx), 3)\n            if (tile < 3):\n" in text
+    _, c = run(scaled(persistent))
+    assert (c == 1).all()
+
+
 def test_numbers():
     a, c = run(scaled(None))
     assert np.abs(c - (a * 2 + np.exp(a))).max() < 1e-5

@@ -214,9 +214,66 @@ def test_sizes_of_a_product():
 def test_type_that_tiles_cannot_hold():
     def kernel(A, C):
         with T.Kernel(2, 2):
-            T.alloc_fragment((32, 32), "float8_e4m3")
+            T.alloc_fragment((32, 32), "float64")
 
-    refused(kernel, "TW107", "float8_e4m3", "bfloat16")
+    refused(kernel, "TW107", "float64", "bfloat16")
+
+
+def test_rounding_to_a_small_float():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float8_e4m3fn")
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, y)
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW107", "T.copy(x, y)", "convert it on the host")
+
+
+def test_sums_of_products_as_integers():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_shared((32, 32), "int8")
+            y = T.alloc_fragment((32, 32), "int32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.gemm(x, x, y, clear_accum=True)
+            T.copy(y, C[by * 32, bx * 32])
+
+    refused(kernel, "TW107", "T.gemm", "adds in float32", np.zeros((64, 64), np.int8), np.zeros((64, 64), np.int32))
+
+
+def test_store_under_a_condition_on_elements():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            for i, j in T.Parallel(32, 32):
+                if by * 32 + i < 63 and bx * 32 + j < 64:
+                    C[by * 32 + i, bx * 32 + j] = A[by * 32 + i, bx * 32 + j]
+
+    refused(kernel, "TW001", "C[by * 32 + i", "T.if_then_else")
+
+
+def test_store_where_data_decides():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            if A[bx, by] > 0.0:
+                T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW007", "T.copy(x, C", "store in any case")
+
+
+def test_prefix_sums_into_another_shape():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 64), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.cumsum(x, y, dim=1)
+            T.copy(y, C[by * 32, 0])
+
+    refused(kernel, "TW104", "T.cumsum", "same shape")
 
 
 def test_device_value_as_python_truth():

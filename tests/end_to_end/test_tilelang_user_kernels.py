@@ -1,0 +1,445 @@
+"""TileLang kernels as their users write them, against NumPy in float64: the simulator and the compiled C++ give the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright import execution, tilelang
+
+T = tilelang.language
+BF16 = ml_dtypes.bfloat16
+
+
+def uniform(*shape: int, dtype: Any = np.float32, low: float = -1, high: float = 1, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
+
+
+def integers(low: int, high: int, shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).integers(low, high, shape).astype(dtype)
+
+
+def wide(array: Any) -> Any:
+    return np.asarray(array).astype(np.float64)
+
+
+def check(kernel: Any, inputs: tuple[Any, ...], wanted: Any, tolerance: float) -> None:
+    """What the kernel returns, in both engines."""
+    found: list[Any] = []
+    for mode in ("sim", "native"):
+        with execution.session(mode=mode):
+            found.append(kernel(*inputs))
+    first, second = (result if isinstance(result, tuple) else (result,) for result in found)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for one, other, right in zip(first, second, wanted, strict=True):
+        assert one.tobytes() == other.tobytes()
+        assert np.abs(wide(one) - right).max() <= tolerance
+
+
+def blockwise(mask: Any) -> Any:
+    return np.kron(mask, np.ones((32, 32)))
+
+
+# Bounds --------------------------------------------------------------------------------------------------------------
+
+
+def test_bounds_of_the_tensor_around_a_store():
+    @tilelang.jit(out_idx=[-1])
+    def vector(N, block=256):
+        @T.prim_func
+        def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+            with T.Kernel(T.ceildiv(N, block), threads=block) as bx:
+                for i in T.Parallel(block):
+                    index = bx * block + i
+                    if index < N:
+                        C[index] = A[index] * 2.0 + B[index]
+
+        return main
+
+    @tilelang.jit(out_idx=[-1])
+    def matrix(M, N, block=32):
+        @T.prim_func
+        def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block)) as (bx, by):
+                x = T.alloc_fragment((block, block), "float32")
+                for i, j in T.Parallel(block, block):
+                    x[i, j] = T.if_then_else(by * block + i < M and bx * block + j < N, A[by * block + i, bx * block + j], 0.0)
+                for i, j in T.Parallel(block, block):
+                    if by * block + i < M and not bx * block + j >= N and by * block + i >= 0:
+                        C[by * block + i, bx * block + j] = x[i, j] + 1.0
+
+        return main
+
+    a, b = uniform(1000), uniform(1000, seed=1)
+    check(vector(1000), (a, b), wide(a) * 2 + wide(b), 1e-6)
+    c = uniform(50, 70)
+    check(matrix(50, 70), (c,), wide(c) + 1, 1e-6)
+
+
+# Launches and loops --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wave", [4, 5, 15])
+def test_persistent_blocks(wave: int):
+    @tilelang.jit(out_idx=[2])
+    def product(M, N, K, block=32):
+        @T.prim_func
+        def main(A: T.Tensor((M, K), "bfloat16"), B: T.Tensor((K, N), "bfloat16"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(wave, threads=128) as block_id:
+                x = T.alloc_shared((block, block), "bfloat16")
+                y = T.alloc_shared((block, block), "bfloat16")
+                z = T.alloc_fragment((block, block), "float32")
+                for bx, by in T.Persistent([T.ceildiv(M, block), T.ceildiv(N, block)], wave, block_id):
+                    T.clear(z)
+                    for k in T.Pipelined(T.ceildiv(K, block), num_stages=2):
+                        T.copy(A[bx * block, k * block], x)
+                        T.copy(B[k * block, by * block], y)
+                        T.gemm(x, y, z)
+                    T.copy(z, C[bx * block, by * block])
+
+        return main
+
+    a, b = uniform(96, 64, dtype=BF16), uniform(64, 160, dtype=BF16, seed=1)
+    check(product(96, 160, 64), (a, b), wide(a) @ wide(b), 0.02)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "int8"])
+def test_an_element_decides_whether_a_block_counts(dtype: str):
+    @tilelang.jit(out_idx=[3])
+    def product(M, N, K, b=32):
+        @T.prim_func
+        def main(
+            A: T.Tensor((M, K), "bfloat16"),
+            B: T.Tensor((K, N), "bfloat16"),
+            Mask: T.Tensor((M // b, N // b, K // b), dtype),
+            C: T.Tensor((M, N), "float32"),
+        ):
+            with T.Kernel(N // b, M // b) as (bx, by):
+                x = T.alloc_shared((b, b), "bfloat16")
+                y = T.alloc_shared((b, b), "bfloat16")
+                z = T.alloc_fragment((b, b), "float32")
+                T.use_swizzle(10)
+                T.clear(z)
+                for k in T.Pipelined(K // b, num_stages=2):
+                    if Mask[by, bx, k]:
+                        T.copy(A[by * b, k * b], x)
+                        T.copy(B[k * b, bx * b], y)
+                        T.gemm(x, y, z)
+                T.copy(z, C[by * b, bx * b])
+
+        return main
+
+    a, b = uniform(64, 128, dtype=BF16), uniform(128, 64, dtype=BF16, seed=1)
+    mask = integers(0, 2, (2, 2, 4), np.dtype(dtype))
+    parts = [wide(a)[:, k * 32 : k * 32 + 32] @ wide(b)[k * 32 : k * 32 + 32] * blockwise(mask[:, :, k]) for k in range(4)]
+    check(product(64, 64, 128), (a, b, mask), sum(parts), 0.03)
+
+
+def test_an_element_decides_between_two_ways():
+    """A fragment that is loaded before keeps its value; the other way changes others, in a loop of its own."""
+
+    @tilelang.jit(out_idx=[2])
+    def choose(M, N):
+        @T.prim_func
+        def main(A: T.Tensor((M, N), "float32"), S: T.Tensor((M // 32,), "float32"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(M // 32) as bx:
+                x = T.alloc_shared((32, N), "float32")
+                total = T.alloc_fragment((32, N), "float32")
+                top = T.alloc_fragment((32,), "float32")
+                T.copy(A[bx * 32, 0], x)
+                T.fill(total, 1.0)
+                T.fill(top, 0.5)
+                if S[bx] > 0.25:
+                    T.copy(A[0, 0], x)
+                    T.reduce_max(x, top, dim=1)
+                else:
+                    for _ in T.serial(3):
+                        for i, j in T.Parallel(32, N):
+                            total[i, j] = total[i, j] * 2.0 + x[i, j]
+                for i, j in T.Parallel(32, N):
+                    total[i, j] += x[i, j] * top[i]
+                T.copy(total, C[bx * 32, 0])
+
+        return main
+
+    a, s = uniform(128, 64), np.array([0.5, 0.1, -1.0, 0.3], np.float32)
+    wanted = np.zeros((128, 64))
+    for block in range(4):
+        own = wide(a)[block * 32 : block * 32 + 32]
+        rows = slice(block * 32, block * 32 + 32)
+        if s[block] > 0.25:
+            first = wide(a)[:32]
+            wanted[rows] = 1 + first * first.max(1, keepdims=True)
+        else:
+            wanted[rows] = 8 + 7 * own + own * 0.5
+    check(choose(128, 64), (a, s), wanted, 1e-5)
+
+
+def test_block_sparse_attention():
+    @tilelang.jit(out_idx=[4])
+    def attention(heads, seq, dim, b=32):
+        scale = (1.0 / dim) ** 0.5 * 1.44269504
+
+        @T.prim_func
+        def main(
+            Q: T.Tensor((heads, seq, dim), "bfloat16"),
+            K: T.Tensor((heads, seq, dim), "bfloat16"),
+            V: T.Tensor((heads, seq, dim), "bfloat16"),
+            Mask: T.Tensor((heads, seq // b, seq // b), "int32"),
+            Output: T.Tensor((heads, seq, dim), "float32"),
+        ):
+            with T.Kernel(seq // b, heads, threads=128) as (bx, by):
+                q = T.alloc_shared((b, dim), "bfloat16")
+                k_s = T.alloc_shared((b, dim), "bfloat16")
+                v_s = T.alloc_shared((b, dim), "bfloat16")
+                score = T.alloc_fragment((b, b), "float32")
+                weight = T.alloc_fragment((b, b), "bfloat16")
+                acc = T.alloc_fragment((b, dim), "float32")
+                top = T.alloc_fragment((b,), "float32")
+                before = T.alloc_fragment((b,), "float32")
+                shrink = T.alloc_fragment((b,), "float32")
+                part = T.alloc_fragment((b,), "float32")
+                total = T.alloc_fragment((b,), "float32")
+                T.copy(Q[by, bx * b, 0], q)
+                T.fill(acc, 0)
+                T.fill(total, 0)
+                T.fill(top, -1e30)
+                for k in T.Pipelined(seq // b, num_stages=1):
+                    if Mask[by, bx, k] != 0:
+                        T.copy(K[by, k * b, 0], k_s)
+                        T.clear(score)
+                        T.gemm(q, k_s, score, transpose_B=True)
+                        T.copy(top, before)
+                        T.reduce_max(score, top, dim=1, clear=False)
+                        for i in T.Parallel(b):
+                            shrink[i] = T.exp2(before[i] * scale - top[i] * scale)
+                        for i, j in T.Parallel(b, b):
+                            score[i, j] = T.exp2(score[i, j] * scale - top[i] * scale)
+                        T.reduce_sum(score, part, dim=1)
+                        for i in T.Parallel(b):
+                            total[i] = total[i] * shrink[i] + part[i]
+                        T.copy(score, weight)
+                        for i, j in T.Parallel(b, dim):
+                            acc[i, j] *= shrink[i]
+                        T.copy(V[by, k * b, 0], v_s)
+                        T.gemm(weight, v_s, acc)
+                for i, j in T.Parallel(b, dim):
+                    acc[i, j] /= total[i]
+                T.copy(acc, Output[by, bx * b, 0])
+
+        return main
+
+    shape = (2, 96, 64)
+    q, k, v = (uniform(*shape, dtype=BF16, seed=seed) for seed in range(3))
+    mask = integers(0, 2, (2, 3, 3), np.int32, seed=4)
+    mask[:, :, 1] = 1
+    seen = np.stack([blockwise(head) for head in mask]) > 0
+    score = np.where(seen, wide(q) @ wide(k).transpose(0, 2, 1) / 8, -np.inf)
+    weight = np.exp(score - score.max(-1, keepdims=True))
+    check(attention(*shape), (q, k, v, mask), weight / weight.sum(-1, keepdims=True) @ wide(v), 0.02)
+
+
+# Sums ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_copied_before_it_is_stored_stays_in_dst():
+    @tilelang.jit(out_idx=[-1])
+    def product(M, N, K, dtype="bfloat16"):
+        @T.prim_func
+        def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), dtype)):
+            with T.Kernel(N // 64, M // 32) as (bx, by):
+                x = T.alloc_shared((32, 32), dtype)
+                y = T.alloc_shared((64, 32), dtype)
+                z = T.alloc_fragment((32, 64), "float")
+                z_shared = T.alloc_shared((32, 64), dtype)
+                T.annotate_layout({z_shared: tilelang.layout.make_swizzled_layout(z_shared)})
+                T.clear(z)
+                for k in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+                    T.copy(A[by * 32, k * 32], x)
+                    T.copy(B[bx * 64, k * 32], y)
+                    T.gemm(x, y, z, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.copy(z, z_shared)
+                T.copy(z_shared, C[by * 32, bx * 64])
+
+        return main
+
+    a, b = uniform(64, 64, dtype=BF16), uniform(128, 64, dtype=BF16, seed=1)
+    kernel = product(64, 128, 64)
+    check(kernel, (a, b), wide(a) @ wide(b).T, 0.04)
+    text = kernel.compile().cpp["compute"]
+    assert text.count("cb_reserve_back") == text.count("cb_push_back") == text.count("pack_block") == 1
+
+
+def test_prefix_sums():
+    @tilelang.jit(out_idx=[1, 2])
+    def both_ways(M, N):
+        @T.prim_func
+        def main(A: T.Tensor((M, N), "bfloat16"), Right: T.Tensor((M, N), "float32"), Up: T.Tensor((M, N), "float32")):
+            with T.Kernel(1) as _:
+                x = T.alloc_shared((M, N), "bfloat16")
+                right = T.alloc_fragment((M, N), "float32")
+                up = T.alloc_fragment((M, N), "float32")
+                T.copy(A, x)
+                T.cumsum(x, right, dim=1)
+                T.cumsum(src=x, dst=up, dim=0, reverse=True)
+                T.copy(right, Right)
+                T.copy(up, Up)
+
+        return main
+
+    @tilelang.jit(out_idx=[1])
+    def decays(chunks, length):
+        @T.prim_func
+        def main(G: T.Tensor((chunks, length), "float32"), D: T.Tensor((chunks, length, length), "float32")):
+            with T.Kernel(chunks) as bx:
+                g = T.alloc_fragment((length,), "float32")
+                d = T.alloc_fragment((length, length), "float32")
+                T.copy(G[bx, 0], g)
+                T.cumsum(g)
+                for i, j in T.Parallel(length, length):
+                    d[i, j] = T.if_then_else(i >= j, T.exp(g[i] - g[j]), 0)
+                T.copy(d, D[bx, 0, 0])
+
+        return main
+
+    a = uniform(64, 96, dtype=BF16)
+    right, up = np.cumsum(wide(a), 1), np.cumsum(wide(a)[::-1], 0)[::-1]
+    check(both_ways(64, 96), (a,), (right, up), 4e-3)
+    g = uniform(3, 64, low=-0.2, high=0)
+    total = np.cumsum(wide(g), 1)
+    wanted = np.tril(np.exp(np.minimum(total[:, :, None] - total[:, None, :], 0)))
+    check(decays(3, 64), (g,), wanted, 1e-5)
+
+
+def test_reduction_by_name():
+    @tilelang.jit(out_idx=[1])
+    def sums(B, M, N):
+        @T.prim_func
+        def main(X: T.Tensor((B, M, N), "float32"), Y: T.Tensor((B, M), "float32")):
+            with T.Kernel(M // 32, B) as (bx, bz):
+                x = T.alloc_fragment((32, N), "float32")
+                s = T.alloc_fragment((32,), "float32")
+                T.copy(X[bz, bx * 32 : bx * 32 + 32, 0:N], x)
+                T.reduce(x, s, "sum", 1, True)
+                T.copy(s, Y[bz, bx * 32 : bx * 32 + 32])
+
+        return main
+
+    a = uniform(2, 64, 96)
+    check(sums(2, 64, 96), (a,), wide(a).sum(2), 1e-4)
+
+
+# Types of eight bits --------------------------------------------------------------------------------------------------
+
+
+def test_weights_of_eight_bits():
+    @tilelang.jit(out_idx=[-1])
+    def product(M, N, K, dtype="bfloat16"):
+        @T.prim_func
+        def main(
+            A: T.Tensor((M, K), dtype), W: T.Tensor((N, K), "int8"), S: T.Tensor((N,), "float32"), C: T.Tensor((M, N), "float32")
+        ):
+            with T.Kernel(N // 64, M // 32) as (bx, by):
+                x = T.alloc_shared((32, 64), dtype)
+                w = T.alloc_shared((64, 64), "int8")
+                w_local = T.alloc_fragment((64, 64), "int8")
+                w_wide = T.alloc_shared((64, 64), dtype)
+                scale = T.alloc_fragment((64,), "float32")
+                z = T.alloc_fragment((32, 64), "float32")
+                T.clear(z)
+                T.copy(S[bx * 64], scale)
+                for k in T.Pipelined(K // 64, num_stages=2):
+                    T.copy(A[by * 32, k * 64], x)
+                    T.copy(W[bx * 64, k * 64], w)
+                    T.copy(w, w_local)
+                    for i, j in T.Parallel(64, 64):
+                        w_wide[i, j] = w_local[i, j].astype(dtype)
+                    T.gemm(x, w_wide, z, transpose_B=True)
+                for i, j in T.Parallel(32, 64):
+                    z[i, j] *= scale[j]
+                T.copy(z, C[by * 32, bx * 64])
+
+        return main
+
+    a, w, s = uniform(64, 128, dtype=BF16), integers(-128, 128, (128, 128), np.int8), uniform(128, low=0.005, high=0.02)
+    kernel = product(64, 128, 128)
+    check(kernel, (a, w, s), wide(a) @ wide(w).T * wide(s), 0.05)
+    assert any("int8 is held as bfloat16" in note.message for note in kernel.compile().diagnostics)
+
+
+def test_products_of_small_floats():
+    @tilelang.jit(out_idx=[-1])
+    def product(M, N, K, kind, b=32):
+        @T.prim_func
+        def main(A: T.Tensor((M, K), kind), B: T.Tensor((N, K), kind), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(N // b, M // b) as (bx, by):
+                x = T.alloc_shared((b, b), kind)
+                y = T.alloc_shared((b, b), kind)
+                z = T.alloc_fragment((b, b), "float32")
+                T.clear(z)
+                for k in T.Pipelined(K // b, num_stages=2):
+                    T.copy(A[by * b, k * b], x)
+                    T.copy(B[bx * b, k * b], y)
+                    T.gemm(x, y, z, transpose_B=True)
+                T.copy(z, C[by * b, bx * b])
+
+        return main
+
+    for kind in ("float8_e4m3fn", "float8_e5m2"):
+        a, b = (uniform(64, 64, seed=seed).astype(getattr(ml_dtypes, kind)) for seed in (0, 1))
+        check(product(64, 64, 64, kind), (a, b), wide(a) @ wide(b).T, 0.01)
+
+
+def test_integers_of_eight_bits_are_exact():
+    @tilelang.jit(out_idx=[2, 3])
+    def products(M, N):
+        @T.prim_func
+        def main(
+            A: T.Tensor((M, N), "int8"), B: T.Tensor((M, N), "uint8"), C: T.Tensor((M, N), "float32"), D: T.Tensor((M, N), "int32")
+        ):
+            with T.Kernel(N // 32, M // 32) as (bx, by):
+                d = T.alloc_fragment((32, 32), "int32")
+                for i, j in T.Parallel(32, 32):
+                    C[by * 32 + i, bx * 32 + j] = A[by * 32 + i, bx * 32 + j] * B[by * 32 + i, bx * 32 + j] + 1
+                for i, j in T.Parallel(32, 32):
+                    d[i, j] = T.cast(A[by * 32 + i, bx * 32 + j], "int32") * T.cast(B[by * 32 + i, bx * 32 + j], "int32")
+                T.copy(d, D[by * 32, bx * 32])
+
+        return main
+
+    a, b = integers(-128, 128, (64, 64), np.int8), integers(0, 256, (64, 64), np.uint8, seed=1)
+    check(products(64, 64), (a, b), (wide(a) * wide(b) + 1, wide(a) * wide(b)), 0)
+
+
+def test_rows_are_quantized():
+    @tilelang.jit(out_idx=[1, 2])
+    def quantize(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "float32"), Q: T.Tensor((M, N), "int8"), S: T.Tensor((M,), "float32")):
+            with T.Kernel(M // 32) as bx:
+                x = T.alloc_fragment((32, N), "float32")
+                scale = T.alloc_fragment((32,), "float32")
+                q = T.alloc_fragment((32, N), "int8")
+                T.copy(X[bx * 32, 0], x)
+                T.reduce_absmax(x, scale, dim=1)
+                for i in T.Parallel(32):
+                    scale[i] = T.max(scale[i], 1e-4) / 127.0
+                for i, j in T.Parallel(32, N):
+                    q[i, j] = T.cast(T.clamp(x[i, j] / scale[i], -127.0, 127.0), "int8")
+                T.copy(q, Q[bx * 32, 0])
+                T.copy(scale, S[bx * 32])
+
+        return main
+
+    x = uniform(64, 96)
+    scale = np.abs(wide(x)).max(1) / 127
+    found, scales = quantize(64, 96)(x)
+    assert found.dtype == np.int8
+    assert np.abs(wide(scales) - scale).max() < 1e-6
+    exact = wide(x) / scale[:, None]
+    away_from_a_step = np.abs(exact - np.round(exact)) > 1e-3
+    assert (wide(found) == np.trunc(exact))[away_from_a_step].all()
+    check(quantize(64, 96), (x,), (wide(found), wide(scales)), 0)
