@@ -21,6 +21,7 @@ from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_blocks, running_sums
+from tilewright.passes.dst_assignment.bias_first import start_from_bias
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock
 from tilewright.passes.dst_assignment.section_drafts import (
     END,
@@ -51,6 +52,8 @@ def form(function: FuncOp, context: PassContext) -> list[PlannedRegion]:
     config = config_of(function)
     for loop in dict.fromkeys(block.loop for block in found):
         blocks = [block for block in found if block.loop is loop]
+        if len(blocks) == 1 and not blocks[0].added:
+            start_from_bias(blocks[0], config, context)
         section = Section(blocks)
         reason = _keep(section, config, context)
         if not reason:

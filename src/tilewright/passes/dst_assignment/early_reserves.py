@@ -21,7 +21,7 @@ from tilewright.passes.validation.skeleton import surely_ends
 
 def reserved_early(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> bool:
     """Whether the only reserve of ``buffer`` between two ops of a block is now in front of ``first``."""
-    handovers = [op for op in _between(first, last) if any(_hands_over(inner, buffer) for inner in op.walk())]
+    handovers = handovers_between(buffer, first, last)
     if len(handovers) != 1 or not isinstance(handovers[0], CBReserveOp) or "tiles" in handovers[0].attributes:
         return False
     reserve, block = handovers[0], first.parent
@@ -29,11 +29,16 @@ def reserved_early(buffer: SSAValue, first: Operation, last: Operation, context:
     assert block is not None and following is not None
     if not _may_wait(buffer, first):
         return False
-    _move(reserve, first)
-    if surely_ends(_module(first), context.grid):
+    move(reserve, first)
+    if surely_ends(module_of(first), context.grid):
         return True
-    _move(reserve, following)
+    move(reserve, following)
     return False
+
+
+def handovers_between(buffer: SSAValue, first: Operation, last: Operation) -> list[Operation]:
+    """Ops of a block that hand over a buffer, or contain such ops."""
+    return [op for op in _between(first, last) if any(_hands_over(inner, buffer) for inner in op.walk())]
 
 
 def _between(first: Operation, last: Operation) -> list[Operation]:
@@ -55,13 +60,13 @@ def _may_wait(buffer: SSAValue, place: Operation) -> bool:
     return kind.factor.data > 1 or isinstance(place.parent_op(), FuncOp)
 
 
-def _move(op: Operation, before: Operation) -> None:
+def move(op: Operation, before: Operation) -> None:
     op.detach()
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
 
 
-def _module(op: Operation) -> ModuleOp:
+def module_of(op: Operation) -> ModuleOp:
     current: Operation | None = op
     while not isinstance(current, ModuleOp):
         assert current is not None

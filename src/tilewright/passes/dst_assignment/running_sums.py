@@ -50,7 +50,7 @@ def add_in_l1_or_reload(block: RunningBlock, reason: str, context: PassContext) 
     if block.added:  # the packer adds to a reserved block anyway
         return
     name, place = name_of(bind, "value"), f"line {line_of(block.loop)}"
-    add = _final_sum(block)
+    add = final_sum(block)
     if add is None:
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
@@ -65,7 +65,7 @@ def add_in_l1_or_reload(block: RunningBlock, reason: str, context: PassContext) 
     context.trace.decide(NAME, f"the packer adds each step to '{name}' in L1", why, place=place)
 
 
-def _final_sum(block: RunningBlock) -> tuple[TileOpBase, SSAValue] | None:
+def final_sum(block: RunningBlock) -> tuple[TileOpBase, SSAValue] | None:
     """The addition that ends the step, and what it adds to the old value."""
     kind = block.buffer.type
     step = block.step

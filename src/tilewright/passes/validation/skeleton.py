@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -53,8 +53,11 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
     return check_network(module, traces, buffers, context.grid) if talking else []
 
 
-def surely_ends(module: ModuleOp, grid: tuple[int, ...]) -> bool:
-    """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told."""
+def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
+    """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
+
+    ``rooms``: buffers taken to have less room than they have, by index; not for cores that talk to each other.
+    """
     buffers = buffers_of(module)
     try:
         traces = [trace_thread(function) for function in functions_of(module)]
@@ -62,8 +65,8 @@ def surely_ends(module: ModuleOp, grid: tuple[int, ...]) -> bool:
     except Unpredictable:
         return False
     if cores_talk(module):
-        return not check_network(module, traces, buffers, grid)
-    depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
+        return rooms is None and not check_network(module, traces, buffers, grid)
+    depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()} | dict(rooms or {})
     return not any(event is not None for courses in groups for event in stopped_at(courses, depths))
 
 

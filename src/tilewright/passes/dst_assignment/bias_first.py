@@ -1,0 +1,178 @@
+"""``sum of products + bias`` behind a loop starts from the bias instead: loaded into DST once, it costs no addition.
+
+Requires: a running block that fits DST, starts from zeros, gets one product per step, and has one reader, which adds a block to
+it. The wait for that block moves before the loop if it stands behind it. All threads must provably still reach their ends, even
+with only one block of room in every buffer the loop reads: else the loop would wait for what is read in last.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.location import line_of
+from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.early_reserves import handovers_between, module_of, move
+from tilewright.passes.dst_assignment.running_blocks import RunningBlock
+from tilewright.passes.dst_assignment.running_sums import capacity, final_sum, is_zero
+from tilewright.passes.validation.skeleton import surely_ends
+from tilewright.program import ComputeConfig
+
+NAME = "ttl-tile-and-assign-dst"
+
+
+def start_from_bias(block: RunningBlock, config: ComputeConfig, context: PassContext) -> None:
+    start, reader = block.start, _reader(block)
+    if start is None or reader is None or not _sums_products(block):
+        return
+    if len(start.outputs) != 1 or not is_zero(start, block.buffer):
+        return
+    add = _addition(reader, block.buffer)
+    if add is None:
+        return
+    total, bias = add.operands
+    if _is_total(bias, reader, block.buffer):
+        total, bias = bias, total
+    argument = bias.owner.operands[0] if isinstance(bias.owner, TileBcastOp) else bias
+    if not isinstance(argument, BlockArgument) or argument.index >= len(reader.inputs) or bias.type != total.type:
+        return
+    if block.tiles + _slots_beside(bias, config) > capacity(config, context):
+        return
+    if not _waited_early(reader.inputs[argument.index], block, reader, context):
+        return
+    place = f"line {line_of(add)}"
+    block.start = _replaced_start(start, reader, argument, bias)
+    add.results[0].replace_all_uses_with(total)
+    _erase(add)
+    if isinstance(bias.owner, TileBcastOp) and not bias.uses:
+        _erase(bias.owner)
+    if not argument.uses:
+        _without_input(reader, argument)
+    context.trace.decide(NAME, "the sum starts from what is added to it", "no addition behind the loop", place=place)
+
+
+def _slots_beside(bias: SSAValue, config: ComputeConfig) -> int:
+    """DST slots that loading the bias takes beside the sum: a row of 16 bits reaches a 32-bit DST by the vector unit only."""
+    spread, kind = bias.owner, bias.type
+    assert isinstance(kind, TileType)
+    by_vector_unit = isinstance(spread, TileBcastOp) and spread.dim == "col" and config.fp32_dest_acc_en and kind.dtype != "f32"
+    return 2 if by_vector_unit else 0
+
+
+def _reader(block: RunningBlock) -> ComputeOp | None:
+    readers = block.readers()
+    return readers[0] if len(readers) == 1 and readers[0].parent is block.block else None
+
+
+def _sums_products(block: RunningBlock) -> bool:
+    """The loop computes nothing but this sum, and the matrix unit makes it in place."""
+    found = final_sum(block)
+    alone = [op for op in block.loop.walk() if isinstance(op, ComputeOp)] == [block.step]
+    return alone and found is not None and isinstance(found[1].owner, TileMatmulOp)
+
+
+def _is_total(value: SSAValue, reader: ComputeOp, buffer: SSAValue) -> bool:
+    if not isinstance(value, BlockArgument) or value.index >= len(reader.inputs):
+        return False
+    view = reader.inputs[value.index].owner
+    return isinstance(view, AttachCBOp) and view.operands[1] is buffer and _is_identity(reader.maps[value.index])
+
+
+def _is_identity(map_: AffineMapAttr) -> bool:
+    return map_.data == AffineMap.identity(map_.data.num_dims)
+
+
+def _addition(reader: ComputeOp, buffer: SSAValue) -> TileOpBase | None:
+    """The only op that reads the sum, if it adds one thing to it."""
+    totals = [argument for argument in reader.block.args if _is_total(argument, reader, buffer)]
+    users = [use.operation for total in totals for use in total.uses]
+    if len(totals) != 1 or len(users) != 1 or not isinstance(users[0], TileOpBase) or users[0].SPEC.name != "add":
+        return None
+    return users[0]
+
+
+def _waited_early(value: SSAValue, block: RunningBlock, reader: ComputeOp, context: PassContext) -> bool:
+    """Whether the block is there before the sum starts; its wait is moved if it may be."""
+    view = value.owner
+    wait = view.operands[0].owner if isinstance(view, AttachCBOp) else None
+    if not isinstance(view, AttachCBOp) or not isinstance(wait, CBWaitOp):
+        return False
+    place = block.before[0]
+    if wait.parent is not block.block:
+        return _holds(wait, place)
+    moved: list[Operation] = [wait, view]
+    if handovers_between(view.operands[1], place, reader) == [wait]:
+        back = [op.next_op for op in moved]
+        for op in moved:
+            move(op, place)
+        if "tiles" not in wait.attributes and surely_ends(module_of(place), context.grid, _one_block_each(block)):
+            return True
+        for op, following in reversed(list(zip(moved, back, strict=True))):
+            assert following is not None
+            move(op, following)
+        return False
+    return view.parent is block.block and _stands_before(view, place) and not handovers_between(view.operands[1], place, reader)
+
+
+def _holds(wait: CBWaitOp, place: Operation) -> bool:
+    """Whether code around the loop holds the block: it stands before the op around ``place`` in its own block."""
+    outer: Operation | None = place
+    while outer is not None and outer.parent is not wait.parent:
+        outer = outer.parent_op()
+    return outer is not None and _stands_before(wait, outer)
+
+
+def _stands_before(op: Operation, other: Operation) -> bool:
+    current = op.next_op
+    while current is not None and current is not other:
+        current = current.next_op
+    return current is other
+
+
+def _one_block_each(block: RunningBlock) -> dict[int, int]:
+    waits = [op for op in block.loop.walk() if isinstance(op, CBWaitOp) and op.operands[0] is not block.buffer]
+    return {op.operands[0].owner.cb_index: 1 for op in waits if isinstance(op.operands[0].owner, BindCBOp)}
+
+
+def _replaced_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument, bias: SSAValue) -> ComputeOp:
+    """A region that stores the bias where zeros were stored."""
+    tile = start.block.args[-1].type
+    body = Block(arg_types=[argument.type, tile])
+    first: SSAValue = body.args[0]
+    if isinstance(bias.owner, TileBcastOp):
+        spread = bias.owner.clone({argument: first})
+        body.add_op(spread)
+        first = spread.results[0]
+    body.add_op(YieldOp.create(operands=[first]))
+    maps = [reader.maps[argument.index], start.maps[-1]]
+    rank = len(start.output_shape)
+    new = ComputeOp([reader.inputs[argument.index]], list(start.outputs), maps, ["parallel"] * rank, Region(body))
+    new.location = reader.location
+    assert start.parent is not None
+    start.parent.insert_op_before(new, start)
+    _erase(start)
+    return new
+
+
+def _without_input(compute: ComputeOp, argument: BlockArgument) -> None:
+    position = argument.index
+    compute.block.erase_arg(argument)
+    body = compute.detach_region(compute.body)
+    inputs = [value for index, value in enumerate(compute.inputs) if index != position]
+    maps = [map_ for index, map_ in enumerate(compute.maps) if index != position]
+    new = ComputeOp(inputs, list(compute.outputs), maps, ["parallel"] * len(compute.output_shape), body)
+    new.location = compute.location
+    assert compute.parent is not None
+    compute.parent.insert_op_before(new, compute)
+    _erase(compute)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
