@@ -21,6 +21,7 @@ BEAM_WORK = 5_000
 WIDE_BEAM_WIDTH = 200  # where nothing else fits
 WIDE_BEAM_WORK = 200_000
 LEAST_WORK = 4_000
+TILE_MAJOR_WORK = 4_000  # all there is to save is one wait of a few
 PRESSURE_OPS = 16  # in smaller bodies the search itself sees as fast what does not fit
 RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
 
@@ -116,10 +117,14 @@ class Optimizer:
             saved = self.problem.costs.sync * (1 - 1 / max(tiles, 1))
             if self._bound(1, slots, 0) - saved >= self.best.cycles_per_tile:
                 continue
-            budget = self._without_inits(1, slots)
-            if budget is None:
+            options = Options(slots=slots, tiles=1, recompute=self.recompute, work_limit=TILE_MAJOR_WORK)
+            found = None
+            with contextlib.suppress(Exhausted):
+                found = Search(self.model, options, tables=self.tables).run()
+            if found is None:
                 return  # still fewer slots fit even less
-            self._with_inits(replace(budget, bound=budget.bound - saved))
+            floor_cost = found.cost >> COST_SHIFT << COST_SHIFT
+            self._with_inits(Budget(1, slots, self._bound(1, slots, floor_cost) - saved, found, True))
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it."""
