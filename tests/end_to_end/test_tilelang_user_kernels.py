@@ -106,6 +106,36 @@ def test_persistent_blocks(wave: int):
     check(product(96, 160, 64), (a, b), wide(a) @ wide(b), 0.02)
 
 
+def test_steps_and_numbers_that_change():
+    @tilelang.jit(out_idx=[1])
+    def sums(M, N):
+        @T.prim_func
+        def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, 32), "float32")):
+            with T.Kernel(M // 32) as bx:
+                x = T.alloc_fragment((32, 32), "float32")
+                total = T.alloc_fragment((32, 32), "float32")
+                factor = T.alloc_var("float32")
+                factor = 1.0
+                T.clear(total)
+                for k in range(32, N, 64):
+                    T.copy(A[bx * 32, k], x)
+                    for i, j in T.Parallel(32, 32):
+                        total[i, j] += x[i, j]
+                for k in T.serial(3):
+                    T.copy(A[bx * 32, k * 32], x)
+                    for i, j in T.Parallel(32, 32):
+                        total[i, j] += x[i, j] * factor
+                    factor = factor * 0.5
+                T.copy(total, C[bx * 32, 0])
+
+        return main
+
+    a = uniform(64, 160)
+    columns = [wide(a)[:, k : k + 32] for k in range(0, 160, 32)]
+    wanted = columns[1] + columns[3] + columns[0] + columns[1] / 2 + columns[2] / 4
+    check(sums(64, 160), (a,), wanted, 1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "bool", "int8"])
 def test_an_element_decides_whether_a_block_counts(dtype: str):
     @tilelang.jit(out_idx=[3])

@@ -14,7 +14,7 @@ class Counted:
 
     start: Any
     stop: Any
-    step: int = 1
+    step: Any = 1
     stages: int = 0
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.frontend.assigned import assigned_names, read_before_assigned
-from tilewright.frontend.integers import bounds, make
-from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain, Returned, counted_range
+from tilewright.frontend.tilelang.domains import KernelDomain, Returned, counted_range
 from tilewright.frontend.tilelang.elements import assign_whole, store_element
 from tilewright.frontend.tilelang.predication import Predication
 from tilewright.frontend.tilelang.reading import Launch, Reading, is_scalar
@@ -30,7 +27,7 @@ from tilewright.frontend.tilelang.symbols import (
     plain,
     raw,
 )
-from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement
+from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement
 from tilewright.frontend.tilelang.trouble import Trouble
 
 
@@ -144,74 +141,7 @@ class Reader(Reading):
             help="threads are not visible here: loop with T.Parallel, or use T.copy, T.fill and whole-fragment operations",
         )
 
-    # Loops and branches -----------------------------------------------------------------------------------------------
-
-    def loop(self, node: ast.For, domain: Counted) -> None:
-        if not isinstance(node.target, ast.Name):
-            raise Trouble("TW004", "this loop has one variable", help="for k in T.Pipelined(…)")
-        start, stop = raw(domain.start), raw(domain.stop)
-        if domain.step != 1:
-            raise Trouble("TW008", "a loop with a step", help="multiply the variable instead")
-        name = node.target.id
-        low, high = bounds(start)[0], bounds(stop)[1] - 1
-        before, self.stages = (self.stages, self.pipelined), domain.stages or self.stages
-        self.pipelined = self.pipelined or domain.stages > 0
-        if make("-", stop, start) == 1:
-            self.names[name] = plain(start)
-            self.execute(node.body)
-        elif not isinstance(stop, int) or not isinstance(start, int) or stop > start:
-            variable = self.leaf(name, low, high)
-            self.names[name] = plain(variable)
-            body = self._iteration(node.body)
-            self.names.pop(name, None)
-            self.emit(Loop(variable, start, stop, body, self.place))
-        self.stages, self.pipelined = before
-
-    def _iteration(self, statements: list[ast.stmt]) -> list[Statement]:
-        """The body of a loop, which no number may leave for the next iteration."""
-        carried = assigned_names(statements) & read_before_assigned(statements)
-        known = {each: self.names[each] for each in carried if each in self.names}
-        scalars = dict(self.scalars)
-        body = self.nested(statements)
-        self._check_carried(known)
-        self._check_scalars(scalars)
-        return body
-
-    def persistent_loop(self, node: ast.For, domain: PersistentDomain) -> None:
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        if len(targets) != len(domain.sizes):
-            raise Trouble("TW004", f"{len(targets)} variables for {len(domain.sizes)} sizes", word="Persistent")
-        total = math.prod(domain.sizes)
-        waves = -(-total // domain.wave_size)
-        wave = self.leaf("wave", 0, waves - 1)
-        tile = make("+", make("*", wave, domain.wave_size), self.integer(domain.index))
-        rest = tile
-        for target, size in zip(targets, domain.sizes, strict=True):
-            self.bind(target, plain(make("%", rest, size) if target is not targets[-1] else rest))
-            rest = make("//", rest, size)
-        body = self._iteration(node.body)
-        inside: list[Statement] = [Branch(make("<", tile, total), body, [], self.place)]
-        self.emit(Loop(wave, 0, waves, body if bounds(tile)[1] < total else inside, self.place))
-
-    def _check_carried(self, known: dict[str, Any]) -> None:
-        """Statements of a loop are read once: a number that changes from one iteration to the next would be lost."""
-        for name, value in known.items():
-            if self.names.get(name) is not value and not isinstance(value, Fragment):
-                raise Trouble(
-                    "TW012",
-                    f"'{name}' changes from one iteration to the next",
-                    help="compute it from the loop variable, or keep it in a fragment",
-                )
-
-    def _check_scalars(self, before: dict[Fragment, Any]) -> None:
-        for fragment, value in before.items():
-            if self.scalars.get(fragment) is not value:
-                raise Trouble(
-                    "TW012",
-                    f"'{fragment.name}' changes from one iteration to the next",
-                    help="compute it from the loop variable, or keep it in a fragment of 32 elements",
-                )
-        self.scalars = before  # what the body gave a value has none after it
+    # Branches ---------------------------------------------------------------------------------------------------------
 
     def nested(self, statements: list[ast.stmt]) -> list[Statement]:
         body: list[Statement] = []
@@ -219,29 +149,6 @@ class Reader(Reading):
         self.execute(statements)
         self.bodies.pop()
         return body
-
-    def parallel_loop(self, node: ast.For, domain: ParallelDomain) -> None:
-        if self.parallel:
-            raise Trouble("TW001", "T.Parallel inside T.Parallel", help="give all extents to one: T.Parallel(M, N)")
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        if len(targets) != len(domain.extents) or len(targets) > 2:
-            raise Trouble(
-                "TW004", f"{len(targets)} variables for {len(domain.extents)} extents", help="T.Parallel has one or two here"
-            )
-        for target, extent in zip(targets, domain.extents, strict=True):
-            assert isinstance(target, ast.Name)
-            leaf = self.leaf(target.id, 0, extent - 1)
-            self.parallel[leaf] = extent
-            self.names[target.id] = plain(leaf)
-        self.loaded = {}
-        before = dict(self.names)
-        self.execute(node.body)
-        self.parallel, self.loaded = {}, {}
-        for name in [name for name, value in self.names.items() if is_symbolic(value) and before.get(name) is not value]:
-            if not isinstance(self.names[name], Fragment):  # elements exist inside only
-                del self.names[name]
-        for target in targets:
-            self.names.pop(target.id, None)  # pyright: ignore
 
     def branch(self, node: ast.If) -> None:
         condition = self.evaluate(node.test)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain, Returned
+from tilewright.frontend.tilelang.loops import counted_loop, parallel_loop, persistent_loop
 from tilewright.frontend.tilelang.symbols import is_symbolic
 from tilewright.frontend.tilelang.trouble import Trouble
 
@@ -59,15 +60,15 @@ def _for(reader: Reader, node: ast.For) -> None:
         raise Trouble("TW001", "'else' of a for loop", help="put it after the loop")
     domain = reader.evaluate(node.iter)
     if isinstance(domain, ParallelDomain):
-        reader.parallel_loop(node, domain)
+        parallel_loop(reader, node, domain)
     elif isinstance(domain, PersistentDomain):
-        reader.persistent_loop(node, domain)
+        persistent_loop(reader, node, domain)
     elif reader.parallel and isinstance(domain, Counted):
         _unrolled(reader, node, domain)
     elif isinstance(domain, range) and reader.bodies:
-        reader.loop(node, Counted(domain.start, domain.stop, domain.step))
+        counted_loop(reader, node, Counted(domain.start, domain.stop, domain.step))
     elif isinstance(domain, Counted):
-        reader.loop(node, domain)
+        counted_loop(reader, node, domain)
     else:
         for item in domain:
             reader.bind(node.target, item)

@@ -181,7 +181,7 @@ def test_number_carried_by_a_loop():
         with T.Kernel(2, 2) as (bx, by):
             x = T.alloc_fragment((32, 32), "float32")
             n = T.alloc_var("int32", 0)
-            for k in T.serial(2):
+            for k in T.serial(bx + 1):
                 T.copy(A[n, k * 32], x)
                 n = n + 32
                 T.copy(x, C[by * 32, bx * 32])
