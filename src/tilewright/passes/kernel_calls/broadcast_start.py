@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.attributes import constant_of, text_attr
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call
@@ -69,5 +69,6 @@ def _is_straight(op: Operation, name: str) -> bool:
 def _insert_copy(op: KernelCallOp) -> None:
     init, target = op.prev_op, op.operands[2]
     assert init is not None and op.parent is not None
-    copy = call("copy_dest_values", [target, target], like=op)
+    why = {"value": text_attr("unary_bcast counts from the start of DST after this")}
+    copy = call("copy_dest_values", [target, target], attributes=why, like=op)
     op.parent.insert_ops_before([call("copy_dest_values_init", like=op), copy], init)
