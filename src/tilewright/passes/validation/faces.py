@@ -92,5 +92,6 @@ def _maker(value: SSAValue, compute: ComputeOp) -> Operation:
 
 
 def _problem(op: Operation, faces: Faces, what: str) -> Diagnostic:
-    missing = ", ".join(str(face) for face in sorted(ALL_FACES - faces))
-    return Diagnostic(code="TW403", message=f"nobody computed face {missing} of {what}", span=span_of(op))
+    missing = sorted(ALL_FACES - faces)
+    words = f"face{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+    return Diagnostic(code="TW403", message=f"nobody computed {words} of {what}", span=span_of(op))

@@ -49,7 +49,7 @@ def test_a_broadcast_along_the_other_dimension(kernels, block_kernels, part):
     with pytest.raises(KernelError) as error:
         pipeline.run(module, context, ["ttl-set-compute-config", "ttl-tile-and-assign-dst"])
     assert [found.code for found in error.value.diagnostics] == ["TW403"]
-    assert "nobody computed face 2" in error.value.diagnostics[0].message
+    assert "nobody computed faces 2, 3" in error.value.diagnostics[0].message
 
 
 @pytest.mark.parametrize(
