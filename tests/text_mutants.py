@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 CHOICE = "TILEWRIGHT_MUTANT"
 CALL = re.compile(r"^(\s*)(\w+)(<[^;]*>)?\((.*)\);(\s*//.*)?$")
+BUFFER = re.compile(r"constexpr uint32_t (\w+) = get_compile_time_arg_val")
 KEPT_APART = ("get_arg_val", "get_compile_time_arg_val", "TensorAccessor")
 PAGES = ("noc_async_read_page", "noc_async_write_page")  # page, tensor, L1 address
 ALIGNED = 32  # bytes
+COMMUTATIVE = ("add_binary_tile", "mul_binary_tile", "binary_max_tile", "binary_min_tile")  # swapping operands changes nothing
 COUNTED = ("cb_wait_front", "cb_pop_front", "cb_reserve_back", "cb_push_back", "pack_block")
 
 
@@ -38,6 +40,7 @@ class Mutant:
 
 def mutants_of(role: str, text: str) -> Iterator[Mutant]:
     """Every mutant of one file, in the order of its lines."""
+    buffers = set(BUFFER.findall(text))
     for number, line in enumerate(text.split("\n"), start=1):
         match = CALL.match(line)
         if match is None or match[2] in KEPT_APART:
@@ -45,11 +48,11 @@ def mutants_of(role: str, text: str) -> Iterator[Mutant]:
         yield Mutant(role, number, "left out", line, "")
         space, name, template = match[1], match[2], match[3] or ""
         arguments = split_arguments(match[4])
-        for what, changed in changed_arguments(name, arguments):
+        for what, changed in changed_arguments(name, arguments, buffers):
             yield Mutant(role, number, what, line, f"{space}{name}{template}({', '.join(changed)});{match[5] or ''}")
 
 
-def changed_arguments(name: str, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
+def changed_arguments(name: str, arguments: list[str], buffers: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Other arguments of one call. Numbers that select an algorithm or are values stay as they are."""
     if "init" in name or name.startswith(("reconfig", "pack_reconfig", "compute_kernel")):
         return
@@ -60,7 +63,7 @@ def changed_arguments(name: str, arguments: list[str]) -> Iterator[tuple[str, li
         if last != "1":
             yield "one less", [*arguments[:-1], f"{last} - 1"]
         return
-    places = [place for place, argument in enumerate(arguments) if is_index(argument)]
+    places = [place for place, argument in enumerate(arguments) if is_index(argument) and argument not in buffers]
     if name in PAGES:
         places = [0, 2]
     for place in places:
@@ -68,7 +71,7 @@ def changed_arguments(name: str, arguments: list[str]) -> Iterator[tuple[str, li
         yield f"argument {place} further by {step}", [*arguments[:place], f"{arguments[place]} + {step}", *arguments[place + 1 :]]
     swappable = [place for place in places if name not in PAGES and (name != "matmul_block" or place < 5)]
     for first, second in itertools.pairwise(swappable):
-        if arguments[first] != arguments[second]:
+        if arguments[first] != arguments[second] and not (name in COMMUTATIVE and second == 1):
             swapped = list(arguments)
             swapped[first], swapped[second] = swapped[second], swapped[first]
             yield f"arguments {first} and {second} swapped", swapped
@@ -76,7 +79,7 @@ def changed_arguments(name: str, arguments: list[str]) -> Iterator[tuple[str, li
 
 def is_index(argument: str) -> bool:
     """A tile, a page, a DST slot or an address: not a buffer, a tensor or a constant in hexadecimal."""
-    return bool(re.fullmatch(r"[a-z0-9_ +*]*", argument)) and not re.fullmatch(r"\w*_cb|t\d+|between_\d+|ones_\w+|0x\w+", argument)
+    return bool(re.fullmatch(r"[a-z0-9_ +*]*", argument)) and not re.fullmatch(r"t\d+|0x\w+", argument)
 
 
 def split_arguments(text: str) -> list[str]:

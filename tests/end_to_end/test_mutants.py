@@ -38,7 +38,7 @@ def test_arguments_are_split_at_commas():
 
 
 def test_a_mutant_changes_one_line():
-    text = "void kernel_main() {\n  copy_init(a_cb);\n  copy_tile(a_cb, j, j + 2);\n}\n"
+    text = "constexpr uint32_t a_cb = get_compile_time_arg_val(0);\nvoid kernel_main() {\n  copy_init(a_cb);\n  copy_tile(a_cb, j, j + 2);\n}\n"
     found = list(text_mutants.mutants_of("compute", text))
     assert [mutant.what for mutant in found] == [
         "left out", "left out", "argument 1 further by 1", "argument 2 further by 1", "arguments 1 and 2 swapped",

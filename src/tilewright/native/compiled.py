@@ -42,7 +42,7 @@ CODES = {
     "TW507": "missing-reserve",
     "TW509": "dirty-accumulate math-outside-window pack-outside-window acquire-twice commit-without-acquire release-without-wait"
     " width-inside-window missing-commit missing-release",
-    "TW510": "missing-barrier",
+    "TW510": "missing-barrier signal-before-data",
     "TW511": "format-mismatch unpack-to-dest-operand page-size",
     "TW512": "push-unwritten",
     "TW513": "address-out-of-range tensor-out-of-range unknown-tensor crash",

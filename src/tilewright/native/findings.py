@@ -40,6 +40,7 @@ MEANINGS = {
     "mask-left": "a kernel that ends under the edge mask of a reduction",
     "negative-threshold": "a negative ReLU threshold",
     "missing-barrier": "L1 used or given back while a NoC transfer is under way",
+    "signal-before-data": "a semaphore that may say a transfer is done before it is",
     "address-out-of-range": "a NoC transfer outside L1 or the grid",
     "tensor-out-of-range": "a page outside its tensor",
     "unknown-tensor": "an address no tensor has",
@@ -52,7 +53,7 @@ MEANINGS = {
     "timeout": "the run passed its time limit",
     "crash": "a kernel accessed memory it does not own",
 }
-WARNINGS = frozenset({"pages-left", "mask-left"})
+WARNINGS = frozenset({"pages-left", "mask-left", "signal-before-data"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,7 @@ void kernel_main() {
         }
         cb_push_back(cb, 1);
     }
+    noc_async_atomic_barrier();
 }
 """
 ANSWER = "noc_semaphore_inc(get_noc_addr(0, row, ready), 1);"
@@ -103,6 +104,39 @@ def test_every_core_of_a_row_gets_the_tiles() -> None:
     sent = program.tensors[0].raw().reshape(ROWS, 1, STEPS * TILE)
     received = result.outputs["out"].reshape(ROWS, COLUMNS, STEPS * TILE)
     assert np.array_equal(received, np.broadcast_to(sent, received.shape))
+
+
+def test_increments_and_flags_under_way_at_the_end_are_reported() -> None:
+    for barrier, what in (("noc_async_atomic_barrier", "increment"), ("noc_async_write_barrier", "NoC write")):
+        reader = MULTICAST_READER.replace("RECEIVERS", "columns - 1").replace("ANSWER", ANSWER)
+        (finding,) = {(each.code, each.message) for each in run(multicast_program(reader.replace(f"{barrier}();", ""))).findings}
+        assert finding == ("missing-barrier", f"the kernel ends with this {what} under way: {barrier}() is missing")
+
+
+ONE_TO_ONE = """
+#include "api/dataflow/dataflow_api.h"
+void kernel_main() {
+    const uint32_t there = get_semaphore(0), word = get_semaphore(1);
+    if (my_x[noc_index] == 0) {
+        noc_async_write(word, get_noc_addr(1, 0, word), 16);
+        BETWEEN
+        noc_semaphore_inc(get_noc_addr(1, 0, there), 1);
+        noc_async_write_barrier();
+        noc_async_atomic_barrier();
+    } else {
+        noc_semaphore_wait(reinterpret_cast<volatile uint32_t*>(there), 1);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("between", ["", "noc_async_write_barrier();", "noc_async_writes_flushed();"])
+@pytest.mark.parametrize("schedule", ["", "eager"])
+def test_a_signal_behind_a_write_that_may_be_under_way(between: str, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_SCHEDULE", schedule)
+    kernel = KernelSource(role="reader", text=ONE_TO_ONE.replace("BETWEEN", between))
+    found = run(NativeProgram(kernels=(kernel,), buffers=(), semaphores={0: 0, 1: 0}, grid=(2, 1))).findings
+    assert [(each.code, each.severity) for each in found] == ([] if between else [("signal-before-data", "warning")])
 
 
 def test_a_wrong_number_of_receivers_is_reported() -> None:

@@ -88,6 +88,7 @@ struct PendingRead {
 struct PendingWrite {
     u32 l1, bytes;
     Loc at;
+    const struct Core* to = nullptr;  // the one core it goes to
 };
 
 struct Core {

@@ -55,6 +55,11 @@ bool waited_for(Core& core, u32 l1, u32 bytes) {
     return false;
 }
 
+// The core a NoC address names; none for tensors.
+Core* core_of(u64 address) {
+    return address & kCoreBit ? machine.core_at((address >> 32) & 0xFF, (address >> 40) & 0xFF) : nullptr;
+}
+
 bool check_destination(Core& core, u32 l1, u32 bytes, const char* call, Loc at, bool by_self = false) {
     if (!inside_l1(core, l1, bytes)) {
         report("address-out-of-range", at, "%s of %u bytes to 0x%x, outside L1 of core (%u,%u)", call, bytes, l1, core.x, core.y);
@@ -102,7 +107,7 @@ u8* resolve(u64 address, u32 bytes, const char* call, Loc at) {
         report("address-out-of-range", at, "%s: 0x%llx is no NoC address", call, static_cast<unsigned long long>(address));
         return nullptr;
     }
-    Core* core = machine.core_at((address >> 32) & 0xFF, (address >> 40) & 0xFF);
+    Core* core = core_of(address);
     const u32 offset = static_cast<u32>(address);
     if (core && u64{offset} + bytes <= machine.l1_bytes) return pointer(core->l1_base + offset);
     report("address-out-of-range", at, "%s to core (%u,%u) offset 0x%x, which does not exist", call,
@@ -207,12 +212,10 @@ void noc_write(u32 l1, u64 to, u32 bytes, Loc at) {
     if (!check_source(l1, bytes, "NoC write", at)) return;
     u8* target = resolve(to, bytes, "NoC write", at);
     if (!target) return;
-    if (to & kCoreBit) {
-        Core* core = machine.core_at((to >> 32) & 0xFF, (to >> 40) & 0xFF);
-        check_destination(*core, core->l1_base + static_cast<u32>(to), bytes, "NoC write", at);
-    }
+    Core* core = core_of(to);
+    if (core) check_destination(*core, core->l1_base + static_cast<u32>(to), bytes, "NoC write", at);
     std::memmove(target, pointer(l1), bytes);
-    self().writes.push_back({l1, bytes, at});
+    self().writes.push_back({l1, bytes, at, core});
     stats.written_bytes += bytes;
 }
 
@@ -250,6 +253,22 @@ void finish_transfers(Thread& thread) {
                "the kernel ends with this NoC write under way: noc_async_write_barrier() is missing");
         thread.writes.clear();
     }
+    if (!thread.increments.empty()) {
+        report("missing-barrier", thread.increments.front(),
+               "the kernel ends with this increment under way: noc_async_atomic_barrier() is missing");
+        thread.increments.clear();
+    }
+}
+
+// Data and the signal that it is there travel apart.
+static void check_writes_arrive_before(const Core* core, Loc at) {
+    for (const PendingWrite& write : self().writes) {
+        if (write.bytes == 0 || write.to != core) continue;
+        report("signal-before-data", at,
+               "this increment may arrive before the NoC write of line %d does: noc_async_write_barrier() is missing between them",
+               write.at.line);
+        return;
+    }
 }
 
 u32 semaphore_address(u32 id, Loc at) {
@@ -281,10 +300,12 @@ void semaphore_add(u64 address, u32 amount, Loc at) {
     self().last = at;
     u8* word = resolve(address, 4, "semaphore increment", at);
     if (!word) return;
+    check_writes_arrive_before(core_of(address), at);
     u32 value;
     std::memcpy(&value, word, 4);
     value += amount;
     std::memcpy(word, &value, 4);
+    if (self().increments.empty()) self().increments.push_back(at);  // the first is enough to tell
 }
 
 void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, Loc at) {
@@ -292,9 +313,13 @@ void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, Loc
     for (Core* core : receivers_of(to, with_self, receivers, "semaphore multicast", at)) {
         std::memmove(pointer(core->l1_base + static_cast<u32>(to)), pointer(address), 4);
     }
+    self().writes.push_back({address, 4, at});
 }
 
-void atomic_barrier(Loc at) { self().last = at; }
+void atomic_barrier(Loc at) {
+    self().last = at;
+    self().increments.clear();
+}
 
 void spin(Loc at) {
     self().last = at;

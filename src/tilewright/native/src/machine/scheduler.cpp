@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "findings.h"
 #include "noc.h"
@@ -32,6 +33,12 @@ void enter() {
     finish_transfers(thread);
     thread.done = true;
     swapcontext(&thread.context, &scheduler_context);
+}
+
+// Threads take turns, or the first that can go on always does: then a wait that is over too early is not hidden by its neighbours.
+bool started_eagerly() {
+    const char* schedule = std::getenv("TILEWRIGHT_SCHEDULE");
+    return schedule && std::strcmp(schedule, "eager") == 0;
 }
 
 void describe(std::string& text, const Thread& thread) {
@@ -101,6 +108,7 @@ void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<T
         thread->context.uc_link = nullptr;
         makecontext(&thread->context, enter, 0);
     }
+    const bool eager = started_eagerly();
     for (bool progress = true; progress && !halted;) {
         progress = false;
         for (Thread* thread : threads) {
@@ -110,6 +118,7 @@ void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<T
             running = thread;
             ++stats.switches;
             swapcontext(&scheduler_context, &thread->context);
+            if (eager) break;
         }
         if (!progress && help && !halted) progress = help(threads);
     }

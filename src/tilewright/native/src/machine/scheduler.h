@@ -34,6 +34,7 @@ struct Thread {
     // NoC transfers this thread has under way
     std::vector<PendingRead> reads;
     std::vector<PendingWrite> writes;
+    std::vector<Loc> increments;  // of semaphores, not known to have arrived
 };
 
 // `help` is asked when nobody can go on; it returns whether it changed something.

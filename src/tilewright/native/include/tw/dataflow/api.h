@@ -71,6 +71,7 @@ inline void noc_async_atomic_barrier(std::uint8_t = noc_index, TW_AT) { tw::atom
 inline void noc_async_full_barrier(std::uint8_t = noc_index, TW_AT) {
     tw::noc_read_barrier(tw_at);
     tw::noc_write_barrier(false, tw_at);
+    tw::atomic_barrier(tw_at);
 }
 
 template <typename Accessor>
