@@ -9,6 +9,7 @@ from tilewright.frontend.names import MODULE_NAMES
 from tilewright.lang import annotations
 from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
+from tilewright.lang.coordinates import CoreFunction
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function, unknown_name
@@ -19,7 +20,7 @@ from tilewright.lang.tensors import TensorAccessor, bf16
 from tilewright.lang.threads import Program, compute, datamovement
 
 copy = LanguageFunction("copy")
-core = LanguageFunction("core")
+core = CoreFunction("core")
 GroupTransfer = LanguageFunction("GroupTransfer")
 core_linear = LanguageFunction("core_linear")
 grid_slice = LanguageFunction("grid_slice")

@@ -177,3 +177,46 @@ def test_a_misspelt_name_of_the_language_in_host_code(tmp_path):
     assert "did you mean ttl.kernel" in result.stderr and "Traceback" not in result.stderr
     probing = write(tmp_path, "probing.py", "import ttl\nprint(hasattr(ttl, 'kernell'), getattr(ttl.math, 'expp', None))\n")
     assert tilewright("run", probing, folder=tmp_path).stdout.strip() == "False None"
+
+
+VECTORS = """
+import numpy
+import ttnn
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def scaled(row, number, out):
+    row_dfb = ttl.make_dataflow_buffer_like(row, shape=(1, 2), block_count=1)
+    number_dfb = ttl.make_dataflow_buffer_like(number, shape=(1, 1), block_count=1)
+    out_dfb = ttl.make_dataflow_buffer_like(out, shape=(1, 2), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        with row_dfb.wait() as x, number_dfb.wait() as n, out_dfb.reserve() as o:
+            o.store(x * ttl.block.broadcast(n, dims=[0, 1], shape=(1, 2)))
+
+    @ttl.datamovement()
+    def read():
+        with row_dfb.reserve() as x, number_dfb.reserve() as n:
+            ttl.copy(row[0, :], x).wait()
+            ttl.copy(number[0, 0], n).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_dfb.wait() as o:
+            ttl.copy(o, out[0, :]).wait()
+
+values = numpy.arange(50, dtype=numpy.float32)
+settings = dict(dtype=ttnn.float32, layout=ttnn.TILE_LAYOUT)
+row, number = (ttnn.Tensor(array, ttnn.float32, None, ttnn.TILE_LAYOUT) for array in (values, numpy.float32(3).reshape(())))
+out = ttnn.zeros(ttnn.Shape([50]), **settings)
+scaled(row, number, out)
+assert tuple(out.shape) == (50,) and (out.to_numpy() == 3 * values).all(), out
+print("vectors are rows of tiles")
+"""
+
+
+@pytest.mark.parametrize("engine", [(), ("--native",)], ids=["sim", "native"])
+def test_vectors_and_numbers_as_tensors(tmp_path, engine):
+    result = tilewright("run", "--quiet", *engine, write(tmp_path, "vectors.py", VECTORS), folder=tmp_path)
+    assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "vectors are rows of tiles", "")

@@ -32,6 +32,7 @@ from tilewright.lang import building
 from tilewright.lang.arguments import Arguments
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.coordinates import choosing
 from tilewright.lang.grid import resolve_grid
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.pipes import Pipe, PipeNet
@@ -88,7 +89,8 @@ def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid:
     build = Build(grid=grid, columns=columns)
     token = building.start(build)
     try:
-        arguments.call(kernel.function, values)
+        with choosing():
+            arguments.call(kernel.function, values)
     except KernelError:
         raise
     except Exception as error:

@@ -21,7 +21,7 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Frame, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
-from tilewright.lang.grid import folded_sizes, grid_size
+from tilewright.lang.grid import folded_places, folded_sizes, grid_size
 from tilewright.lang.kernel import Kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
 from tilewright.lang.pipes import Pipe, PipeNet
@@ -192,14 +192,7 @@ def _core(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     """Coordinates of this core; with fewer dimensions than the grid has, the highest ones are counted as one."""
     dims = _dims(thread, args, named, node)
     thread.at(node)
-    grid = thread.build.grid
-    places: list[Any] = list(thread.coordinates())
-    if dims < len(grid):
-        folded: Any = 0
-        for place, size in zip(places[dims - 1 :], grid[dims - 1 :], strict=True):
-            folded = make("+", make("*", folded, size), place)
-        places = [*places[: dims - 1], folded]
-    places += [0] * (dims - len(places))
+    places = folded_places(thread.coordinates(), thread.build.grid, dims, make)
     return places[0] if dims == 1 else tuple(places)
 
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, calls, carried, containers, pipes, places
+from tilewright.frontend import block_functions, blocks, body_values, calls, carried, containers, pipes
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
@@ -19,7 +19,6 @@ from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGro
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
-from tilewright.lang.runtime_integers import RuntimeInteger
 from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
 from tilewright.lang.tensors import KernelTensor
 
@@ -100,8 +99,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
         return carried.read(thread, value, None, node) if isinstance(value, carried.Scope) else value
     if node.id in frame.outer:
-        value = frame.outer[node.id]
-        return places.runtime_integer(thread, value) if isinstance(value, RuntimeInteger) else value
+        return body_values.of_thread(thread, frame.outer[node.id], node)
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
     known = [name for name in (*frame.names, *frame.outer, *dir(builtins)) if not name.startswith("__")]
@@ -134,7 +132,7 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
         raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
     try:
-        return getattr(owner, node.attr)
+        return body_values.of_thread(thread, getattr(owner, node.attr), node)
     except AttributeError:
         pass
     language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")

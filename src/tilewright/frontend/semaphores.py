@@ -41,7 +41,7 @@ class RemoteSemaphore:
 
 
 def method(
-    thread: Thread, owner: Semaphore | RemoteSemaphore, name: str, args: list[Any], named: dict[str, Any], node: ast.Call
+    thread: Thread, owner: Semaphore | RemoteSemaphore, name: str, args: list[Any], named: dict[str, Any], node: ast.expr
 ) -> Any:
     if thread.kind == "compute":
         raise thread.error(
@@ -74,7 +74,7 @@ def method(
     return None
 
 
-def _remote(thread: Thread, semaphore: Semaphore, values: list[Any], node: ast.Call) -> RemoteSemaphore:
+def _remote(thread: Thread, semaphore: Semaphore, values: list[Any], node: ast.expr) -> RemoteSemaphore:
     core = tuple(values[0]) if len(values) == 1 and isinstance(values[0], (tuple, list)) else tuple(values)
     if not 1 <= len(core) <= 3 or not all(is_int_like(place) for place in core):
         raise thread.error("TW004", "get_remote takes the coordinates of a core", node, help="get_remote((x, y))")
@@ -104,7 +104,7 @@ def _full_rank(thread: Thread, core: tuple[Value, ...], node: ast.AST) -> list[V
     return [*places, rest, *reversed(tail)]
 
 
-def _multicast(thread: Thread, semaphore: Semaphore, values: list[Any], node: ast.Call) -> RemoteSemaphore:
+def _multicast(thread: Thread, semaphore: Semaphore, values: list[Any], node: ast.expr) -> RemoteSemaphore:
     attributes: dict[str, Attribute] = {}
     if len(values) > 1:
         raise thread.error("TW004", "get_remote_multicast takes one range of cores", node, help="(slice(0, 8), 0)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
@@ -46,6 +47,16 @@ def folded_sizes(grid: tuple[int, ...], dims: int) -> tuple[int, ...]:
     if dims >= len(grid):
         return (*grid, *([1] * (dims - len(grid))))
     return (*grid[: dims - 1], math.prod(grid[dims - 1 :]))
+
+
+def folded_places(places: Sequence[Any], grid: tuple[int, ...], dims: int, make: Callable[[str, Any, Any], Any]) -> list[Any]:
+    """Coordinates seen with ``dims`` dimensions: the highest ones are counted as one, or padded with 0."""
+    if dims >= len(grid):
+        return [*places, *([0] * (dims - len(grid)))]
+    folded: Any = 0
+    for place, size in zip(places[dims - 1 :], grid[dims - 1 :], strict=True):
+        folded = make("+", make("*", folded, size), place)
+    return [*places[: dims - 1], folded]
 
 
 def grid_size(dims: int = 2) -> Any:

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import fail
 from tilewright.lang.building import caller_span, current_build
 
 SEMAPHORE_METHODS = ("wait_eq", "wait_ge", "set", "inc", "get_remote", "get_remote_multicast")
+
+
+@dataclass(frozen=True, eq=False)
+class BodyRemote:
+    """``semaphore.get_remote(…)`` in the kernel's body: each thread that uses it gets its own."""
+
+    semaphore: Semaphore
+    word: str
+    args: tuple[Any, ...]
+
+    def describe(self) -> str:
+        return f"semaphore '{self.semaphore.name}' of another core"
+
+    def set(self, value: int) -> Any:
+        return self.semaphore.set(value)
+
+    def inc(self, value: int = 1) -> Any:
+        return self.semaphore.inc(value)
 
 
 class Semaphore:
@@ -43,11 +62,11 @@ class Semaphore:
     def inc(self, value: int = 1) -> Any:
         return self._in_thread_only("inc")
 
-    def get_remote(self, core: Any) -> Any:
-        return self._in_thread_only("get_remote")
+    def get_remote(self, core: Any) -> BodyRemote:
+        return BodyRemote(self, "get_remote", (core,))
 
-    def get_remote_multicast(self, core_range: Any = None) -> Any:
-        return self._in_thread_only("get_remote_multicast")
+    def get_remote_multicast(self, core_range: Any = None) -> BodyRemote:
+        return BodyRemote(self, "get_remote_multicast", () if core_range is None else (core_range,))
 
     def __repr__(self) -> str:
         return f"Semaphore({self.name or self.number})"

@@ -125,8 +125,15 @@ def is_writable(value: Any) -> bool:
 
 
 def stored_shape(value: Any) -> tuple[int, ...]:
-    """Shape in memory: ttnn rounds the last two dimensions of a tiled tensor up to whole tiles, with zeros."""
-    return tuple(int(size) for size in getattr(value, "padded_shape", value.shape))
+    """Shape in memory: ttnn rounds the last two dimensions of a tiled tensor up to whole tiles, with zeros.
+
+    A vector is the first row of its tiles there, a number the first element of one.
+    """
+    shape = tuple(int(size) for size in getattr(value, "padded_shape", value.shape))
+    if len(shape) >= 2 or not hasattr(value, "padded_shape") or _is_row_major(value):
+        return shape
+    columns = shape[0] if shape else 1
+    return (hardware.TILE_ROWS, -(-columns // hardware.TILE_COLS) * hardware.TILE_COLS)
 
 
 def check_aligned(spec: TensorSpec, span: Span | None) -> None:
@@ -159,8 +166,7 @@ def tensor_dtype(value: Any) -> str | None:
 def _placement(value: Any) -> dict[str, Any]:
     """Layout and memory of tensors that have them (ttnn's and its stand-in's)."""
     facts: dict[str, Any] = {}
-    layout = getattr(value, "layout", None)
-    if layout is not None and "ROW_MAJOR" in str(layout).upper():
+    if _is_row_major(value):
         facts["layout"] = ROW_MAJOR
     config = getattr(value, "memory_config", None)
     if not callable(config):
@@ -169,6 +175,10 @@ def _placement(value: Any) -> dict[str, Any]:
     text = str(getattr(settings, "buffer_type", settings)).upper()
     facts["memory"] = "l1" if "L1" in text else "dram"
     return {**facts, **_sharding(settings, stored_shape(value))}
+
+
+def _is_row_major(value: Any) -> bool:
+    return "ROW_MAJOR" in str(getattr(value, "layout", "")).upper()
 
 
 def _sharding(settings: Any, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -208,7 +218,9 @@ def to_array(value: Any) -> NDArray[Any]:
 
     dtype = tensor_dtype(value)
     host = _host_array(value)
-    missing = [(0, whole - size) for whole, size in zip(stored_shape(value), host.shape, strict=True)]
+    whole = stored_shape(value)
+    host = host.reshape((1,) * (len(whole) - host.ndim) + host.shape)
+    missing = [(0, length - size) for length, size in zip(whole, host.shape, strict=True)]
     if any(after for _, after in missing):
         host = np.pad(host, missing)
     if dtype == "bf16":
@@ -240,8 +252,10 @@ def from_array(value: Any, array: NDArray[Any]) -> None:
         _write_torch(value, array)
         return
     target = _host_array(value)
-    inside = array.reshape(stored_shape(value))[tuple(slice(size) for size in target.shape)]
-    target[...] = inside.astype(target.dtype)
+    whole = stored_shape(value)
+    sizes = (1,) * (len(whole) - target.ndim) + target.shape
+    inside = array.reshape(whole)[tuple(slice(size) for size in sizes)]
+    target[...] = inside.reshape(target.shape).astype(target.dtype)
 
 
 def from_bits(value: Any, bits: NDArray[Any]) -> None:

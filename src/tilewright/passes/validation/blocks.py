@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ir_types import PipeType
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
@@ -28,9 +27,11 @@ class Held:
     queues: dict[tuple[int, str], list[Operation]] = field(default_factory=dict[tuple[int, str], list[Operation]])
     written: dict[Operation, int] = field(default_factory=dict[Operation, int])
     released: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])
+    filling: dict[Operation, Operation] = field(default_factory=dict[Operation, Operation])  # blocks a copy is under way to
 
     def copy(self) -> Held:
-        return Held({key: list(queue) for key, queue in self.queues.items()}, dict(self.written), dict(self.released))
+        queues = {key: list(queue) for key, queue in self.queues.items()}
+        return Held(queues, dict(self.written), dict(self.released), dict(self.filling))
 
 
 def check_blocks(function: FuncOp, grid: tuple[int, ...]) -> list[Diagnostic]:
@@ -82,6 +83,9 @@ class BlockChecker:
         copy = op.operands[0].owner
         if not isinstance(copy, CopyOp):
             return
+        filled = acquire_of(copy.operands[1])
+        if filled is not None and state.filling.get(filled) is copy:
+            del state.filling[filled]
         for acquire in filter(None, map(acquire_of, copy.operands)):
             released = state.released.get(acquire)
             if released is not None:
@@ -123,20 +127,25 @@ class BlockChecker:
         if self.thread == "compute":
             self.report("TW014", "copy in a compute thread", op, help="copy in a data-movement thread")
         source, target = op.operands
-        if acquire_of(source) is not None and not self.sends_written(op, state):
+        filled = acquire_of(source)
+        if filled is not None and not self.copies_written(filled, state):
             self.read(source, op, state)
-        if acquire_of(target) is not None:
+        elif filled is not None and filled in state.filling:
+            self.report(
+                "TW214",
+                f"block of '{buffer_name(filled)}' is read before the copy that fills it has ended",
+                op,
+                notes=(Note("the copy is started here", place_of(state.filling[filled])),),
+                help="wait() for the copy first",
+            )
+        acquire = acquire_of(target)
+        if acquire is not None:
             self.write(target, op, state)
+            state.filling[acquire] = op
 
-    def sends_written(self, op: CopyOp, state: Held) -> bool:
-        """A block that was filled may be sent through a pipe before it is pushed: both only read it."""
-        acquire = acquire_of(op.operands[0])
-        return (
-            isinstance(op.operands[1].type, PipeType)
-            and acquire is not None
-            and acquire not in state.released
-            and state.written[acquire] == ALWAYS
-        )
+    def copies_written(self, acquire: Operation, state: Held) -> bool:
+        """A block that was filled may be sent or copied on before it is pushed: both only read it."""
+        return acquire not in state.released and key_of(acquire)[1] == "reserve" and state.written[acquire] == ALWAYS
 
     def read(self, value: SSAValue, op: Operation, state: Held) -> None:
         acquire = acquire_of(value)
@@ -212,6 +221,7 @@ class BlockChecker:
             ways = then.written[acquire], otherwise.written[acquire]
             then.written[acquire] = ways[0] if ways[0] == ways[1] else SOMETIMES
         then.released = {**otherwise.released, **then.released}
+        then.filling = {**otherwise.filling, **then.filling}
         return then
 
     def loop(self, op: scf.ForOp, state: Held) -> Held:

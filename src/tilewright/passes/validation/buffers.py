@@ -21,7 +21,8 @@ def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
         problems += _agreement(buffer)
         if buffer.consumers and not buffer.producers:
             problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
-        if buffer.producers and not buffer.consumers and not buffer.backed:  # a shard may be the last stop
+        # A shard may be the last stop, and so may a block that its own thread copies on.
+        if buffer.producers and not buffer.consumers and not buffer.backed and not buffer.staging:
             problems.append(_nobody(buffer, "reserve", buffer.producers[0]))
     return problems
 

@@ -47,6 +47,13 @@ class Buffer:
     def backed(self) -> bool:
         return self.binds[0].backed
 
+    @property
+    def staging(self) -> bool:
+        """Whether a data-movement thread fills its blocks and copies them on itself; then nobody needs to wait for them."""
+        copies = (op for thread in self.producers for op in thread.walk() if isinstance(op, CopyOp))
+        sources = (acquire_of(op.operands[0]) for op in copies)
+        return not self.consumers and any(source is not None and key_of(source) == (self.index, "reserve") for source in sources)
+
 
 def problem(
     code: str, message: str, op: Operation, *, help: str = "", label: str = "", notes: tuple[Note, ...] = ()

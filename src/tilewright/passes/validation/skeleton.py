@@ -122,7 +122,8 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
     problems: list[Diagnostic] = []
     for index, buffer in buffers.items():
         pushed, popped = totals[index, "push"], totals[index, "pop"]
-        if pushed == popped or (buffer.backed and pushed > popped):  # a shard keeps what nobody takes
+        kept = buffer.backed or buffer.staging  # a shard keeps what nobody takes
+        if pushed == popped or (kept and pushed > popped):
             continue
         where = f" on core {core}" if core is not None else ""
         few = pushed < popped
