@@ -134,6 +134,16 @@ class Buffer:
             raise self._not_there(site, tile, landing=value is LANDING)
         return value
 
+    def held(self, site: Site, slot: int) -> Any:
+        """A tile that data movement may read: waited for, or reserved and filled by its own thread."""
+        behind = slot - self.write
+        if not 0 <= behind < self.reserved or 0 <= slot - self.read < self.waited:
+            return self.front(site, slot - self.read)
+        value = self.slots[slot]
+        if value is None or value is LANDING:
+            raise self._not_there(site, behind, landing=value is LANDING)
+        return value
+
     def back_slot(self, site: Site, tile: int) -> int:
         """Slot of a tile counted from the write pointer."""
         if not 0 <= tile < self.reserved:

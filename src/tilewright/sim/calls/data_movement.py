@@ -89,7 +89,7 @@ def read_barrier(machine: Machine, site: Site) -> None:
 def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
     buffer, slot = machine.slot_at(site, address)
     check_same_dtype(site, tensor, buffer)
-    tile = buffer.front(site, slot - buffer.read)
+    tile = buffer.held(site, slot)
     pages = machine.page_numbers(site, tensor, page)
     if tensor.touches is not None:
         tensor.touches.write(site.span, pages, machine.core_ids)
