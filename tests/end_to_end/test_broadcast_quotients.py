@@ -1,7 +1,8 @@
-"""Quotients by a broadcast: one reciprocal per row, column or block, within the bound that the division promises."""
+"""Quotients by a broadcast: bf16 takes one reciprocal per row, column or block, within the bound that the division promises."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -21,7 +22,7 @@ def test_within_the_bound_of_a_division(kernels, block_kernels, make_array, name
     out = np.full(x.shape, np.nan, x.dtype)
     program = kernels.run(block_kernels.single_block({"x": (2, 3), "y": shape}, [(2, 3)], body), x, y, out)
     text = program.cpp["compute"]
-    assert "recip_tile" in text and "div_binary_tile" not in text
+    assert ("recip_tile" in text, "div_binary_tile" in text) == ((True, False) if dtype == "bf16" else (False, True))
     left, right = x.astype(np.float64), y.astype(np.float64)
     expected = left / spread(right) if spread else left * left / np.abs(right[:, :1]) - left
     error = np.abs(out.astype(np.float64) - expected)
@@ -40,6 +41,40 @@ def test_zeros_in_f32(kernels, block_kernels, make_array):
     assert np.isnan(out[3, 5])
     rest = np.delete(np.arange(64), 5)
     assert np.array_equal(out[3, rest], np.copysign(np.inf, x[3, rest]))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "o0.store(ttl.math.floor(x / ttl.math.broadcast(y, dims=[1], shape=(2, 2))))",
+        "o0.store(x // ttl.math.broadcast(y, dims=[1], shape=(2, 2)))",
+        "o0.store(ttl.math.floor(ttl.math.abs(x / ttl.math.broadcast(y, dims=[1], shape=(2, 2)) * 1.0)))",
+    ],
+    ids=["floor", "floor division", "further away"],
+)
+def test_multiples_stay_whole(kernels, block_kernels, body, dtype):
+    """7 * (1 / 7) may be below 1, and its floor 0: where the last bit decides, there is a division."""
+    divisors = np.arange(1, 65) % 31 + 1
+    quotients = np.random.default_rng(3).integers(0, 8, (64, 64))
+    y = np.repeat(divisors[:, None], 32, axis=1)
+    kind = ml_dtypes.bfloat16 if dtype == "bf16" else np.float32
+    x, y = ((quotients * divisors[:, None]).astype(kind), y.astype(kind))
+    out = np.zeros(x.shape, x.dtype)
+    kernels.run(block_kernels.single_block({"x": (2, 2), "y": (2, 1)}, [(2, 2)], body), x, y, out)
+    assert np.array_equal(out.astype(np.int64), quotients)
+
+
+def test_a_wide_dst_keeps_the_division(kernels, block_kernels):
+    """Its quotients of multiples are exact in bf16."""
+    divisors = np.arange(1, 65) % 31 + 1
+    quotients = np.random.default_rng(3).integers(0, 8, (64, 64))
+    x = (quotients * divisors[:, None]).astype(ml_dtypes.bfloat16)
+    y = np.repeat(divisors[:, None], 32, axis=1).astype(ml_dtypes.bfloat16)
+    out = np.zeros(x.shape, x.dtype)
+    source = block_kernels.single_block({"x": (2, 2), "y": (2, 1)}, [(2, 2)], BODIES["columns"][0].replace("(2, 3)", "(2, 2)"))
+    kernels.run(source, x, y, out, fp32_dest_acc=True)
+    assert np.array_equal(out.astype(np.int64), quotients)
 
 
 def test_a_quotient_of_two_whole_blocks_stays_a_division(kernels, block_kernels, make_array):

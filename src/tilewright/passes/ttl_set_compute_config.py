@@ -120,8 +120,17 @@ def _jumps(op: Operation) -> bool:
     """Cuts what was computed to whole numbers: 1 - 2**-9 in 16 bits is 0, where 1 was meant (41 // 41)."""
     if not isinstance(op, TileOpBase) or not op.SPEC.jumps:
         return False
-    below = [operand.owner for operand in op.operands if isinstance(operand.owner, TileOpBase)]
-    return any(form.rounds != "exact" for owner in below for form in owner.SPEC.forms)
+    seen: set[Operation] = {op}
+    below = [op]
+    while below:
+        for owner in [operand.owner for operand in below.pop().operands]:
+            if not isinstance(owner, TileOpBase) or owner in seen:
+                continue
+            if any(form.rounds != "exact" for form in owner.SPEC.forms):
+                return True
+            seen.add(owner)
+            below.append(owner)
+    return False
 
 
 def _repeats_rows(op: Operation) -> bool:

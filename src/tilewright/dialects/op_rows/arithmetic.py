@@ -78,8 +78,8 @@ ROWS = (
     ),
     binary("div", "Elementwise a / b.", np.divide, operator="/", rounds="nearest-even", domain=(0.25, 4.0),
            scalar="div_scalar", rscalar="rdiv_scalar", golden="sfpu_div", bound_ulp=2.2, faithful=(-8.4e37, 8.4e37),
-           notes="0.6 ULP on the vector unit. With the dividend in a buffer and 16-bit DST, or with a divisor that is broadcast,"
-                 " it is a product with 1 / b; to the matrix unit infinities are large numbers."),
+           notes="0.6 ULP on the vector unit. With the dividend in a buffer and 16-bit DST, or with bf16 and a divisor that is"
+                 " broadcast, it is a product with 1 / b; to the matrix unit infinities are large numbers."),
     binary("rsub", "Elementwise b - a.", lambda a, b: b - a, scalar="rsub_scalar", by_dtype=integer_row("rsub_int"),
            golden="sfpu_rsub", bound_ulp=1.0),
     binary("max", "Elementwise maximum.", np.maximum, call="binary_max_tile", header="binary_max_min.h",

@@ -1,8 +1,9 @@
 """``x / broadcast(s)`` as ``x * broadcast(1 / s)``: one reciprocal per row, column or block instead of a division per element.
 
-The division's own call multiplies with a reciprocal too, so f32 loses at most a rounding. bf16 is rounded once more, on the way
-through a buffer, which the bound of the row allows. Block floats keep the division: a reciprocal shares its exponent with what
-stands beside it in the tile.
+For bf16, unless the user sets a 32-bit DST: the reciprocal is rounded on its way through a buffer, as the bound of the row
+allows. f32 keeps the division, whose quotients of multiples are exact, and so does a quotient from which a step function is taken:
+7 * (1 / 7) may be below 1. Block floats keep it because a reciprocal would share its exponent with what stands beside it in the
+tile.
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
+from tilewright.dialects.tile_ops import STEP_FUNCTIONS
 from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, shape_of
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
 NAME = "convert-ttl-to-compute"
-OWN_EXPONENT = ("bf16", "f32")
+DTYPE = "bf16"
 
 
 def divide_before_broadcasts(function: FuncOp, context: PassContext) -> None:
+    if context.options.fp32_dest_acc:
+        return  # somebody asks for more than 16 bits
     for op in operations(function):
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
             continue
         divisor = op.operands[1].owner
-        if isinstance(divisor, BcastOp) and _has_fewer(divisor) and all(_dtype(value) in OWN_EXPONENT for value in op.operands):
+        if not isinstance(divisor, BcastOp) or not _has_fewer(divisor) or any(_dtype(value) != DTYPE for value in op.operands):
+            continue
+        if not _decides_a_step(op):
             _replace(op, divisor)
             why = "the quotient by a broadcast is a product with the broadcast of 1 / x"
             context.trace.decide(NAME, "one reciprocal instead of a division per element", why, place=f"line {line_of(op)}")
@@ -39,6 +45,21 @@ def _has_fewer(divisor: BcastOp) -> bool:
     """Whether there are fewer numbers before the broadcast than after it."""
     source, result = (math.prod(shape_of(value.type)) for value in (divisor.operands[0], divisor.results[0]))
     return bool(divisor.dims) or source < result
+
+
+def _decides_a_step(op: Operation) -> bool:
+    """Whether a row that jumps reads the quotient, or what is made of it before it is stored."""
+    seen: set[Operation] = set()
+    pending = [op]
+    while pending:
+        for use in [use for result in pending.pop().results for use in result.uses]:
+            user = use.operation
+            if isinstance(user, TensorMathOp) and user.SPEC.name in STEP_FUNCTIONS:
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return False
 
 
 def _replace(op: Operation, divisor: BcastOp) -> None:
