@@ -29,10 +29,9 @@ COMPOSITE_BY_OPERATOR: dict[str, Composite] = {op.operator: op for op in COMPOSI
 TYPECASTS = comparison.SFPU_TYPECASTS  # (from, to) that need a call
 FREE_TYPECASTS = comparison.FREE_TYPECASTS  # done by the unpacker or packer
 # Rows that cut or compare: the last bit of an operand may decide the result.
-STEP_FUNCTIONS = frozenset(
-    (*(row.name for row in ROWS if row.jumps), "sign", "heaviside", "isclose", "typecast", "fmod", "remainder")
-    + tuple(f"{word}{end}" for word in ("eq", "ne", "lt", "gt", "le", "ge") for end in ("", "_scalar", "z"))
-)
+COMPARED = frozenset(f"{word}{end}" for word in ("eq", "ne", "lt", "gt", "le", "ge") for end in ("", "_scalar", "z"))
+STEP_FUNCTIONS = COMPARED | {row.name for row in ROWS if row.jumps}
+STEP_FUNCTIONS |= {"sign", "heaviside", "isclose", "typecast", "fmod", "remainder"}
 
 # What stands for a row in releases that lack its call.
 SUBSTITUTES = {"logaddexp": "logaddexp_by_parts", "logaddexp2": "logaddexp2_by_parts"}

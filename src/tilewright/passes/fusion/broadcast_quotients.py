@@ -1,9 +1,8 @@
 """``x / broadcast(s)`` as ``x * broadcast(1 / s)``: one reciprocal per row, column or block instead of a division per element.
 
 For bf16, unless the user sets a 32-bit DST: the reciprocal is rounded on its way through a buffer, as the bound of the row
-allows. f32 keeps the division, whose quotients of multiples are exact, and so does a quotient from which a step function is taken:
-7 * (1 / 7) may be below 1. Block floats keep it because a reciprocal would share its exponent with what stands beside it in the
-tile.
+allows. f32 keeps the division, whose quotients of multiples are exact, and so does a quotient from which a step function is
+taken: 7 * (1 / 7) may be below 1. Block floats keep it because a reciprocal would share its exponent with its neighbours.
 """
 
 from __future__ import annotations
