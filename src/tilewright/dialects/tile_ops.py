@@ -30,8 +30,8 @@ TYPECASTS = comparison.SFPU_TYPECASTS  # (from, to) that need a call
 FREE_TYPECASTS = comparison.FREE_TYPECASTS  # done by the unpacker or packer
 # Rows that cut or compare: the last bit of an operand may decide the result.
 COMPARED = frozenset(f"{word}{end}" for word in ("eq", "ne", "lt", "gt", "le", "ge") for end in ("", "_scalar", "z"))
-STEP_FUNCTIONS = COMPARED | {row.name for row in ROWS if row.jumps}
-STEP_FUNCTIONS |= {"sign", "heaviside", "isclose", "typecast", "fmod", "remainder"}
+OTHER_STEPS = frozenset(("sign", "heaviside", "isclose", "typecast", "fmod", "remainder"))
+STEP_FUNCTIONS = COMPARED | OTHER_STEPS | {row.name for row in ROWS if row.jumps}
 
 # What stands for a row in releases that lack its call.
 SUBSTITUTES = {"logaddexp": "logaddexp_by_parts", "logaddexp2": "logaddexp2_by_parts"}
