@@ -88,9 +88,9 @@ def mutant_results(program: NativeProgram, mutants: Any, at_most: int = 0) -> It
 
 
 def schedules() -> Iterator[str]:
-    """Both orders in which threads may go on: a wait that is over too early may show in one only."""
+    """Orders in which threads may go on: a wait that is over too early may show in one only."""
     try:
-        for schedule in ("", "eager"):
+        for schedule in ("", "first first", "last first"):
             os.environ["TILEWRIGHT_SCHEDULE"] = schedule
             yield schedule
     finally:

@@ -31,7 +31,7 @@ def test_the_emitted_code_computes_what_the_simulator_does(
     example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """In another order of threads than usual: nobody may rely on who comes first."""
-    monkeypatch.setenv("TILEWRIGHT_SCHEDULE", "eager")
+    monkeypatch.setenv("TILEWRIGHT_SCHEDULE", "last first")
     assert main(["run", "--quiet", str(example)]) == 0
     simulated = capsys.readouterr().out
     assert main(["run", "--quiet", "--native", str(example)]) == 0

@@ -2,7 +2,7 @@
 
     python tests/vendor/check_kernels.py FOLDER [WORD…] [--arch wormhole_b0|blackhole]
 
-All structural and real kernels of the corpus and every example; with words, the kernels of the corpus that have one in their name.
+All structural and real kernels of the corpus, every example, and prints; with words, the kernels of the corpus that have one in their name.
 For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, ``runner.py`` makes a
 descriptor with the same hash and arguments, and clang-format, if there is one, has nothing to change.
 """
@@ -52,6 +52,7 @@ def programs(folder: Path, target: dict[str, str], words: list[str]) -> Iterator
     else:
         chosen = [*kernel_corpus.structural_kernels(), *kernel_corpus.real_kernels()]
         yield from example_programs(target)
+        yield from printing_programs(target)
     for kernel in chosen:
         yield kernel.name, mock_device.compiled(kernel, folder, target)
 
@@ -70,6 +71,17 @@ def example_programs(target: dict[str, str]) -> Iterator[tuple[str, Any]]:
             script.run_script(str(path), [])
         distinct = {id(program): program for program in found}
         yield from ((f"{path.name}: {program.name}", program) for program in distinct.values())
+
+
+def printing_programs(target: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    """Debug prints of every kind."""
+    import ml_dtypes
+    import numpy
+
+    import print_kernel
+
+    for dtype in (ml_dtypes.bfloat16, numpy.float32):
+        yield f"prints {dtype.__name__}", print_kernel.doubled.compile(*print_kernel.tensors(dtype), debug_print=True, **target)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,11 @@ CONFIG = Path("/usr/include/x86_64-linux-gnu/c++/12/bits")
 COPIED = ("hw", "tt-llk")  # parts of tt_metal with headers the plain compiler needs another spelling in
 # Newer compilers judge these only when a template is instantiated; a generic lambda says the same to older ones.
 NEVER = re.compile(r"static_assert\(\s*false\s*,\s*((?:\"[^\"]*\"\s*)+)\)\s*;")
+# Newer compilers take references to arguments in constants.
+CONSTANTS = {
+    "device_print_detail::helpers::count_arguments(args...)": "sizeof...(args)",
+    "constexpr auto message_size = device_print_detail": "const auto message_size = device_print_detail",
+}
 UNROLLED = re.compile(r"^\s*#pragma GCC unroll [A-Za-z_].*$", re.MULTILINE)
 
 
@@ -95,5 +100,7 @@ def copy_respelled(source: Path, target: Path) -> None:
     for path in target.rglob("*.h"):
         text = path.read_text(encoding="utf-8")
         changed = UNROLLED.sub("", NEVER.sub(r"[](auto never) { static_assert(sizeof(never) == 0, \1); }(0);", text))
+        for newer, older in CONSTANTS.items():
+            changed = changed.replace(newer, older)
         if changed != text:
             path.write_text(changed, encoding="utf-8")

@@ -46,6 +46,7 @@ MEANINGS = {
     "unknown-tensor": "an address no tensor has",
     "unknown-semaphore": "a semaphore the core does not have",
     "multicast-count": "a multicast whose number of receivers is wrong",
+    "multicast-corners": "a multicast whose rectangle starts at the wrong corner for its NoC",
     "argument-out-of-range": "a run-time argument the host did not give",
     "pages-left": "pages still in a buffer when the kernels end",
     "not-modelled": "a call the native run does not model",

@@ -131,12 +131,19 @@ void kernel_main() {
 
 
 @pytest.mark.parametrize("between", ["", "noc_async_write_barrier();", "noc_async_writes_flushed();"])
-@pytest.mark.parametrize("schedule", ["", "eager"])
+@pytest.mark.parametrize("schedule", ["", "first first", "last first"])
 def test_a_signal_behind_a_write_that_may_be_under_way(between: str, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_SCHEDULE", schedule)
     kernel = KernelSource(role="reader", text=ONE_TO_ONE.replace("BETWEEN", between))
     found = run(NativeProgram(kernels=(kernel,), buffers=(), semaphores={0: 0, 1: 0}, grid=(2, 1))).findings
     assert [(each.code, each.severity) for each in found] == ([] if between else [("signal-before-data", "warning")])
+
+
+def test_corners_in_the_order_of_the_other_noc_are_reported() -> None:
+    reader = MULTICAST_READER.replace("RECEIVERS", "columns - 1").replace("ANSWER", ANSWER)
+    swapped = reader.replace("(1, row, columns - 1, row,", "(columns - 1, row, 1, row,")
+    assert swapped != reader
+    assert {finding.code for finding in run(multicast_program(swapped)).findings} == {"multicast-corners"}
 
 
 def test_a_wrong_number_of_receivers_is_reported() -> None:

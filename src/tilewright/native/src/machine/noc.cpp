@@ -117,6 +117,10 @@ u8* resolve(u64 address, u32 bytes, const char* call, Loc at) {
 
 std::vector<Core*> receivers_of(u64 to, bool with_self, u32 stated, const char* call, Loc at) {
     u32 x0 = (to >> 32) & 0x3F, y0 = (to >> 38) & 0x3F, x1 = (to >> 44) & 0x3F, y1 = (to >> 50) & 0x3F;
+    const bool up = x0 < x1 || y0 < y1, down = x0 > x1 || y0 > y1;
+    if (self_role() == Role::Writer ? up : down)
+        report("multicast-corners", at, "%s from (%u,%u) to (%u,%u): the NoC of the %s runs the other way round and reaches nobody", call,
+               x0, y0, x1, y1, role_name(self_role()));
     if (x0 > x1) std::swap(x0, x1);
     if (y0 > y1) std::swap(y0, y1);
     std::vector<Core*> cores;

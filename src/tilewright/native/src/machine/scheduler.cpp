@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "findings.h"
 #include "noc.h"
@@ -35,10 +35,11 @@ void enter() {
     swapcontext(&thread.context, &scheduler_context);
 }
 
-// Threads take turns, or the first that can go on always does: then a wait that is over too early is not hidden by its neighbours.
-bool started_eagerly() {
-    const char* schedule = std::getenv("TILEWRIGHT_SCHEDULE");
-    return schedule && std::strcmp(schedule, "eager") == 0;
+// Threads take turns, or the first that can go on always does, or the last: a wait that is missing or over too early is hidden by
+// the order that happens to be right.
+std::string schedule() {
+    const char* name = std::getenv("TILEWRIGHT_SCHEDULE");
+    return name ? name : "";
 }
 
 void describe(std::string& text, const Thread& thread) {
@@ -108,10 +109,12 @@ void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<T
         thread->context.uc_link = nullptr;
         makecontext(&thread->context, enter, 0);
     }
-    const bool eager = started_eagerly();
+    const bool last_first = schedule() == "last first", eager = last_first || schedule() == "first first";
+    std::vector<Thread*> order(threads);
+    if (last_first) std::reverse(order.begin(), order.end());
     for (bool progress = true; progress && !halted;) {
         progress = false;
-        for (Thread* thread : threads) {
+        for (Thread* thread : order) {
             if (thread->done || halted) continue;
             if (thread->blocked && !thread->ready(thread->ready_state)) continue;
             progress = true;
