@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.frontend.integers import Value
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
-from tilewright.frontend.tilelang.reading import Corner, Reading
+from tilewright.frontend.tilelang.reading import Corner, Reading, is_scalar
 from tilewright.frontend.tilelang.small_types import fitted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
@@ -55,9 +55,20 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
         read = fitted(target.dtype, Read(source, None, ALONG if target.is_vector else SAME))
         reading.emit(Assign(target, simplified(Cast(target.format, read), target.format), reading.place))
     elif isinstance(source, outside) and isinstance(target, outside):
-        raise Trouble("TW004", "copy from tensor to tensor", help="go through a fragment: T.alloc_shared", word="copy")
+        _between_tensors(reading, source, target)
     else:
         raise Trouble("TW004", f"copy from {source!r} to {target!r}", help="copy between tensors and fragments", word="copy")
+
+
+def _between_tensors(reading: Reading, source: Tensor | Corner | Window, target: Tensor | Corner | Window) -> None:
+    """From tensor to tensor, through a fragment as large as the rectangle that one of them names."""
+    named = next((side for side in (source, target) if isinstance(side, Window)), None)
+    if named is None:
+        raise Trouble("TW004", "copy from tensor to tensor", help="say how much: A[r : r + 32, c : c + 32]", word="copy")
+    tensor = (source if isinstance(source, Tensor) else source.tensor).dtype
+    between = reading.fragment(named.shape or (1,), tensor, "fragment", f"{named.tensor.name}_block")
+    copy(reading, source, between)
+    copy(reading, between, target)
 
 
 def _fitting(reading: Reading, source: Fragment, tensor: Tensor) -> Fragment:
@@ -98,6 +109,9 @@ def window_like(outside: Tensor | Corner | Window, fragment: Fragment) -> Window
 
 def fill(reading: Reading, buffer: Any, value: Any) -> None:
     fragment = need_fragment(buffer, "the target of T.fill", "fill")
+    if is_scalar(fragment):
+        reading.scalars[fragment] = value
+        return
     assign_whole(reading, fragment, value)
 
 
