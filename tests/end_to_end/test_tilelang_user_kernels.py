@@ -362,6 +362,136 @@ def test_reduction_by_name():
     check(sums(2, 64, 96), (a,), wide(a).sum(2), 1e-4)
 
 
+# Elements in other places -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("image", "filters", "size", "stride", "dilation", "padding"),
+    [((2, 8, 8, 32), 32, 3, 1, 1, 1), ((1, 10, 10, 16), 40, 3, 2, 1, 1), ((1, 9, 9, 32), 32, 2, 1, 2, 0)],
+)
+def test_convolution(image: tuple[int, ...], filters: int, size: int, stride: int, dilation: int, padding: int):
+    """Patches are gathered element by element; weights and results are used in another shape."""
+    N, H, W, C = image
+    out_h = (H + 2 * padding - dilation * (size - 1) - 1) // stride + 1
+    out_w = (W + 2 * padding - dilation * (size - 1) - 1) // stride + 1
+
+    @tilelang.jit(out_idx=[2])
+    def convolution(block=32, dtype="bfloat16"):
+        @T.prim_func
+        def main(
+            data: T.Tensor((N, H, W, C), dtype),
+            weight: T.Tensor((size, size, C, filters), dtype),
+            out: T.Tensor((N, out_h, out_w, filters), dtype),
+        ):
+            with T.Kernel(T.ceildiv(filters, block), T.ceildiv(N * out_h * out_w, block)) as (bx, by):
+                patch = T.alloc_shared((block, block), dtype)
+                part = T.alloc_shared((block, block), dtype)
+                total = T.alloc_fragment((block, block), "float32")
+                weight_flat = T.Tensor((size * size * C, filters), dtype, weight.data)
+                out_flat = T.Tensor((N * out_h * out_w, filters), dtype, out.data)
+                T.clear(total)
+                for step in T.Pipelined(T.ceildiv(size * size * C, block), num_stages=2):
+                    for i, j in T.Parallel(block, block):
+                        k = step * block + j
+                        m = by * block + i
+                        row = m % (out_h * out_w) // out_w * stride + k // (size * C) * dilation - padding
+                        column = m % out_w * stride + k // C % size * dilation - padding
+                        inside = (row >= 0) and (column >= 0) and (row < H) and (column < W)
+                        patch[i, j] = T.if_then_else(inside, data[m // (out_h * out_w), row, column, k % C], 0)
+                    T.copy(weight_flat[step * block, bx * block], part)
+                    T.gemm(patch, part, total)
+                T.copy(total, out_flat[by * block, bx * block])
+
+        return main
+
+    x, w = uniform(*image, dtype=BF16), uniform(size, size, C, filters, dtype=BF16, seed=1)
+    padded = np.pad(wide(x), ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    wanted = np.zeros((N, out_h, out_w, filters))
+    for row in range(size):
+        for column in range(size):
+            rows = slice(row * dilation, row * dilation + (out_h - 1) * stride + 1, stride)
+            columns = slice(column * dilation, column * dilation + (out_w - 1) * stride + 1, stride)
+            wanted += padded[:, rows, columns] @ wide(w)[row, column]
+    check(convolution(), (x, w), wanted, 0.07)
+
+
+def test_strides_shifts_and_reversals():
+    @tilelang.jit(out_idx=[1])
+    def stencil(M, N):
+        @T.prim_func
+        def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(N // 32, M // 32) as (bx, by):
+                for i, j in T.Parallel(32, 32):
+                    row = by * 32 + i
+                    column = bx * 32 + j
+                    above = T.if_then_else(row > 0, A[row - 1, column], 0.0)
+                    right = T.if_then_else(column < N - 1, A[row, column + 1], 5.0)
+                    C[row, column] = above - right + A[row // 2 * 2, N - 1 - column]
+
+        return main
+
+    @tilelang.jit(out_idx=[2])
+    def rotate(S, D):
+        @T.prim_func
+        def main(X: T.Tensor((S, D), "float32"), F: T.Tensor((S, D // 2), "float32"), Y: T.Tensor((S, D), "float32")):
+            with T.Kernel(S // 32) as bx:
+                for i, j in T.Parallel(32, D):
+                    row = bx * 32 + i
+                    sign = T.if_then_else(j % 2 == 0, -1.0, 1.0)
+                    turned = X[row, j + 1 - 2 * (j % 2)]
+                    Y[row, j] = X[row, j] * T.cos(F[row, j // 2]) + sign * turned * T.sin(F[row, j // 2])
+
+        return main
+
+    a = uniform(64, 96)
+    above, right = np.pad(wide(a), ((1, 0), (0, 0)))[:-1], np.pad(wide(a), ((0, 0), (0, 1)), constant_values=5)[:, 1:]
+    check(stencil(64, 96), (a,), above - right + wide(a)[np.arange(64) // 2 * 2, ::-1], 1e-6)
+    x, f = uniform(64, 64), uniform(64, 32, seed=1)
+    turned, angle = wide(x).reshape(64, 32, 2)[:, :, ::-1].reshape(64, 64), np.repeat(wide(f), 2, 1)
+    check(rotate(64, 64), (x, f), wide(x) * np.cos(angle) + np.tile([-1, 1], 32) * turned * np.sin(angle), 1e-4)
+
+
+def test_partial_results_are_combined():
+    """Numbers that a loop changes, buffers of one element, and a copy from tensor to tensor."""
+
+    @tilelang.jit(out_idx=[2, 3])
+    def combine(heads, splits, dim):
+        @T.prim_func
+        def main(
+            weight: T.Tensor([heads, splits], "float32"),
+            part: T.Tensor([heads, splits, dim], "bfloat16"),
+            output: T.Tensor([heads, dim], "float32"),
+            last: T.Tensor([heads, dim], "float32"),
+        ):
+            with T.Kernel(heads) as head:
+                piece = T.alloc_fragment([dim], "bfloat16")
+                total = T.alloc_fragment([dim], "float32")
+                top = T.alloc_local([1], "float32")
+                norm = T.alloc_local([1], "float32")
+                T.clear(norm)
+                T.clear(total)
+                top[0] = -T.infinity("float32")
+                for k in T.serial(splits):
+                    top[0] = T.max(top[0], weight[head, k])
+                for k in T.serial(splits):
+                    norm[0] += T.exp2(weight[head, k] - top[0])
+                for k in T.serial(splits):
+                    for i in T.Parallel(dim):
+                        piece[i] = part[head, k, i]
+                    for i in T.Parallel(dim):
+                        total[i] += piece[i] * T.exp2(weight[head, k] - top[0]) / norm[0]
+                for i in T.Parallel(dim):
+                    output[head, i] = total[i]
+                T.copy(part[head, splits - 1, 0:dim], last[head, 0:dim])
+
+        return main
+
+    w, p = uniform(3, 4, low=-2, high=2), uniform(3, 4, 64, dtype=BF16, seed=1)
+    share = 2.0 ** wide(w)
+    wanted = (share / share.sum(1, keepdims=True))[..., None] * wide(p)
+    check(combine(3, 4, 64), (w, p), (wanted.sum(1), wide(p)[:, -1]), 1e-2)
+
+
 # Types of eight bits --------------------------------------------------------------------------------------------------
 
 

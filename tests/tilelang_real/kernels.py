@@ -279,6 +279,38 @@ def persistent_blocks(M=96, N=160, wave=8):
     return main
 
 
+@tilelang.jit
+def patches_of_an_image(N=2, C=32, H=8, W=8, F=32, K=3, stride=1, padding=1, block=32):
+    out_h, out_w = (H + 2 * padding - K) // stride + 1, (W + 2 * padding - K) // stride + 1
+
+    @T.prim_func
+    def main(
+        data: T.Tensor((N, H, W, C), "bfloat16"),
+        weight: T.Tensor((K, K, C, F), "bfloat16"),
+        out: T.Tensor((N, out_h, out_w, F), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(F, block), T.ceildiv(N * out_h * out_w, block)) as (bx, by):
+            patch = T.alloc_shared((block, block), "bfloat16")
+            part = T.alloc_shared((block, block), "bfloat16")
+            total = T.alloc_fragment((block, block), "float32")
+            flat_weight = T.Tensor((K * K * C, F), "bfloat16", weight.data)
+            flat_out = T.Tensor((N * out_h * out_w, F), "bfloat16", out.data)
+            T.clear(total)
+            for step in T.Pipelined(T.ceildiv(K * K * C, block), num_stages=2):
+                for i, j in T.Parallel(block, block):
+                    k = step * block + j
+                    m = by * block + i
+                    row = m % (out_h * out_w) // out_w * stride + k // (K * C) - padding
+                    column = m % out_w * stride + k // C % K - padding
+                    inside = row >= 0 and column >= 0 and row < H and column < W
+                    patch[i, j] = T.if_then_else(inside, data[m // (out_h * out_w), row, column, k % C], 0)
+                T.copy(flat_weight[step * block, bx * block], part)
+                T.gemm(patch, part, total)
+            T.copy(total, flat_out[by * block, bx * block])
+
+    return main
+
+
 # Name, and the arguments of the factory or, for the eager style, sizes and arguments by name.
 CASES = [
     ("specification_add", {}),
@@ -295,4 +327,6 @@ CASES = [
     *(("prefix_sums", {"dim": dim, "reverse": reverse}) for dim in (0, 1) for reverse in (False, True)),
     ("element_decides", {}),
     ("persistent_blocks", {}),
+    ("patches_of_an_image", {}),
+    ("patches_of_an_image", {"stride": 2, "C": 16, "F": 40}),
 ]

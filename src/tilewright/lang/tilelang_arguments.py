@@ -16,6 +16,8 @@ class TensorArguments:
     """``arrays`` go to the launcher; `finish` puts results back and gives what the kernel returns."""
 
     def __init__(self, facts: Any, given: Sequence[Any], out_idx: Sequence[int]) -> None:
+        from tilewright.frontend.tilelang.symbols import View
+
         layouts, created = facts
         self.layouts: tuple[TensorLayout, ...] = layouts
         self.given: list[Any] = []
@@ -25,27 +27,35 @@ class TensorArguments:
         like = next((value for value in given if hasattr(value, "__array__") or _is_torch(value)), None)
         for number, layout in enumerate(self.layouts):
             source = None if number in created or layout.made else next(sources)
+            if isinstance(layout.origin, View):
+                source = _reshaped(layout, self.given[layout.origin.tensor])
             if number in self.returned and (source is None or not _has_values(source)):
                 source = _created(layout, like, getattr(source, "dtype", None))
             self.given.append(source)
-            self.arrays.append(_argument(layout, source if layout.origin is None else self.given[layout.origin.tensor]))
+            origin = None if isinstance(layout.origin, View) else layout.origin
+            self.arrays.append(_argument(layout, source if origin is None else self.given[origin.tensor]))
 
     def finish(self, *, run: bool) -> Any:
         for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
-            if run and source is not None and array is not source:
+            if run and layout.stored and source is not None and array is not source:
                 _write_back(layout, source, array)
         results = [self.given[index] for index in self.returned]
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
 def _argument(layout: TensorLayout, source: Any) -> Any:
-    if layout.made:
+    from tilewright.frontend.tilelang.gathers import Gather, gathered_values
+    from tilewright.frontend.tilelang.symbols import View
+
+    if layout.made and not isinstance(layout.origin, View):
         from tilewright.frontend.tilelang.positions import made_values, repeated_elements
 
         if layout.origin is None:
             return layout.packed(made_values(layout.made, layout.shape))
         if not _on_host(source):
-            raise fail("TW105", f"single elements of a tensor on a device ('{layout.name}')", help="pass a host tensor")
+            raise fail("TW105", f"elements of a tensor on a device are gathered ('{layout.name}')", help="pass a host tensor")
+        if isinstance(layout.origin, Gather):
+            return layout.packed(gathered_values(_values(source, layout.dtype), layout.origin))
         return layout.packed(repeated_elements(_values(source, layout.dtype), layout.origin.fixed, layout.shape))
     if not _on_host(source):
         if not layout.is_plain:
@@ -58,6 +68,16 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
     if layout.is_plain and _usable(source, layout):
         return source
     return layout.packed(_values(source, layout.dtype))
+
+
+def _reshaped(layout: TensorLayout, tensor: Any) -> Any:
+    """The same memory in another shape."""
+    import numpy as np
+
+    contiguous = tensor.flags.c_contiguous if isinstance(tensor, np.ndarray) else _is_torch(tensor) and tensor.is_contiguous()
+    if not contiguous:
+        raise fail("TW105", f"'{layout.name}' needs memory in order, of NumPy or torch", help="pass a contiguous host tensor")
+    return tensor.reshape(layout.shape)
 
 
 def _values(source: Any, dtype: str) -> Any:

@@ -28,9 +28,10 @@ class Dimension:
 class TensorType:
     """``T.Tensor((M, K), "float16")``."""
 
-    def __init__(self, shape: Any, dtype: Any = "float32", *_rest: Any, **_hints: Any) -> None:
+    def __init__(self, shape: Any, dtype: Any = "float32", data: Any = None, *_rest: Any, **_hints: Any) -> None:
         self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
         self.dtype = dtype
+        self.data = data  # of the tensor that it is another shape of
 
     def known_shape(self) -> tuple[int, ...] | None:
         sizes = [size.size if isinstance(size, Dimension) else size for size in self.shape]

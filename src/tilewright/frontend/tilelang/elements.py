@@ -13,6 +13,7 @@ from typing import Any
 from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, element_name, tile_dtype
+from tilewright.frontend.tilelang.gathers import gathered, is_window
 from tilewright.frontend.tilelang.guards import beyond_bounds
 from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement
@@ -157,6 +158,8 @@ class Resolver:
             if not any(depends(index, self.reading.parallel) for index in value.indices):
                 return self.positions.element(value.tensor, value.indices)
             return promoted(self._read(_loaded(self.reading, value)))
+        if isinstance(value, Apply) and value.op == "where" and (element := _inside_bounds(self.reading, value)) is not None:
+            return self.resolve(element)
         if isinstance(value, Position):
             return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)
         if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:
@@ -243,7 +246,19 @@ def _rebased(value: Value) -> Value:
     return make("+", total, constant)
 
 
+def _inside_bounds(reading: Reading, value: Apply) -> TensorElement | None:
+    """``T.if_then_else(inside, A[…], 0)`` of gathered elements, which are zero outside in any case."""
+    condition, element, otherwise = value.arguments
+    if not isinstance(element, TensorElement) or not isinstance(otherwise, Number) or otherwise.value != 0:
+        return None
+    if is_window(reading, element.indices) or beyond_bounds([condition], element.tensor, element.indices):
+        return None
+    return element
+
+
 def _loaded(reading: Reading, element: TensorElement) -> Read:
+    if not is_window(reading, element.indices):
+        return gathered(reading, element.tensor, element.indices)
     window, leaves = _window(reading, element.tensor, element.indices)
     key = (element.tensor.index, element.indices)
     if key not in reading.loaded:

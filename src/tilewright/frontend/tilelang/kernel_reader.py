@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from tilewright.frontend.tilelang.domains import Returned, counted_range
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.reader import OPERATIONS, Reader
 from tilewright.frontend.tilelang.reading import bound, unbound
-from tilewright.frontend.tilelang.symbols import Tensor
+from tilewright.frontend.tilelang.symbols import Tensor, TensorData, View
 from tilewright.frontend.tilelang.tile_program import TileProgram
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.lang.tensors import is_tensor
@@ -22,6 +23,9 @@ from tilewright.lang.tilelang_types import Dimension, TensorType
 
 if TYPE_CHECKING:
     from tilewright.lang.tilelang_kernel import TileLangKernel
+
+
+VIEW = "view"  # what `Tensor.made` says of a tensor in another shape
 
 
 class KernelReader(Reader):
@@ -106,12 +110,28 @@ class KernelReader(Reader):
         self.resolve_sizes()
 
     def _bind_name(self, name: str, value: Any) -> None:
+        if isinstance(value, TensorType) and isinstance(value.data, TensorData):
+            value = self._view(name, value, value.data.tensor)
         if isinstance(value, Dimension) and value.name in self.known_sizes:
             value = self.known_sizes[value.name]
         for output in self.outputs:
             if value is output and output.name.startswith("output"):
                 output.name = name
         super()._bind_name(name, value)
+
+    def _view(self, name: str, kind: TensorType, tensor: Tensor) -> Tensor:
+        """``T.Tensor(shape, dtype, A.data)``: the launcher passes the same memory in that shape."""
+        shape = kind.known_shape()
+        if shape is None or math.prod(shape) != math.prod(tensor.shape) or element_name(kind.dtype) != tensor.dtype:
+            raise Trouble(
+                "TW001",
+                f"tensor '{tensor.name}' {tensor.shape} of {tensor.dtype} as {kind.shape} of {kind.dtype}",
+                help="another shape must have the same type and as many elements",
+            )
+        view = Tensor(name, shape, tensor.dtype, tensor.format, len(self.tensors), VIEW)
+        view.origin = View(tensor.index)
+        self.tensors.append(view)
+        return view
 
 
 def read_kernel(kernel: TileLangKernel, values: Sequence[Any]) -> tuple[TileProgram, tuple[int, ...]]:

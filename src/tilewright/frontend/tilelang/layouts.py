@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, linear, make
-from tilewright.frontend.tilelang.symbols import Fragment, Origin, Tensor
+from tilewright.frontend.tilelang.symbols import Fragment, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
 from tilewright.program import TensorSpec
 from tilewright.source_places import span_of_node
@@ -33,7 +33,8 @@ class TensorLayout:
     padded: tuple[int, ...]  # untiled sizes, then tiled ones in whole tiles
     element: str = ""  # the type as the kernel names it
     made: str = ""  # what the launcher fills it with; empty for the user's tensors
-    origin: Origin | None = None
+    origin: Any = None  # see `Tensor.origin`
+    stored: bool = True  # the kernel writes to it
 
     @property
     def spec(self) -> TensorSpec:
@@ -148,8 +149,9 @@ def _layout(tensor: Tensor, uses: Sequence[Statement]) -> TensorLayout:
     sizes = [tensor.shape[axis] for axis in lead]
     sizes.append(TILE if rows is None else _padded(tensor, rows, uses))
     padded = (*sizes, _padded(tensor, columns, uses))
+    stored = any(isinstance(use, Store) for use in uses)
     return TensorLayout(
-        tensor.name, tensor.shape, tensor.format, lead, rows, columns, padded, tensor.dtype, tensor.made, tensor.origin
+        tensor.name, tensor.shape, tensor.format, lead, rows, columns, padded, tensor.dtype, tensor.made, tensor.origin, stored
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 BINARY = {
@@ -84,8 +85,9 @@ class Names:
 
 
 class ExpressionText:
-    def __init__(self, names: Names) -> None:
-        self.names = names
+    def __init__(self, names: Names, declare: Callable[[Any], None]) -> None:
+        """``declare`` is told of a buffer that nothing has declared, before it is used."""
+        self.names, self.declare = names, declare
 
     def __call__(self, node: Any) -> str:
         name = kind(node)
@@ -154,6 +156,8 @@ class ExpressionText:
         return f"T.{name}({', '.join(self(argument) for argument in node.args)})"
 
     def buffer(self, buffer: Any) -> str:
+        if not self.names.knows(buffer):
+            self.declare(buffer)
         return self.names.of(buffer, str(buffer.name))
 
     def element(self, buffer: Any, indices: Any) -> str:

@@ -51,7 +51,7 @@ class _Writer:
     def __init__(self, function: Any) -> None:
         self.function = function
         self.names = Names()
-        self.expression = ExpressionText(self.names)
+        self.expression = ExpressionText(self.names, self._declared)
         self.lines: list[str] = []
         self.early: list[Any] = []  # bindings that stand before the loop whose variable they use, as T.Persistent has them
         self.depth = 0
@@ -126,6 +126,15 @@ class _Writer:
         where = ALLOCATIONS.get(scope, ALLOCATIONS.get(scope.partition(".")[0], "fragment"))
         shape = "".join(f"{self.expression(size)}, " for size in buffer.shape)
         self.line(f'{name} = T.alloc_{where}(({shape}), "{buffer.dtype}")')
+
+    def _declared(self, buffer: Any) -> None:
+        """Another shape of a parameter's memory has no statement of its own: ``flat = T.Tensor(shape, dtype, A.data)``."""
+        memory = getattr(buffer, "data", None)
+        owners = [each for each in dict(self.function.buffer_map).values() if memory is not None and each.data.same_as(memory)]
+        if owners:
+            shape = "".join(f"{self.expression(size)}, " for size in buffer.shape)
+            name = self.names.new(buffer, str(buffer.name))
+            self.line(f'{name} = T.Tensor(({shape}), "{buffer.dtype}", {self.expression.buffer(owners[0])}.data)')
 
     def _declbuffer(self, node: Any) -> None:
         self._allocated(node.buffer)

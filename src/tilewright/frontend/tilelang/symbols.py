@@ -233,6 +233,20 @@ class Origin:
     fixed: tuple[int | None, ...]
 
 
+@dataclass(frozen=True)
+class View:
+    """The tensor (by its number) whose elements, in order, have another shape here."""
+
+    tensor: int
+
+
+@dataclass(frozen=True, eq=False)
+class TensorData:
+    """``A.data``: there are no pointers, but ``T.Tensor(shape, dtype, A.data)`` is the tensor in another shape."""
+
+    tensor: Tensor
+
+
 class Tensor(Arithmetic):
     """A tensor argument."""
 
@@ -240,7 +254,7 @@ class Tensor(Arithmetic):
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int, made: str = "") -> None:
         self.made = made  # what the launcher fills it with; empty for the user's tensors
-        self.origin: Origin | None = None  # of elements of another tensor
+        self.origin: Any = None  # of what it holds of another tensor: an `Origin`, a `Gather` or a `View`
         self.name = name
         self.shape = shape
         self.dtype = dtype
@@ -254,7 +268,7 @@ class Tensor(Arithmetic):
 
     @property
     def data(self) -> Any:
-        raise Trouble("TW001", f"the memory of tensor '{self.name}'", help="there are no pointers: reshape it on the host")
+        return TensorData(self)
 
     def __repr__(self) -> str:
         return f"tensor '{self.name}' {self.shape}"

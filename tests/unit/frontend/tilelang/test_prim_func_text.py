@@ -187,7 +187,7 @@ def test_widening_that_only_the_company_asks_for_is_left_out():
     wide = node("Cast", value=element, dtype="float32")
     from tilewright.frontend.tilelang.prim_func_expressions import ExpressionText, Names
 
-    written = ExpressionText(Names())
+    written = ExpressionText(Names(), lambda buffer: None)
     assert written(two("Mul", wide, real(2.0))) == "(h[i, j] * 2.0)"
     assert written(two("Mul", wide, wide)) == '(T.cast(h[i, j], "float32") * T.cast(h[i, j], "float32"))'
     assert written(call("tl.infinity")) == 'T.infinity("float32")'
