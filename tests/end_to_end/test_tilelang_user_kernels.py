@@ -415,6 +415,36 @@ def test_convolution(image: tuple[int, ...], filters: int, size: int, stride: in
     check(convolution(), (x, w), wanted, 0.07)
 
 
+def test_copies_that_start_between_tiles():
+    """A convolution that adds up shifted products."""
+
+    @tilelang.jit(out_idx=[2])
+    def convolution(H, W, C, F, size=3):
+        @T.prim_func
+        def main(
+            X: T.Tensor((H + 2, W + 2, C), "bfloat16"),
+            Weight: T.Tensor((size, size, C, F), "bfloat16"),
+            Y: T.Tensor((H, W, F), "float32"),
+        ):
+            with T.Kernel(W // 32, H) as (bx, by):
+                x = T.alloc_shared((32, C), "bfloat16")
+                w = T.alloc_shared((C, F), "bfloat16")
+                y = T.alloc_fragment((32, F), "float32")
+                T.clear(y)
+                for row in T.serial(size):
+                    for column in T.serial(size):
+                        T.copy(X[by + row, bx * 32 + column : bx * 32 + column + 32, :], x)
+                        T.copy(Weight[row, column, :, :], w)
+                        T.gemm(x, w, y)
+                T.copy(y, Y[by, bx * 32 : bx * 32 + 32, :])
+
+        return main
+
+    x, w = uniform(4, 66, 32, dtype=BF16), uniform(3, 3, 32, 32, dtype=BF16, seed=1)
+    parts = [wide(x)[row : row + 2, column : column + 64] @ wide(w)[row, column] for row in range(3) for column in range(3)]
+    check(convolution(2, 64, 32, 32), (x, w), sum(parts), 0.03)
+
+
 def test_strides_shifts_and_reversals():
     @tilelang.jit(out_idx=[1])
     def stencil(M, N):

@@ -251,13 +251,13 @@ def _inside_bounds(reading: Reading, value: Apply) -> TensorElement | None:
     condition, element, otherwise = value.arguments
     if not isinstance(element, TensorElement) or not isinstance(otherwise, Number) or otherwise.value != 0:
         return None
-    if is_window(reading, element.indices) or beyond_bounds([condition], element.tensor, element.indices):
+    if is_window(reading.parallel, element.indices) or beyond_bounds([condition], element.tensor, element.indices):
         return None
     return element
 
 
 def _loaded(reading: Reading, element: TensorElement) -> Read:
-    if not is_window(reading, element.indices):
+    if not is_window(reading.parallel, element.indices):
         return gathered(reading, element.tensor, element.indices)
     window, leaves = _window(reading, element.tensor, element.indices)
     key = (element.tensor.index, element.indices)

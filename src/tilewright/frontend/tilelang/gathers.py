@@ -7,6 +7,7 @@ value of the block and loop variables they depend on; outside the tensor there i
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,17 +34,18 @@ class Gather:
     variables: tuple[Leaf, ...]
 
 
-def is_window(reading: Reading, indices: tuple[Value, ...]) -> bool:
+def is_window(parallel: Container[Any], indices: tuple[Value, ...]) -> bool:
     """Whether the elements are a rectangle that starts at a tile."""
     seen: list[Any] = []
     for index in indices:
         terms, constant = linear(index)
-        own = [(term, factor) for term, factor in terms if term in reading.parallel]
-        if any(_varies(reading, term) for term, _ in terms if term not in reading.parallel):
+        own = [(term, factor) for term, factor in terms if term in parallel]
+        rest = [(term, factor) for term, factor in terms if term not in parallel]
+        if any(leaf in parallel for term, _ in rest for leaf in _leaves(term)):
             return False
         if len(own) > 1 or any(factor != 1 for _, factor in own):
             return False
-        if own and (constant % TILE or any(factor % TILE for term, factor in terms if term not in reading.parallel)):
+        if own and (constant % TILE or any(factor % TILE for _, factor in rest)):
             return False
         seen += [term for term, _ in own]
     return len(set(seen)) == len(seen)
@@ -87,10 +89,6 @@ def _leaves(value: Value) -> set[Leaf]:
     if isinstance(value, Node):
         return {leaf for argument in value.args for leaf in _leaves(argument)}
     return {value} if isinstance(value, Leaf) else set()
-
-
-def _varies(reading: Reading, value: Value) -> bool:
-    return any(leaf in reading.parallel for leaf in _leaves(value))
 
 
 # On the host ---------------------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.integers import Value
+from tilewright.frontend.integers import Value, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
-from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole
-from tilewright.frontend.tilelang.reading import Corner, Reading, is_scalar
+from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole, element_assigned
+from tilewright.frontend.tilelang.gathers import TILE, is_window
+from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar
 from tilewright.frontend.tilelang.small_types import fitted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
@@ -45,7 +46,8 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
         window = window_like(source, target)
         if target.dtype != window.tensor.dtype:
             fitted(target.dtype, Number(0.5))  # a load does not truncate, and nothing rounds to small floats
-        reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
+        if not _gathered(reading, window, target):
+            reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
     elif isinstance(source, Fragment) and isinstance(target, outside):
         window = window_like(target, source)
         reading.emit(Store(_fitting(reading, source, window.tensor), window, reading.place))
@@ -58,6 +60,17 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
         _between_tensors(reading, source, target)
     else:
         raise Trouble("TW004", f"copy from {source!r} to {target!r}", help="copy between tensors and fragments", word="copy")
+
+
+def _gathered(reading: Reading, window: Window, target: Fragment) -> bool:
+    """A copy that does not start at a tile is one of elements."""
+    leaves = {axis: reading.leaf("ijkl"[axis % 4], 0, extent - 1) for axis, extent in enumerate(window.extents) if extent > 1}
+    sizes = {leaf: window.extents[axis] for axis, leaf in leaves.items()}
+    indices = tuple(make("+", start, leaves[axis]) if axis in leaves else start for axis, start in enumerate(window.starts))
+    if is_window(sizes, indices) or tuple(sizes.values()) != target.shape or any(size % TILE for size in target.shape):
+        return False
+    element_assigned(reading, target, sizes, TensorElement(window.tensor, indices))
+    return True
 
 
 def _between_tensors(reading: Reading, source: Tensor | Corner | Window, target: Tensor | Corner | Window) -> None:

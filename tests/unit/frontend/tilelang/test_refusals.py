@@ -120,10 +120,10 @@ def test_start_that_is_no_tile():
     def kernel(A, C):
         with T.Kernel(2, 2) as (bx, by):
             x = T.alloc_fragment((32, 32), "float32")
-            T.copy(A[by * 8, bx * 32], x)
-            T.copy(x, C[by * 32, bx * 32])
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 8, bx * 32])
 
-    refused(kernel, "TW105", "A[by * 8", "multiples of 32")
+    refused(kernel, "TW105", "C[by * 8", "multiples of 32")
 
 
 def test_gather():
