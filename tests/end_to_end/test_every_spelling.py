@@ -46,6 +46,11 @@ OPERATORS = {
     "ttl.math.fma(a, b, a)": lambda a, b: a * b + a, "ttl.math.addcmul(a, b, b, value=2.0)": lambda a, b: a + 2 * b * b,
     "ttl.math.lerp(a, b, 0.5)": lambda a, b: (a + b) / 2, "ttl.math.mul(a, 2)": lambda a, b: a * 2,
     "ttl.math.sub(2, a)": lambda a, b: 2 - a, "ttl.math.maximum(a, 1.5)": lambda a, b: np.maximum(a, 1.5),
+    "ttl.block.where(condition=a > b, true_value=a, false_value=b)": np.maximum, "ttl.math.max(a=a, b=b)": np.maximum,
+    "ttl.block.where(a > 2, true_value=a, false_value=0.0)": lambda a, b: np.where(a > 2, a, 0),
+    "ttl.block.mask(expr=a, mask=b > 2)": lambda a, b: np.where(b > 2, 0, a), "ttl.math.exp(expr=a)": lambda a, b: np.exp(a),
+    "ttl.math.hardtanh(a, min_val=1.0, max_val=2.0)": lambda a, b: np.clip(a, 1, 2), "ttl.math.elu(-a, alpha=1.0)": lambda a, b: np.expm1(-a),
+    "ttl.math.leaky_relu(-a, negative_slope=0.5)": lambda a, b: -a / 2, "ttl.block.fill(value=2.0, shape=a.shape) * a": lambda a, b: 2 * a,
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
-            o.store(a + b)  # error TW102 at `o.store(a + b)`: blocks of bf16 and f32
+            o.store(a + b)  # error TW102 at `o.store(a + b)`: a value of bf16 is stored into a block of f32
 
     @ttl.datamovement()
     def read():

@@ -18,7 +18,8 @@ from tilewright.frontend import carried
 from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
-from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
+from tilewright.frontend.named_arguments import by_position, parameters
+from tilewright.frontend.names import BLOCK_FUNCTIONS, DIMS_NAMES, dtype_name
 from tilewright.frontend.numbers import BareFill, filled, is_number
 from tilewright.frontend.thread import I64, Thread, folded
 from tilewright.frontend.values import Block
@@ -26,6 +27,7 @@ from tilewright.frontend.values import Block
 
 def call_function(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:
     require_compute(thread, node, f"ttl.{name}")
+    args, named = by_position(name, args, named)
     args = carried.typed(thread, args, node)
     if name in BLOCK_FUNCTIONS:
         return HANDLERS[BLOCK_FUNCTIONS[name]](thread, args, named, node)
@@ -47,7 +49,7 @@ def call_op(thread: Thread, op: TileOp | Composite, args: list[Any], named: dict
     for tile in tiles:
         if not isinstance(tile, Block):
             raise thread.error("TW004", f"{op.name} takes blocks, not {described(tile)}", node, help=op.summary)
-    params = _parameters(thread, op, rest, named, node)
+    params = parameters(thread, op, rest, named, node)
     return apply_op(thread, op, tiles, params, node)
 
 
@@ -71,23 +73,6 @@ def _require_rows_and_columns(thread: Thread, what: str, block: Block, node: ast
     if len(block.shape) < 2:
         remedy = "give the buffer a shape of (rows, columns) in tiles"
         raise thread.error("TW101", f"{what} takes two dimensions, found {block.shape}", node, help=remedy)
-
-
-def _parameters(thread: Thread, op: TileOp | Composite, rest: list[Any], named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
-    visible = [param for param in op.params if not param.hidden]
-    names = [param.name for param in visible]
-    known = f"its parameters are {', '.join(names)}" if names else "it has no parameters"
-    if len(rest) > len(names):
-        raise thread.error("TW004", f"{op.name} takes {op.arity + len(names)} arguments at most", node, help=known)
-    params = dict(zip(names, rest, strict=False))
-    for key, value in named.items():
-        if key not in names or key in params:
-            raise thread.error("TW004", f"{op.name} has no free argument '{key}'", node, help=known)
-        params[key] = value
-    missing = [param.name for param in visible if param.default is None and param.name not in params]
-    if missing:
-        raise thread.error("TW004", f"{op.name} needs '{missing[0]}'", node, help=op.summary)
-    return params
 
 
 def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -140,6 +125,7 @@ def _take(
     args: list[Any], named: dict[str, Any], thread: Thread, node: ast.Call, allowed: tuple[str, ...]
 ) -> tuple[list[Block], dict[str, Any]]:
     """Splits a call into its blocks and its named settings."""
+    named = {"dims" if key in DIMS_NAMES and "dims" in allowed else key: value for key, value in named.items()}
     for key in named:
         if key not in allowed:
             raise thread.error("TW004", f"no argument '{key}' here", node, help=f"named arguments: {', '.join(allowed)}")

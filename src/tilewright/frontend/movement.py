@@ -125,6 +125,15 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         raise thread.error("TW004", f"store takes a block expression, not {word}", node, help=remedy)
     thread.at(node)
     source = readable(thread, value, node)
+    if source.shape == block.shape and source.dtype != block.dtype:
+        raise thread.error(
+            "TW102",
+            f"a value of {source.dtype} is stored into a block of {block.dtype}",
+            node,
+            label=f"{source.dtype} into {block.dtype}",
+            notes=(Note("the buffer is made here", held.buffer.span),),
+            help=f'convert it: store(ttl.math.typecast(x, "{block.dtype}"))',
+        )
     check_same(thread, source, block, node)
     thread.at(node)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}

@@ -71,6 +71,28 @@ BLOCK_FUNCTIONS = {
     "block.typecast": "typecast",
 }
 
+# Names that functions take their blocks by, in order; spellings of one place stand together.
+OPERAND_NAMES = {
+    "where": (("condition", "cond"), ("true_value",), ("false_value",)),
+    "mask": (("expr",), ("mask", "mask_blk")),
+    "mask_posinf": (("expr",), ("mask", "mask_blk")),
+}
+ANY_OPERAND_NAMES = (("expr", "a", "x", "block", "input"), ("b", "y", "other"), ("c",))
+
+DIMS_NAMES = ("dim", "axis", "axes")  # of reductions and broadcasts
+
+# Other names of parameters: the specification's, the simulator's and torch's differ.
+PARAMETER_NAMES = {
+    "elu": {"alpha": "slope"},
+    "leaky_relu": {"negative_slope": "slope"},
+    "hardtanh": {"min_val": "min", "max_val": "max"},
+    "clamp": {"min_val": "min", "max_val": "max"},
+    "softplus": {"beta_recip": "beta_reciprocal"},
+    "celu": {"alpha_reciprocal": "alpha_recip"},
+    "relu_max": {"limit": "upper_limit"},
+    "relu_min": {"limit": "lower_limit"},
+}
+
 # Spellings of dtypes a user may write for typecast, fill and tensors, by the last word of their text.
 DTYPES = {
     "bfloat16": "bf16",
