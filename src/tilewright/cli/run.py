@@ -46,6 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     for flag in ("--fast", "--native", "--device"):
         if flag in arguments.arguments:
             print(f"note: {flag} stands after the script and is passed to it; ours stand before", file=sys.stderr)
+    if arguments.device:
+        from tilewright.runtime.vendor import prepare_environment
+
+        prepare_environment()  # the script may open its device before any kernel is called
     settings = {
         "mode": chosen_mode(arguments),
         "overrides": option_flags.given_options(arguments),

@@ -12,6 +12,7 @@ or, from a program that has its tensors on a device:
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -180,6 +181,8 @@ def main(files: Sequence[str]) -> int:
         return 2
     generator = numpy.random.default_rng(0)
     given = {index: numpy.load(file) for index, file in zip(inputs, files, strict=False)}
+    if os.environ.get("TT_METAL_SIMULATOR"):
+        os.environ.setdefault("TT_METAL_SLOW_DISPATCH_MODE", "1")  # the host itself writes to the cores
     device = ttnn.open_device(device_id=0)
     tensors: list[Any] = []
     for index, tensor in enumerate(PROGRAM["tensors"]):

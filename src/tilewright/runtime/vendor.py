@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from typing import Any
 
 from tilewright.diagnostics import fail
 
 
+def prepare_environment() -> None:
+    """On the vendor's simulator the host itself writes to the cores. Call before ttnn opens a device."""
+    if os.environ.get("TT_METAL_SIMULATOR"):
+        os.environ.setdefault("TT_METAL_SLOW_DISPATCH_MODE", "1")
+
+
 def load_ttnn() -> Any:
+    prepare_environment()
     try:
         import ttnn  # pyright: ignore
     except ImportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from tilewright import ttl
 from tilewright.diagnostics import KernelError
 from tilewright.program import TensorSpec
 from tilewright.runtime import devices, launch
+from tilewright.runtime.vendor import load_ttnn
 
 SOURCE = {"out": "ttl.math.exp(a * b)"}
 FACTS = {"shape": (64, 64), "dtype": "bf16"}
@@ -195,3 +197,14 @@ def test_a_refused_launch_says_why(ttnn, make_tensor, make_device, program, monk
     with pytest.raises(KernelError) as caught:
         launch.run(program, [make_tensor(device, 100 * n) for n in range(3)])
     assert str(caught.value).startswith(f"error[TW606]: ttnn cannot run '{program.name}': {reason}")
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, None), ({"TT_METAL_SIMULATOR": "x.so"}, "1"), ({"TT_METAL_SIMULATOR": "x.so", "TT_METAL_SLOW_DISPATCH_MODE": "0"}, "0")])
+def test_simulators_are_driven_by_the_host(ttnn, monkeypatch, given, expected):
+    monkeypatch.delenv("TT_METAL_SIMULATOR", raising=False)
+    monkeypatch.setenv("TT_METAL_SLOW_DISPATCH_MODE", "")  # so that it is taken back
+    monkeypatch.delenv("TT_METAL_SLOW_DISPATCH_MODE")
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    load_ttnn()
+    assert os.environ.get("TT_METAL_SLOW_DISPATCH_MODE") == expected
