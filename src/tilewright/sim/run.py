@@ -21,7 +21,7 @@ from tilewright.sim.grouping import Core, group_cores
 from tilewright.sim.lazy_arithmetic import LazyArithmetic
 from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
-from tilewright.sim.races import Touches
+from tilewright.sim.races import Touches, unordered_threads
 from tilewright.sim.scheduler import Processor, processors_of, run_to_end
 from tilewright.sim.tensors import Array, Tensor, check_argument
 from tilewright.sim.translate import Translation, translate
@@ -88,9 +88,8 @@ def simulate(
     arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config)
     few_cores = LazyArithmetic(arithmetic) if isinstance(arithmetic, ExactArithmetic) else arithmetic
     tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, arrays, strict=True)]
-    if max(program.grid) > 1 and not translation.cross_core:
-        for index in program.trace.facts.get("written_tensors", ()):
-            tensors[index].touches = Touches.of(program.tensors[index], program.grid, tensors[index].count)
+    if not translation.cross_core:
+        watch(program, tensors)
     numbers = dict(scalars or {})
     machines = [
         Machine(program, cores, tensors, few_cores if len(cores) < MANY_CORES else arithmetic, numbers)
@@ -110,6 +109,18 @@ def simulate(
     warnings = [warning for machine in machines for warning in leftovers(machine)]
     warnings += [warning for tensor in tensors if tensor.touches is not None for warning in tensor.touches.found.values()]
     return SimResult(groups=groups, warnings=tuple(warnings))
+
+
+def watch(program: Program, tensors: list[Tensor]) -> None:
+    """Looks out for races: among the cores of a grid, and among the threads of a core that read and write one tensor."""
+    facts = program.trace.facts
+    racing = facts.get("unordered_threads")
+    if racing is None:  # a program is often run again
+        racing = facts["unordered_threads"] = unordered_threads(program.module)
+    for index in facts.get("written_tensors", ()):
+        threads = racing.get(index)
+        if max(program.grid) > 1 or threads:
+            tensors[index].touches = Touches.of(program.tensors[index], program.grid, tensors[index].count, threads)
 
 
 def run_machines(machines: list[Machine], translation: Translation) -> list[list[int]]:

@@ -55,7 +55,7 @@ def read_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address: 
     transfers = machine.transfers_of(site)
     pages = machine.page_numbers(site, tensor, page)
     if tensor.touches is not None:
-        tensor.touches.read(site.span, pages, machine.core_ids)
+        tensor.touches.read(site.span, pages, machine.core_ids, site.thread)
     transfers.reads.append((buffer, slot, partial(machine.arithmetic.read, tensor, pages)))
     transfers.last = site
     buffer.slots[slot] = LANDING
@@ -92,7 +92,7 @@ def write_page(machine: Machine, site: Site, page: Any, tensor: Tensor, address:
     tile = buffer.held(site, slot)
     pages = machine.page_numbers(site, tensor, page)
     if tensor.touches is not None:
-        tensor.touches.write(site.span, pages, machine.core_ids)
+        tensor.touches.write(site.span, pages, machine.core_ids, site.thread)
     machine.arithmetic.write(tensor, pages, tile)
     tensor.written = True
     tensor.version += 1
