@@ -303,6 +303,86 @@ def test_a_result_that_is_copied_before_it_is_stored_stays_in_dst():
     assert text.count("cb_reserve_back") == text.count("cb_push_back") == text.count("pack_block") == 1
 
 
+def test_blocks_add_to_one_tensor():
+    """Split-K, by elements and by blocks, with and without a rest; onto what the tensor holds."""
+
+    @tilelang.jit
+    def product(M, N, K, split, elements, b=32, dtype="bfloat16"):
+        part = K // split
+
+        @T.prim_func
+        def main(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(N, b), T.ceildiv(M, b), split, threads=128) as (bx, by, bz):
+                x = T.alloc_shared((b, b), dtype)
+                y = T.alloc_shared((b, b), dtype)
+                z = T.alloc_fragment((b, b), "float32")
+                T.clear(z)
+                for k in T.Pipelined(T.ceildiv(part, b), num_stages=0):
+                    T.copy(A[by * b, bz * part + k * b], x)
+                    T.copy(B[bz * part + k * b, bx * b], y)
+                    T.gemm(x, y, z)
+                if elements:
+                    for i, j in T.Parallel(b, b):
+                        T.atomic_add(C[by * b + i, bx * b + j], z[i, j])
+                else:
+                    T.atomic_add(C[by * b, bx * b], z)
+
+        return main
+
+    for shape, elements in (((64, 96), True), ((50, 70), False)):
+        a, b = uniform(shape[0], 256, dtype=BF16), uniform(256, shape[1], dtype=BF16, seed=1)
+        kernel = product(*shape, 256, 4, elements)
+        results = []
+        for mode in ("sim", "native"):
+            c = np.full(shape, 2, np.float32)
+            with execution.session(mode=mode):
+                kernel(a, b, c)
+            results.append(c)
+        assert results[0].tobytes() == results[1].tobytes()
+        assert np.abs(wide(results[0]) - (wide(a) @ wide(b) + 2)).max() < 0.02
+
+
+def test_a_loop_adds_to_blocks_of_others():
+    """The gradient of queries, as attention's backward kernels have it: the loop says where, the block does not."""
+
+    @tilelang.jit(out_idx=[2])
+    def gradient(heads, seq, dim, b=32):
+        @T.prim_func
+        def main(
+            Q: T.Tensor([heads, seq, dim], "bfloat16"),
+            K: T.Tensor([heads, seq, dim], "bfloat16"),
+            dQ: T.Tensor([heads, seq, dim], "float32"),
+        ):
+            with T.Kernel(heads, seq // b) as (bx, by):
+                q = T.alloc_shared([b, dim], "bfloat16")
+                k = T.alloc_shared([b, dim], "bfloat16")
+                score = T.alloc_fragment([b, b], "float32")
+                narrow = T.alloc_fragment([b, b], "bfloat16")
+                dq = T.alloc_fragment([b, dim], "float32")
+                T.copy(K[bx, by * b : (by + 1) * b, :], k)
+                for step in T.Pipelined(by, seq // b, num_stages=2):
+                    T.copy(Q[bx, step * b : (step + 1) * b, :], q)
+                    T.gemm(q, k, score, transpose_B=True, clear_accum=True)
+                    for i, j in T.Parallel(b, b):
+                        with T.If(score[i, j] > 0):
+                            with T.Then():
+                                score[i, j] = score[i, j] * 0.5
+                            with T.Else():
+                                score[i, j] = 0
+                    T.copy(score, narrow)
+                    T.clear(dq)
+                    T.gemm(narrow, k, dq)
+                    for i, j in T.Parallel(b, dim):
+                        T.atomic_add(dQ[bx, step * b + i, j], dq[i, j])
+
+        return main
+
+    q, k = uniform(2, 96, 32, dtype=BF16), uniform(2, 96, 32, dtype=BF16, seed=1)
+    seen = np.kron(np.tril(np.ones((3, 3))), np.ones((32, 32)))
+    score = np.maximum(wide(q) @ wide(k).transpose(0, 2, 1), 0) * 0.5 * seen
+    check(gradient(2, 96, 32), (q, k), score @ wide(k), 0.05)
+
+
 def test_prefix_sums():
     @tilelang.jit(out_idx=[1, 2])
     def both_ways(M, N):

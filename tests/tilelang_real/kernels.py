@@ -311,6 +311,28 @@ def patches_of_an_image(N=2, C=32, H=8, W=8, F=32, K=3, stride=1, padding=1, blo
     return main
 
 
+@tilelang.jit
+def split_sums(M=64, N=64, K=128, split=2, elements=True, b=32):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "bfloat16"), B: T.Tensor((K, N), "bfloat16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(N // b, M // b, split, threads=128) as (bx, by, bz):
+            x = T.alloc_shared((b, b), "bfloat16")
+            y = T.alloc_shared((b, b), "bfloat16")
+            z = T.alloc_fragment((b, b), "float32")
+            T.clear(z)
+            for k in T.Pipelined(K // split // b, num_stages=2):
+                T.copy(A[by * b, bz * (K // split) + k * b], x)
+                T.copy(B[bz * (K // split) + k * b, bx * b], y)
+                T.gemm(x, y, z)
+            if elements:
+                for i, j in T.Parallel(b, b):
+                    T.atomic_add(C[by * b + i, bx * b + j], z[i, j])
+            else:
+                T.atomic_add(C[by * b, bx * b], z)
+
+    return main
+
+
 # Name, and the arguments of the factory or, for the eager style, sizes and arguments by name.
 CASES = [
     ("specification_add", {}),
@@ -328,5 +350,7 @@ CASES = [
     ("element_decides", {}),
     ("persistent_blocks", {}),
     ("patches_of_an_image", {}),
+    ("split_sums", {"elements": True}),
+    ("split_sums", {"elements": False}),
     ("patches_of_an_image", {"stride": 2, "C": 16, "F": 40}),
 ]

@@ -36,14 +36,21 @@ class TensorArguments:
             self.arrays.append(_argument(layout, source if origin is None else self.given[origin.tensor]))
 
     def finish(self, *, run: bool) -> Any:
+        from tilewright.frontend.tilelang.atomics import Parts
+
         for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
             if run and layout.stored and source is not None and array is not source:
                 _write_back(layout, source, array)
+            if run and isinstance(layout.origin, Parts):
+                _add(layout, self.given[layout.origin.tensor], array)
         results = [self.given[index] for index in self.returned]
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
 def _argument(layout: TensorLayout, source: Any) -> Any:
+    import numpy as np
+
+    from tilewright.frontend.tilelang.atomics import Parts
     from tilewright.frontend.tilelang.gathers import Gather, gathered_values
     from tilewright.frontend.tilelang.symbols import View
 
@@ -53,7 +60,11 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
         if layout.origin is None:
             return layout.packed(made_values(layout.made, layout.shape))
         if not _on_host(source):
-            raise fail("TW105", f"elements of a tensor on a device are gathered ('{layout.name}')", help="pass a host tensor")
+            raise fail(
+                "TW105", f"parts of a tensor on a device are gathered or added up ('{layout.name}')", help="pass a host tensor"
+            )
+        if isinstance(layout.origin, Parts):
+            return layout.packed(np.zeros(layout.shape, _values(np.zeros(1), layout.dtype).dtype))
         if isinstance(layout.origin, Gather):
             return layout.packed(gathered_values(_values(source, layout.dtype), layout.origin))
         return layout.packed(repeated_elements(_values(source, layout.dtype), layout.origin.fixed, layout.shape))
@@ -104,6 +115,20 @@ def _write_back(layout: TensorLayout, source: Any, array: Any) -> None:
         from_array(source, values.astype(np.float32))
     else:
         from_array(source, values.astype(np.float32))
+
+
+def _add(layout: TensorLayout, target: Any, array: Any) -> None:
+    """Parts that the blocks of a kernel have written, added up onto the tensor they belong to."""
+    import numpy as np
+
+    parts = layout.unpacked(array)
+    wide = np.int64 if parts.dtype.kind in "iu" else np.float64
+    total = parts.sum(axis=tuple(range(layout.origin.dimensions)), dtype=wide)
+    values = _values(target, layout.dtype).astype(wide) + total
+    if isinstance(target, np.ndarray):
+        target[...] = values.astype(target.dtype)
+    else:
+        from_array(target, values.astype(np.float32))
 
 
 def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
-from tilewright.frontend.integers import Value, bounds, make
+from tilewright.frontend.integers import Leaf, Value, bounds, make
 from tilewright.frontend.tilelang.domains import Counted, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.symbols import Fragment, is_symbolic, plain, raw
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Statement
@@ -53,7 +53,7 @@ def counted_loop(reader: Reader, node: ast.For, domain: Counted) -> None:
         give(variable)
         tensors, names, scalars = len(reader.tensors), dict(reader.names), dict(reader.scalars)
         try:
-            body = _iteration(reader, node.body)
+            body = _iteration(reader, node.body, variable)
             reader.emit(Loop(variable, start, stop, body, reader.place))
         except Changed as changed:
             if not isinstance(start, int) or not isinstance(stop, int) or stop - start > MOST_UNROLLED:
@@ -69,12 +69,14 @@ def counted_loop(reader: Reader, node: ast.For, domain: Counted) -> None:
     reader.stages, reader.pipelined = around
 
 
-def _iteration(reader: Reader, statements: list[ast.stmt]) -> list[Statement]:
+def _iteration(reader: Reader, statements: list[ast.stmt], variable: Leaf) -> list[Statement]:
     """The body of a loop. What it gives a buffer of one element is gone after it."""
     carried = assigned_names(statements) & read_before_assigned(statements)
     known: dict[str, Any] = {each: reader.names[each] for each in carried if each in reader.names}
     scalars = dict(reader.scalars)
+    reader.loop_variables.append(variable)
     body = reader.nested(statements)
+    reader.loop_variables.pop()
     for name, value in known.items():
         if reader.names.get(name) is not value and not isinstance(value, Fragment):
             raise Changed(name)
@@ -98,7 +100,7 @@ def persistent_loop(reader: Reader, node: ast.For, domain: PersistentDomain) -> 
         reader.bind(target, plain(make("%", rest, size) if target is not targets[-1] else rest))
         rest = make("//", rest, size)
     try:
-        body = _iteration(reader, node.body)
+        body = _iteration(reader, node.body, wave)
     except Changed as changed:
         raise changed.trouble from None
     inside: list[Statement] = [Branch(make("<", tile, total), body, [], reader.place)]

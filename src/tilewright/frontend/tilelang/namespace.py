@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.frontend.tilelang.atomics import atomic_add
 from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
 from tilewright.frontend.tilelang.functions import FUNCTIONS
@@ -26,7 +27,7 @@ HINTS = (
 
 THREADS = "threads are not visible on this machine: write loops over elements as T.Parallel and let the compiler place them"
 TRANSFERS = "use T.copy in T.Pipelined(…, num_stages=n): the reader and writer processors already move data in the background"
-ATOMICS = "two blocks cannot add to one tensor: give each block its own part of the output, and add the parts in a second kernel"
+ATOMICS = "T.atomic_add works; else give each block its own part of the output, and join the parts in a second kernel"
 REFUSED = {
     "atomic": ATOMICS,
     "get_thread_binding": THREADS,
@@ -89,7 +90,7 @@ REFUSED = {
 }
 
 
-UNROLLED = ("serial", "Serial", "unroll", "Unroll")  # may stand inside T.Parallel
+ELEMENTWISE = ("serial", "Serial", "unroll", "Unroll", "atomic_add")  # may stand inside T.Parallel
 
 
 class Action:
@@ -100,7 +101,7 @@ class Action:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         reading = current(f"T.{self.name}")
-        if reading.parallel and self.name not in UNROLLED:
+        if reading.parallel and self.name not in ELEMENTWISE:
             raise Trouble(
                 "TW001",
                 f"T.{self.name} inside T.Parallel",
@@ -208,6 +209,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "empty": empty,
     "alloc_var": variable,
     "cumsum": cumsum,
+    "atomic_add": atomic_add,
 }
 PLAIN: dict[str, Any] = {
     "Tensor": TensorFactory(),

@@ -250,5 +250,9 @@ class _Writer:
             self.line(f"T.reduce_{word}({arguments[0]}, {arguments[1]}, dim={arguments[3]}, clear={arguments[4]})")
         elif name in ("copy", "async_copy", "fill"):
             self.line(f"T.{name}({', '.join(arguments[:2])})")
+        elif name == "atomicadd":  # of regions: what is added comes first
+            self.line(f"T.atomic_add({arguments[1]}, {arguments[0]})")
+        elif name == "atomic_add_elem_op" and kind(call.args[0]) == "Call":  # of elements, by pointer
+            self.line(f"T.atomic_add({self.expression(call.args[0].args[0])}, {arguments[1]})")
         else:
-            self.line(f"T.{name.replace('atomicadd', 'atomic_add')}({', '.join(arguments)})")
+            self.line(f"T.{name}({', '.join(arguments)})")

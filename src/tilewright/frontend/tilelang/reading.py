@@ -73,6 +73,7 @@ class Reading:
         self.tensors: list[Tensor] = []
         self.launch: Launch | None = None
         self.bodies: list[list[Statement]] = []
+        self.loop_variables: list[Leaf] = []  # of the loops around the current statement
         self.valued: set[Fragment] = set()  # fragments that were given a value so far
         self.parallel: dict[Leaf, int] = {}  # variables of the T.Parallel loop one is in, and their extents
         self.conditions: list[Expression] = []  # of the ifs inside it

@@ -88,7 +88,35 @@ def _unrolled(reader: Reader, node: ast.For, domain: Counted) -> None:
         reader.execute(node.body)
 
 
+def _words(node: ast.stmt) -> list[str]:
+    """``["If", "Then"]`` of ``with T.If(condition), T.Then():``."""
+    calls = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+    functions = [call.func if isinstance(call, ast.Call) else None for call in calls]
+    return [function.attr if isinstance(function, ast.Attribute) else "" for function in functions]
+
+
+def _as_if(node: ast.With) -> ast.If:
+    """``with T.If(…): with T.Then(): … with T.Else(): …``, the builder's way to write an if."""
+    call = node.items[0].context_expr
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        raise Trouble("TW004", "T.If takes one condition", help="with T.If(condition):", word="If")
+    otherwise: list[ast.stmt] = []
+    then: list[ast.stmt] = node.body if _words(node)[1:] == ["Then"] else []
+    for part in node.body if len(node.items) == 1 else ():
+        if _words(part) not in (["Then"], ["Else"]):
+            raise Trouble("TW001", "this in T.If", help="with T.Then(): … and with T.Else(): … stand in it", word="If")
+        assert isinstance(part, ast.With)
+        if _words(part) == ["Then"]:
+            then = part.body
+        else:
+            otherwise = part.body
+    return ast.fix_missing_locations(ast.copy_location(ast.If(call.args[0], then or [ast.Pass()], otherwise), node))
+
+
 def _with(reader: Reader, node: ast.With) -> None:
+    if _words(node)[0] == "If":
+        reader.branch(_as_if(node))
+        return
     domain = reader.evaluate(node.items[0].context_expr)
     if not isinstance(domain, KernelDomain):
         raise Trouble("TW001", "this 'with'", help="with T.Kernel(grid_x, grid_y) as (bx, by):")

@@ -37,9 +37,31 @@ def test_atomics():
         with T.Kernel(2, 2) as (bx, by):
             x = T.alloc_fragment((32, 32), "float32")
             T.copy(A[by * 32, bx * 32], x)
-            T.atomic_add(C[by * 32, bx * 32], x)
+            T.atomic_max(C[by * 32, bx * 32], x)
 
-    refused(kernel, "TW001", "T.atomic_add", "second kernel")
+    refused(kernel, "TW001", "T.atomic_max", "second kernel")
+
+
+def test_atomics_of_numbers():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.atomic_add(x, 1.0)
+
+    refused(kernel, "TW004", "T.atomic_add", "T.Parallel")
+
+
+def test_builders_if_without_then():
+    def kernel(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            with T.If(bx > 0):
+                T.clear(x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(kernel, "TW001", "with T.If", "T.Then")
 
 
 def test_thread_level_code():
