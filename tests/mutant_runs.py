@@ -52,7 +52,11 @@ EQUAL = {
     ("softmax", "compute", "cb_pop_front(ones_bf16, 1);"): "the last line: nobody asks the buffer for more",
     ("dense layer", "compute", "pack_relu_config(ReluConfig::none());"): "nothing is packed behind it; it is for the next kernel",
     ("softmax", "compute", "cb_wait_front(between_4, 2);"): "these tiles were waited for before, the count is the same",
+    ("attention", "compute", "cb_pop_front(ones_bf16, 1);"): "the last line: nobody asks the buffer for more",
     ("attention", "compute", "cb_wait_front(between_4, 2);"): "these tiles were waited for before, the count is the same",
+    ("value used twice", "compute", "cb_wait_front(spill_4, 2);"): "these tiles were waited for before, the count is the same",
+    ("value used twice", "compute", "abs_tile(tile);"): "of an exponential, which is positive",
+    ("value used twice", "reader", "noc_async_read_page(turn * 2 + col, t1, b_cb_l1 + col * 2048);"): "nobody computes with this input",
 }
 
 

@@ -28,7 +28,7 @@ def test_mutants_are_noticed(kernels, name):
 
 def test_the_rest_is_small():
     """Mutants that change nothing stay the exception."""
-    assert len(mutant_runs.EQUAL) <= 4
+    assert len([name for name, _, _ in mutant_runs.EQUAL if name in mutant_runs.KERNELS]) <= 4
 
 
 def test_arguments_are_split_at_commas():

@@ -19,7 +19,7 @@ SOURCES = Path(__file__).parent / "src"
 RUNNER_FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
 KERNEL_FLAGS = (
     "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
-    "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-nostartfiles",
+    "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-nostdlib",  # the runner has the libraries
 )  # fmt: skip
 GCC_KERNEL_FLAGS = ("-fno-gnu-unique",)  # threads load the same template twice and must not share its statics
 
