@@ -98,6 +98,12 @@ CODES: dict[str, Code] = {
         "The kernel's body and everything in a thread that depends on plain Python values is evaluated when the "
         "kernel is compiled. That evaluation raised the exception shown.",
     ),
+    "TW018": Code(
+        "a statement belongs to two threads",
+        "A kernel without @ttl.compute() and @ttl.datamovement() functions is one body, which is cut into threads: copies from "
+        "tensors for the reader, copies to tensors for the writer, arithmetic and stores for the compute thread. A statement, "
+        "and a block, belong to one of them. Hand data over through a buffer, or write the threads yourself.",
+    ),
     "TW101": Code(
         "shapes differ",
         "Blocks combine element by element, so both must have the same number of tiles in each dimension; matmul "

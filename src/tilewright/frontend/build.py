@@ -18,7 +18,7 @@ from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, SliceType
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.walking import operations
-from tilewright.frontend import early_ends, source
+from tilewright.frontend import early_ends, one_body, source
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.expressions import binary, evaluate
@@ -90,7 +90,7 @@ def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid:
     token = building.start(build)
     try:
         with choosing():
-            arguments.call(kernel.function, values)
+            _call_body(kernel, arguments, values, build)
     except KernelError:
         raise
     except Exception as error:
@@ -103,6 +103,18 @@ def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid:
     finally:
         building.finish(token)
     return build
+
+
+def _call_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
+    function = kernel.function
+    definition = source.known_definition(function)
+    start = one_body.first_action(definition) if definition is not None else None
+    if definition is None or start is None:
+        arguments.call(function, values)
+        return
+    outer = dict(outer_names(function))
+    names = arguments.call(one_body.host_part(definition, start, function, outer), values)
+    build.threads += one_body.threads_of(definition, start, function, {**outer, **names})
 
 
 def _raised_at(error: BaseException, kernel: Kernel) -> Span:
@@ -216,8 +228,9 @@ def translate_thread(
     thread.execute = partial(execute, thread)
     thread.combine = partial(binary, thread)
     code = function.function.__code__
-    thread.frames.append(Frame(function.name, code.co_filename, {}, outer_names(function.function), 0, code))
-    definition = source.function_node(function.function)
+    outer = outer_names(function.function) if function.outer is None else function.outer
+    thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))
+    definition = function.definition or source.function_node(function.function)
     assert not isinstance(definition.body, list) or definition.body
     thread.at(definition)
     body = definition.body if isinstance(definition.body, list) else []

@@ -14,6 +14,14 @@ from tilewright.source_places import parsed_file, span_of_node
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
+def known_definition(function: Callable[..., Any]) -> ast.FunctionDef | None:
+    """The ``def`` of a function where its file can be read and has only one."""
+    code = function.__code__
+    parsed = parsed_file(code.co_filename)
+    found = parsed.functions.get((function.__name__, code.co_firstlineno), []) if parsed is not None else []
+    return found[0] if len(found) == 1 and isinstance(found[0], ast.FunctionDef) else None
+
+
 def function_node(function: Callable[..., Any]) -> FunctionNode:
     """The definition of ``function``. Parsing the whole file keeps positions right however deep it is nested."""
     code = function.__code__

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,13 @@ class ThreadFunction:
     function: Callable[..., Any]
     kind: str  # compute or noc
     span: Span
+    title: str = ""  # of a thread that was cut out of one body
+    definition: ast.FunctionDef | None = None  # of such a thread, and the names it sees
+    outer: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return self.title or self.function.__name__
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise fail(
