@@ -561,6 +561,86 @@ def test_strides_shifts_and_reversals():
     check(rotate(64, 64), (x, f), wide(x) * np.cos(angle) + np.tile([-1, 1], 32) * turned * np.sin(angle), 1e-4)
 
 
+def test_tables_of_integers_say_where():
+    """Rows by their numbers, pages of a cache, the weights of an expert, the logit of a label; lengths that differ."""
+
+    @tilelang.jit(out_idx=[2])
+    def embedding(words, N, dim):
+        @T.prim_func
+        def main(Table: T.Tensor((words, dim), "bfloat16"), Ids: T.Tensor((N,), "int64"), Out: T.Tensor((N, dim), "bfloat16")):
+            with T.Kernel(N // 32) as bx:
+                for i, j in T.Parallel(32, dim):
+                    Out[bx * 32 + i, j] = Table[Ids[bx * 32 + i], j]
+
+        return main
+
+    @tilelang.jit(out_idx=[5])
+    def scores(batch, pages, dim, experts, most, size=32):
+        @T.prim_func
+        def main(
+            Q: T.Tensor((batch, size, dim), "bfloat16"),
+            Cache: T.Tensor((pages * size, dim), "bfloat16"),
+            Weight: T.Tensor((experts, dim, dim), "bfloat16"),
+            table: T.Tensor((batch, most + 1), "int32"),
+            length: T.Tensor((batch,), "int32"),
+            S: T.Tensor((batch, size, size), "float32"),
+        ):
+            with T.Kernel(batch) as bx:
+                q = T.alloc_shared((size, dim), "bfloat16")
+                w = T.alloc_shared((dim, dim), "bfloat16")
+                turned = T.alloc_fragment((size, dim), "float32")
+                narrow = T.alloc_shared((size, dim), "bfloat16")
+                page = T.alloc_shared((size, dim), "bfloat16")
+                total = T.alloc_fragment((size, size), "float32")
+                T.copy(Q[bx, 0, 0], q)
+                expert = table[bx, most]
+                T.copy(Weight[expert, 0:dim, 0:dim], w)
+                T.gemm(q, w, turned, clear_accum=True)
+                T.copy(turned, narrow)
+                T.clear(total)
+                for k in T.Pipelined(most, num_stages=2):
+                    if k < length[bx]:
+                        number = table[bx, k]
+                        T.copy(Cache[number * size : number * size + size, :], page)
+                        T.gemm(narrow, page, total, transpose_B=True)
+                T.copy(total, S[bx, 0, 0])
+
+        return main
+
+    @tilelang.jit(out_idx=[2])
+    def loss(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M,), "int32"), L: T.Tensor((M,), "float32")):
+            with T.Kernel(M // 32) as bx:
+                x = T.alloc_fragment((32, N), "float32")
+                s = T.alloc_fragment((32,), "float32")
+                out = T.alloc_fragment((32,), "float32")
+                T.copy(X[bx * 32, 0], x)
+                for i, j in T.Parallel(32, N):
+                    x[i, j] = T.exp(x[i, j])
+                T.reduce_sum(x, s, dim=1)
+                for i in T.Parallel(32):
+                    out[i] = T.log(s[i]) - X[bx * 32 + i, Y[bx * 32 + i]]
+                T.copy(out, L[bx * 32])
+
+        return main
+
+    rows, ids = uniform(100, 64, dtype=BF16), integers(0, 100, (64,), np.int64)
+    check(embedding(100, 64, 64), (rows, ids), wide(rows)[ids], 0)
+
+    q, cache, w = (uniform(*shape, dtype=BF16, seed=4) for shape in ((2, 32, 32), (8 * 32, 32), (4, 32, 32)))
+    table, length = np.array([[3, 0, 7, 2], [5, 5, 1, 0]], np.int32), np.array([2, 3], np.int32)
+    wanted = np.zeros((2, 32, 32))
+    for batch in range(2):
+        turned = wide((wide(q)[batch] @ wide(w)[table[batch, 3]]).astype(BF16))
+        for number in table[batch, : length[batch]]:
+            wanted[batch] += turned @ wide(cache)[number * 32 : number * 32 + 32].T
+    check(scores(2, 8, 32, 4, 3), (q, cache, w, table, length), wanted, 0.1)
+
+    x, y = uniform(64, 96, low=-3, high=3), integers(0, 96, (64,), np.int32)
+    check(loss(64, 96), (x, y), np.log(np.exp(wide(x)).sum(1)) - wide(x)[np.arange(64), y], 1e-4)
+
+
 def test_partial_results_are_combined():
     """Numbers that a loop changes, buffers of one element, and a copy from tensor to tensor."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
@@ -33,7 +33,10 @@ class TensorArguments:
                 source = _created(layout, like, getattr(source, "dtype", None))
             self.given.append(source)
             origin = None if isinstance(layout.origin, View) else layout.origin
-            self.arrays.append(_argument(layout, source if origin is None else self.given[origin.tensor]))
+            self.arrays.append(_argument(layout, source if origin is None else self.given[origin.tensor], self._integers))
+
+    def _integers(self, number: int) -> Any:
+        return _values(self.given[number], "i32")
 
     def finish(self, *, run: bool) -> Any:
         from tilewright.frontend.tilelang.atomics import Parts
@@ -47,7 +50,8 @@ class TensorArguments:
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
-def _argument(layout: TensorLayout, source: Any) -> Any:
+def _argument(layout: TensorLayout, source: Any, table: Callable[[int], Any]) -> Any:
+    """``table`` gives the integers of the caller's tensor of this number."""
     import numpy as np
 
     from tilewright.frontend.tilelang.atomics import Parts
@@ -66,7 +70,7 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
         if isinstance(layout.origin, Parts):
             return layout.packed(np.zeros(layout.shape, _values(np.zeros(1), layout.dtype).dtype))
         if isinstance(layout.origin, Gather):
-            return layout.packed(gathered_values(_values(source, layout.dtype), layout.origin))
+            return layout.packed(gathered_values(_values(source, layout.dtype), layout.origin, table))
         return layout.packed(repeated_elements(_values(source, layout.dtype), layout.origin.fixed, layout.shape))
     if not _on_host(source):
         if not layout.is_plain:
@@ -99,6 +103,8 @@ def _values(source: Any, dtype: str) -> Any:
     if array is None:
         array = _torch_values(source) if _is_torch(source) else to_array(source)
     kinds = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32, "u32": np.uint32, "u16": np.uint16}
+    if dtype == "i32" and array.dtype == np.int64 and np.abs(array).max(initial=0) > np.iinfo(np.int32).max:
+        raise fail("TW105", "a number of an int64 tensor is beyond 32 bits", help="tiles hold int32")
     return array.astype(kinds[dtype])
 
 
@@ -170,7 +176,7 @@ def _on_host(value: Any) -> bool:
 
 def _usable(value: Any, layout: TensorLayout) -> bool:
     """Whether the simulator takes the tensor as it is."""
-    from tilewright.frontend.tilelang.dtypes import SMALL_INTEGERS
+    from tilewright.frontend.tilelang.dtypes import OTHER_INTEGERS, SMALL_INTEGERS
     from tilewright.lang.tensors import tensor_dtype
 
-    return tensor_dtype(value) is not None and layout.element not in SMALL_INTEGERS
+    return tensor_dtype(value) is not None and layout.element not in (*SMALL_INTEGERS, *OTHER_INTEGERS)

@@ -24,6 +24,8 @@ TILE_FORMATS = {
     "f32": "f32",
     "i32": "i32",
 }
+OTHER_INTEGERS = ("int16", "int64")
+TILE_FORMATS.update(dict.fromkeys(OTHER_INTEGERS, "i32"))
 SMALL_INTEGERS = ("int8", "uint8")
 SMALL_FLOATS = ("float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 TILE_FORMATS.update(dict.fromkeys((*SMALL_INTEGERS, *SMALL_FLOATS), "bf16"))
@@ -71,4 +73,6 @@ def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
         reading.note("float16 is held as bfloat16", "the matrix and vector units have no IEEE half; use bfloat16 to say so")
     if name in (*SMALL_INTEGERS, *SMALL_FLOATS) and reading is not None:
         reading.note(f"{name} is held as bfloat16", "bfloat16 has all its values; the tensor takes twice the memory")
+    if name in OTHER_INTEGERS and reading is not None:
+        reading.note(f"{name} is held as int32", "numbers beyond 32 bits are an error of the call")
     return found

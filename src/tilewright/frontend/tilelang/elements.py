@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
+from tilewright.frontend.tilelang.data_indices import refuse_data
 from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, element_name, tile_dtype
 from tilewright.frontend.tilelang.gathers import gathered, is_window
 from tilewright.frontend.tilelang.guards import beyond_bounds
@@ -156,6 +157,7 @@ class Resolver:
             return promoted(self._read(value))
         if isinstance(value, TensorElement):
             if not any(depends(index, self.reading.parallel) for index in value.indices):
+                refuse_data(value.indices, f"a single element of tensor '{value.tensor.name}'")
                 return self.positions.element(value.tensor, value.indices)
             return promoted(self._read(_loaded(self.reading, value)))
         if isinstance(value, Apply) and value.op == "where" and (element := _inside_bounds(self.reading, value)) is not None:
@@ -273,6 +275,7 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(tensor.shape):
         raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
+    refuse_data(indices, f"a store to tensor '{tensor.name}'")
     if beyond_bounds(reading.conditions, tensor, indices):
         raise Trouble(
             "TW001",

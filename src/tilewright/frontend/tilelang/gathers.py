@@ -7,12 +7,13 @@ value of the block and loop variables they depend on; outside the tensor there i
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, linear, make
+from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, leaves, linear, make
+from tilewright.frontend.tilelang.data_indices import ELEMENT, is_data
 from tilewright.frontend.tilelang.symbols import Read, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Window
 from tilewright.frontend.tilelang.trouble import Trouble
@@ -41,7 +42,7 @@ def is_window(parallel: Container[Any], indices: tuple[Value, ...]) -> bool:
         terms, constant = linear(index)
         own = [(term, factor) for term, factor in terms if term in parallel]
         rest = [(term, factor) for term, factor in terms if term not in parallel]
-        if any(leaf in parallel for term, _ in rest for leaf in _leaves(term)):
+        if is_data(index) or any(leaf in parallel for term, _ in rest for leaf in leaves(term)):
             return False
         if len(own) > 1 or any(factor != 1 for _, factor in own):
             return False
@@ -52,7 +53,7 @@ def is_window(parallel: Container[Any], indices: tuple[Value, ...]) -> bool:
 
 
 def gathered(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> Read:
-    used = sorted({leaf for index in indices for leaf in _leaves(index)}, key=lambda leaf: leaf.ident)
+    used = sorted({leaf for index in indices for leaf in leaves(index)}, key=lambda leaf: leaf.ident)
     around = [leaf for leaf in used if leaf not in reading.parallel]
     inside = [leaf for leaf in reading.parallel if leaf in used]
     sizes = [leaf.high - leaf.low + 1 for leaf in (*around, *inside)]
@@ -85,36 +86,35 @@ def _holder(reading: Reading, tensor: Tensor, shape: tuple[int, ...], gather: Ga
     return holder
 
 
-def _leaves(value: Value) -> set[Leaf]:
-    if isinstance(value, Node):
-        return {leaf for argument in value.args for leaf in _leaves(argument)}
-    return {value} if isinstance(value, Leaf) else set()
-
-
 # On the host ---------------------------------------------------------------------------------------------------------------
 
 
-def gathered_values(values: Any, gather: Gather) -> Any:
-    """The contents of a made tensor, from the tensor's own."""
+def gathered_values(values: Any, gather: Gather, tensor: Callable[[int], Any]) -> Any:
+    """The contents of a made tensor, from the tensor's own; ``tensor`` gives those of another by its number."""
     import numpy as np
 
     ranges = [np.arange(leaf.low, leaf.high + 1) for leaf in gather.variables]
     places = dict(zip(gather.variables, np.meshgrid(*ranges, indexing="ij", sparse=True), strict=True))
     shape = tuple(len(each) for each in ranges)
-    positions = [np.broadcast_to(_evaluated(index, places), shape) for index in gather.indices]
+    positions = [np.broadcast_to(_evaluated(index, places, tensor), shape) for index in gather.indices]
     inside = np.logical_and.reduce([(at >= 0) & (at < size) for at, size in zip(positions, values.shape, strict=True)])
     clipped = tuple(np.clip(at, 0, size - 1) for at, size in zip(positions, values.shape, strict=True))
     return np.where(inside, values[clipped], np.zeros((), values.dtype))
 
 
-def _evaluated(value: Value, places: dict[Leaf, Any]) -> Any:
+def _evaluated(value: Value, places: dict[Leaf, Any], tensor: Callable[[int], Any]) -> Any:
     import numpy as np
 
     if isinstance(value, Leaf):
         return places[value]
     if not isinstance(value, Node):
         return np.asarray(value)
-    arguments = [_evaluated(argument, places) for argument in value.args]
+    arguments = [_evaluated(argument, places, tensor) for argument in value.args]
+    if value.op == ELEMENT:
+        table = tensor(int(arguments[0]))
+        return table[tuple(np.clip(at, 0, size - 1) for at, size in zip(arguments[1:], table.shape, strict=True))].astype(
+            np.int64
+        )
     logic = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
     named = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
     return (named.get(value.op) or ARITHMETIC.get(value.op) or COMPARISONS[value.op])(*arguments)

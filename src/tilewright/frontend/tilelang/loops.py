@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
 from tilewright.frontend.integers import Leaf, Value, bounds, make
 from tilewright.frontend.tilelang.domains import Counted, ParallelDomain, PersistentDomain
-from tilewright.frontend.tilelang.symbols import Fragment, is_symbolic, plain, raw
+from tilewright.frontend.tilelang.symbols import Fragment, is_integer, is_symbolic, plain, raw
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Statement
 from tilewright.frontend.tilelang.trouble import Trouble
 
@@ -33,6 +33,10 @@ class Changed(Exception):
 def counted_loop(reader: Reader, node: ast.For, domain: Counted) -> None:
     if not isinstance(node.target, ast.Name):
         raise Trouble("TW004", "this loop has one variable", help="for k in T.Pipelined(…)")
+    if not is_integer(domain.start) or not is_integer(domain.stop):
+        raise Trouble(
+            "TW007", "the length of this loop is data", help="loop to the largest length, with `if k < length[bx]:` inside"
+        )
     start, stop, step = raw(domain.start), raw(domain.stop), domain.step
     if not isinstance(step, int) or step < 1:
         raise Trouble("TW008", f"a loop with step {step!r}", help="count up, and compute the index from the variable")

@@ -244,7 +244,7 @@ def find(name: str) -> Any:
     reason = reason or next((help for word, help in REFUSED.items() if name.startswith(word) and len(word) > 2), None)
     if reason is not None:
         return Refused(name, reason)
-    if name in ("int64", "float64", "int16", "int4") or name.startswith("float8"):
+    if name in ("float64", "int4") or name.startswith("float8"):
         return DataType(name)
     close = difflib.get_close_matches(name, [*PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS], n=3, cutoff=0.6)
     more = "; did you mean " + " or ".join(f"T.{word}" for word in close) + "?" if close else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.frontend.integers import Value, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
+from tilewright.frontend.tilelang.data_indices import refuse_data
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole, element_assigned
 from tilewright.frontend.tilelang.gathers import TILE, is_window
 from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar
@@ -47,9 +48,11 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
         if target.dtype != window.tensor.dtype:
             fitted(target.dtype, Number(0.5))  # a load does not truncate, and nothing rounds to small floats
         if not _gathered(reading, window, target):
+            refuse_data(window.starts, f"a copy of {target.shape}")
             reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
     elif isinstance(source, Fragment) and isinstance(target, outside):
         window = window_like(target, source)
+        refuse_data(window.starts, f"a store to tensor '{window.tensor.name}'")
         reading.emit(Store(_fitting(reading, source, window.tensor), window, reading.place))
     elif isinstance(source, Fragment) and isinstance(target, Fragment):
         if source.length != target.length or squeezed(source.shape) != squeezed(target.shape):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.frontend.integers import Leaf, Value, constant_difference, is_int_like
+from tilewright.frontend.tilelang.data_indices import HELP, integer_of
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
@@ -167,12 +168,12 @@ class Reading:
         return start, extent
 
     def integer(self, value: Any) -> Value:
-        if isinstance(value, (Expression, Fragment)):
-            raise Trouble(
-                "TW001",
-                "an index that is data",
-                help="gathers are not supported: indices come from block, loop and parallel variables",
-            )
+        if isinstance(value, Corner):
+            value = value.as_expression()
+        if isinstance(value, Fragment):
+            raise Trouble("TW001", "an index that is data", help=HELP)
+        if isinstance(value, Expression):
+            return integer_of(value)
         if not is_integer(value) or not is_int_like(raw(value)):
             raise Trouble("TW004", f"{value!r} as an index", help="indices are integers")
         return raw(value) if isinstance(value, Index) else int(value)

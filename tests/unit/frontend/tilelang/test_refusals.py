@@ -42,6 +42,25 @@ def test_atomics():
     refused(kernel, "TW001", "T.atomic_max", "second kernel")
 
 
+def test_places_and_lengths_that_data_decides():
+    def scattered(A, N, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[N[by] * 32, bx * 32])
+
+    def endless(A, N, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            for _ in T.serial(N[bx]):
+                T.copy(A[by * 32, bx * 32], x)
+            T.copy(x, C[by * 32, bx * 32])
+
+    numbers = np.zeros(2, np.int32)
+    refused(scattered, "TW001", "T.copy(x, C", "integer tensors", A, numbers, C)
+    refused(endless, "TW007", "T.serial", "largest length", A, numbers, C)
+
+
 def test_atomics_of_numbers():
     def kernel(A, C):
         with T.Kernel(2, 2) as (bx, by):
@@ -171,7 +190,7 @@ def test_index_from_data():
                 y[i, j] = x[x[i, j], j]
             T.copy(y, C[by * 32, bx * 32])
 
-    refused(kernel, "TW001", "x[x[i, j], j]", "gathers")
+    refused(kernel, "TW001", "x[x[i, j], j]", "integer tensors")
 
 
 def test_store_that_does_not_cover_the_fragment():
