@@ -641,6 +641,57 @@ def test_tables_of_integers_say_where():
     check(loss(64, 96), (x, y), np.log(np.exp(wide(x)).sum(1)) - wide(x)[np.arange(64), y], 1e-4)
 
 
+def test_halves_of_fragments():
+    """Rotary embedding in halves, head by head, and a gated unit whose gate is the right half."""
+
+    @tilelang.jit(out_idx=[3])
+    def rotate(heads, S, D):
+        half = D // 2
+
+        @T.prim_func
+        def main(
+            X: T.Tensor((S, heads, D), "float32"),
+            Cos: T.Tensor((S, half), "float32"),
+            Sin: T.Tensor((S, half), "float32"),
+            Y: T.Tensor((S, heads, D), "float32"),
+        ):
+            with T.Kernel(S // 32) as bx:
+                x = T.alloc_shared((32, D), "float32")
+                y = T.alloc_fragment((32, D), "float32")
+                c = T.alloc_shared((32, half), "float32")
+                s = T.alloc_shared((32, half), "float32")
+                T.copy(Cos[bx * 32, 0], c)
+                T.copy(Sin[bx * 32, 0], s)
+                for head in T.serial(heads):
+                    T.copy(X[bx * 32 : bx * 32 + 32, head, :], x)
+                    for i, j in T.Parallel(32, half):
+                        y[i, j] = x[i, j] * c[i, j] - x[i, j + half] * s[i, j]
+                        y[i, half + j] = x[i, j + half] * c[i, j] + x[i, j] * s[i, j]
+                    T.copy(y, Y[bx * 32 : bx * 32 + 32, head, :])
+
+        return main
+
+    @tilelang.jit(out_idx=[1])
+    def gated(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, 2 * N), "bfloat16"), Y: T.Tensor((M, N), "bfloat16")):
+            with T.Kernel(M // 32) as bx:
+                x = T.alloc_shared((32, 2 * N), "bfloat16")
+                y = T.alloc_fragment((32, N), "float32")
+                T.copy(X[bx * 32, 0], x)
+                for i, j in T.Parallel(32, N):
+                    y[i, j] = x[i, j] * T.sigmoid(x[i, j + N])
+                T.copy(y, Y[bx * 32, 0])
+
+        return main
+
+    x, c, s = uniform(64, 3, 128), uniform(64, 64, seed=1), uniform(64, 64, seed=2)
+    left, right, cos, sin = wide(x)[..., :64], wide(x)[..., 64:], wide(c)[:, None], wide(s)[:, None]
+    check(rotate(3, 64, 128), (x, c, s), np.concatenate([left * cos - right * sin, right * cos + left * sin], -1), 1e-5)
+    z = uniform(64, 128, dtype=BF16)
+    check(gated(64, 64), (z,), wide(z)[:, :64] / (1 + np.exp(-wide(z)[:, 64:])), 1e-2)
+
+
 def test_partial_results_are_combined():
     """Numbers that a loop changes, buffers of one element, and a copy from tensor to tensor."""
 

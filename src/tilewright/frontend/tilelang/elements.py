@@ -96,7 +96,13 @@ def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(target.shape):
         raise Trouble("TW109", f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices")
-    _assign(reading, target, indices, expression(value))
+    part = None if _covers(reading, target, indices) else reading.parts.written(reading, target, indices)
+    _assign(reading, *(part or (target, indices)), expression(value))
+
+
+def _covers(reading: Reading, target: Fragment, indices: tuple[Value, ...]) -> bool:
+    extents: dict[Any, int] = reading.parallel
+    return all(size in (1, extents.get(index)) for index, size in zip(indices, target.shape, strict=True))
 
 
 def element_assigned(reading: Reading, target: Fragment, variables: dict[Leaf, int], value: Expression) -> None:
@@ -174,6 +180,10 @@ class Resolver:
             raise Trouble("TW004", f"the whole of fragment '{fragment.name}' inside T.Parallel", help="read an element of it")
         leaves = [index for index in indices if index in self.reading.parallel]
         sizes = [size for index, size in zip(indices, fragment.shape, strict=True) if index in self.reading.parallel]
+        if leaves != list(indices) or sizes != [self.reading.parallel[leaf] for leaf in leaves]:  # pyright: ignore
+            part = self.reading.parts.read(self.reading, fragment, indices)
+            if part is not None:
+                return self._read(part)
         known = all(index in self.reading.parallel or index == 0 for index in indices)
         if not known or len(leaves) + fragment.shape.count(1) < len(fragment.shape) or not leaves:
             raise Trouble(

@@ -9,6 +9,7 @@ from tilewright.frontend.integers import Value, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.data_indices import refuse_data
 from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole, element_assigned
+from tilewright.frontend.tilelang.fragment_parts import narrowed
 from tilewright.frontend.tilelang.gathers import TILE, is_window
 from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar
 from tilewright.frontend.tilelang.small_types import fitted
@@ -53,7 +54,9 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
     elif isinstance(source, Fragment) and isinstance(target, outside):
         window = window_like(target, source)
         refuse_data(window.starts, f"a store to tensor '{window.tensor.name}'")
-        reading.emit(Store(_fitting(reading, source, window.tensor), window, reading.place))
+        for ranges, part in reading.parts.stored(reading, source).items() or ((None, source),):
+            own = window if ranges is None else narrowed(window, ranges)
+            reading.emit(Store(_fitting(reading, part, window.tensor), own, reading.place))
     elif isinstance(source, Fragment) and isinstance(target, Fragment):
         if source.length != target.length or squeezed(source.shape) != squeezed(target.shape):
             raise Trouble("TW104", f"copy from {source.shape} to {target.shape}", help="both need the same shape", word="copy")

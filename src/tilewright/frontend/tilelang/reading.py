@@ -12,6 +12,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.frontend.integers import Leaf, Value, constant_difference, is_int_like
 from tilewright.frontend.tilelang.data_indices import HELP, integer_of
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.fragment_parts import FragmentParts
 from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
     Expression,
@@ -75,6 +76,7 @@ class Reading:
         self.launch: Launch | None = None
         self.bodies: list[list[Statement]] = []
         self.loop_variables: list[Leaf] = []  # of the loops around the current statement
+        self.parts = FragmentParts()
         self.valued: set[Fragment] = set()  # fragments that were given a value so far
         self.parallel: dict[Leaf, int] = {}  # variables of the T.Parallel loop one is in, and their extents
         self.conditions: list[Expression] = []  # of the ifs inside it
@@ -109,6 +111,7 @@ class Reading:
         if not self.bodies:
             raise Trouble("TW009", "an operation on blocks outside 'with T.Kernel(…)'", help="put it inside the launch")
         self.bodies[-1].append(statement)
+        self.parts.note(statement, self.bodies[-1])
         if isinstance(statement, (Load, Assign)):
             self.valued.add(statement.target)
 

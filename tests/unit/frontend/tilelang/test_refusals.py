@@ -61,6 +61,37 @@ def test_places_and_lengths_that_data_decides():
     refused(endless, "TW007", "T.serial", "largest length", A, numbers, C)
 
 
+def test_parts_that_are_no_whole():
+    def uncovered(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 64), "float32")
+            for i, j in T.Parallel(32, 32):
+                x[i, j + 32] = A[bx * 32 + i, j]
+            T.copy(x, C[bx * 32, 0])
+
+    def changed(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 64), "float32")
+            T.clear(x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j + 32] = A[bx * 32 + i, j]
+            T.copy(x, C[bx * 32, 0])
+
+    def summed(A, C):
+        with T.Kernel(2) as bx:
+            x = T.alloc_fragment((32, 64), "float32")
+            total = T.alloc_fragment((32,), "float32")
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = A[bx * 32 + i, j]
+                x[i, j + 32] = A[bx * 32 + i, j]
+            T.reduce_sum(x, total, dim=1)
+            T.copy(total, C[bx * 32, 0])
+
+    refused(uncovered, "TW104", "T.copy(x, C", "each part")
+    refused(changed, "TW001", "x[i, j + 32]", "C[i, j]")
+    refused(summed, "TW104", "T.reduce_sum", "each part")
+
+
 def test_atomics_of_numbers():
     def kernel(A, C):
         with T.Kernel(2, 2) as (bx, by):
