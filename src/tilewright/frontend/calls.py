@@ -9,11 +9,13 @@ import types
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note
 from tilewright.frontend import block_functions, containers, early_ends, movement, pipes, places, semaphores, source
 from tilewright.frontend.describe import described
+from tilewright.frontend.generators import Generated, is_generator
 from tilewright.frontend.host_calls import SPECIAL, container_method, host_call, is_kernel_value, make_range
 from tilewright.frontend.integers import is_dynamic, make
 from tilewright.frontend.semaphores import RemoteSemaphore
@@ -79,6 +81,8 @@ def call(thread: Thread, node: ast.Call) -> Any:
     if handler is not None:
         return handler(thread, args, named, node)
     if isinstance(callee, LocalFunction):
+        if is_generator(callee):
+            return Generated(callee.name, node, partial(_generate, thread, callee, args, named, node))
         return _inline_local(thread, callee, args, named, node)
     if isinstance(callee, (ThreadFunction, Kernel)):
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
@@ -90,6 +94,8 @@ def call(thread: Thread, node: ast.Call) -> Any:
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
         )
     if isinstance(callee, types.FunctionType) and not _is_host_function(callee, args, named):
+        if is_generator(callee):
+            return Generated(callee.__name__, node, partial(_generate, thread, callee, args, named, node))
         return _inline(thread, callee, args, named, node)
     return host_call(thread, callee, args, named, node)
 
@@ -236,7 +242,26 @@ def outer_names(function: Callable[..., Any]) -> Mapping[str, Any]:
     return ChainMap(captured, function.__globals__)
 
 
-def _inline(thread: Thread, function: types.FunctionType, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _generate(
+    thread: Thread,
+    function: types.FunctionType | LocalFunction,
+    args: list[Any],
+    named: dict[str, Any],
+    node: ast.Call,
+    at_yield: Callable[[Any, ast.AST], None],
+) -> None:
+    inline = _inline_local if isinstance(function, LocalFunction) else _inline
+    inline(thread, function, args, named, node, at_yield)  # pyright: ignore[reportArgumentType]
+
+
+def _inline(
+    thread: Thread,
+    function: types.FunctionType,
+    args: list[Any],
+    named: dict[str, Any],
+    node: ast.Call,
+    at_yield: Callable[[Any, ast.AST], None] | None = None,
+) -> Any:
     definition = source.function_node(function)
     try:
         bound = inspect.signature(function).bind(*args, **named)
@@ -250,11 +275,19 @@ def _inline(thread: Thread, function: types.FunctionType, args: list[Any], named
         outer_names(function),
         thread.depth,
         function.__code__,
+        at_yield=at_yield,
     )
     return _run_inlined(thread, frame, definition, node)
 
 
-def _inline_local(thread: Thread, function: LocalFunction, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _inline_local(
+    thread: Thread,
+    function: LocalFunction,
+    args: list[Any],
+    named: dict[str, Any],
+    node: ast.Call,
+    at_yield: Callable[[Any, ast.AST], None] | None = None,
+) -> Any:
     try:
         bound = function.signature.bind(*args, **named)
     except TypeError as error:
@@ -262,7 +295,8 @@ def _inline_local(thread: Thread, function: LocalFunction, args: list[Any], name
         raise thread.error("TW004", f"{function.name}: {error}", node, help=remedy) from None
     bound.apply_defaults()
     outer: Mapping[str, Any] = ChainMap(function.frame.names, dict(function.frame.outer))
-    frame = Frame(function.name, function.frame.file, dict(bound.arguments), outer, thread.depth, function.node)
+    names = dict(bound.arguments)
+    frame = Frame(function.name, function.frame.file, names, outer, thread.depth, function.node, at_yield=at_yield)
     return _run_inlined(thread, frame, function.node, node)
 
 

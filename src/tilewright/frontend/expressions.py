@@ -285,6 +285,13 @@ def _named(thread: Thread, node: ast.NamedExpr) -> Any:
     return value
 
 
+def _yield(thread: Thread, node: ast.Yield) -> None:
+    at_yield = thread.frame.at_yield
+    if at_yield is None:
+        raise thread.error("TW001", "yield in a kernel", node, help="a helper that yields is used in a for statement")
+    at_yield(None if node.value is None else evaluate(thread, node.value), node)
+
+
 def _lambda(thread: Thread, node: ast.Lambda) -> Any:
     return calls.local_function(thread, node, "lambda")
 
@@ -312,5 +319,6 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.DictComp: containers.table_comprehension,
     ast.JoinedStr: containers.joined,
     ast.NamedExpr: _named,
+    ast.Yield: _yield,
     ast.Lambda: _lambda,
 }

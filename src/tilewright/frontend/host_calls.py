@@ -122,7 +122,18 @@ def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
     return host_call(thread, pow, args, named, node)
 
 
+def _reversed(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """A range backwards is a range."""
+    only = args[0] if len(args) == 1 and not named else None
+    if isinstance(only, range):
+        return only[::-1]
+    if isinstance(only, DynamicRange) and only.step == 1:
+        return DynamicRange(make("-", only.stop, 1), make("-", only.start, 1), -1)
+    return host_call(thread, reversed, args, named, node)
+
+
 SPECIAL: dict[Any, Callable[..., Any]] = {
+    reversed: _reversed,
     min: _extreme("min"),
     max: _extreme("max"),
     abs: _absolute,

@@ -7,11 +7,12 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
-from tilewright.frontend import carried, containers, early_ends, expressions, movement
+from tilewright.frontend import carried, containers, early_ends, expressions, loop_forms, movement
 from tilewright.frontend.assigned import assigned_names, loop_names
 from tilewright.frontend.calls import UNROLL_LIMIT, bind_target, local_function
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate
+from tilewright.frontend.generators import Generated, run_loop
 from tilewright.frontend.host_calls import DynamicRange
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.known_values import truth
@@ -174,7 +175,15 @@ def _equal(first: Any, second: Any) -> bool:
 def _for(thread: Thread, node: ast.For) -> None:
     if node.orelse:
         raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")
+    other = loop_forms.rewritten(thread, node)
+    if other is not None:
+        _for(thread, other)
+        return
     sequence = evaluate(thread, node.iter)
+    if isinstance(sequence, Generated):
+        body = early_ends.loop_body(node.body)
+        run_loop(thread, node, sequence, lambda item: bind_target(thread, node.target, item, node), body)
+        return
     if isinstance(sequence, DynamicRange) and isinstance(node.target, ast.Name):
         _counted_loop(thread, node, sequence, node.target.id, None)
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,3 +115,4 @@ class Frame:
     code: Any = None  # of the function, to notice recursion
     returned: Any = None
     has_returned: bool = False
+    at_yield: Callable[[Any, ast.AST], None] | None = None  # of a helper that yields: the body of the loop over it
