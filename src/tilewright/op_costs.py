@@ -165,16 +165,6 @@ def pack_cost(dtype: str, chip: str = WORMHOLE) -> CallCost:
     return CallCost(0.0, 0.0, data["transfer"]["pack"][chip][dtype], 0.0, data["transfer_evidence"]["pack"])
 
 
-def fpu_pair_unpack_cost(dtype: str, chip: str = WORMHOLE) -> float:
-    """Unpack cycles of two tiles at once, as an FPU op with both operands in buffers needs."""
-    return cost_data()["transfer"]["pair"][chip][dtype]
-
-
-def dest_reuse_unpack_cost(dtype: str, chip: str = WORMHOLE) -> float:
-    """Unpack cycles of the one buffer operand of a dest-reuse op."""
-    return cost_data()["transfer"]["one"][chip][dtype]
-
-
 def sync_cost(chip: str = WORMHOLE) -> CallCost:
     """One acquire, commit, wait and release together."""
     calls = [call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")]

@@ -36,6 +36,8 @@ EXAMPLE_CASES: dict[str, list[tuple[str, tuple[Any, ...]]]] = {
     "08_linear_attention": [("linear_attention", (1, 2, 256, 64))],
     "09_dynamic_rows": [("gemm", (128, 96))],
     "10_retention": [("retention", (1, 2, 256, 64, 0.9))],
+    "11_convolution": [("convolution", (2, 12, 12, 32, 64))],
+    "12_split_sums": [("split_product", (64, 64, 512, 8))],
 }
 
 
