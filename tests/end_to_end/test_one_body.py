@@ -122,3 +122,39 @@ def test_the_threads_are_those_one_would_write(kernels, make_array):
     assert "noc_async_read" in program.cpp["reader"] and "noc_async_write" not in program.cpp["reader"]
     assert "noc_async_write" in program.cpp["writer"] and "for (uint32_t step" not in program.cpp["writer"]
     assert "matmul" in program.cpp["compute"]
+
+
+FACTORIES = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, b, out):
+    a_dfb, b_dfb, out_dfb = (ttl.make_dataflow_buffer_like(t, shape=(1, 1), block_count=2) for t in (a, b, out))
+
+    def load(tensor, buffer):
+        with buffer.reserve() as block:
+            ttl.copy(tensor[0, 0], block).wait()
+
+    def read():
+        load(a, a_dfb)
+        load(b, b_dfb)
+
+    def work():
+        with a_dfb.wait() as left, b_dfb.wait() as right, out_dfb.reserve() as result:
+            result.store(left - right)
+
+    def write():
+        with out_dfb.wait() as block:
+            ttl.copy(block, out[0, 0]).wait()
+
+    ttl.compute()(work)
+    ttl.datamovement()(read)
+    ttl.datamovement()(write)
+"""
+
+
+def test_functions_that_are_marked_later_are_threads(kernels):
+    a, b = (numbers((32, 32), np.float32, seed) for seed in (7, 8))
+    out = np.zeros_like(a)
+    kernels.run_everywhere(FACTORIES, a, b, out)
+    assert np.abs(out - (a - b)).max() <= 1e-6

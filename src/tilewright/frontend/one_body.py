@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -31,7 +31,7 @@ def first_action(definition: ast.FunctionDef) -> int | None:
     """Where the work starts in a body that reserves blocks itself; None for kernels with threads."""
     if any(node.decorator_list for node in definition.body if isinstance(node, ast.FunctionDef)):
         return None
-    acting = [index for index, statement in enumerate(definition.body) if _acts(statement)]
+    acting = [index for index, statement in enumerate(definition.body) if _acts(_own_nodes(statement))]
     reserves = any(_method(node) == "reserve" for statement in definition.body for node in _own_nodes(statement))
     return acting[0] if acting and reserves else None
 
@@ -74,11 +74,10 @@ def _no_arguments() -> ast.arguments:
 
 
 def _own_nodes(node: ast.AST) -> list[ast.AST]:
-    """All nodes below, without those of functions written inside."""
-    found: list[ast.AST] = [node]
-    for child in ast.iter_child_nodes(node):
-        found += [] if isinstance(child, FUNCTIONS) else _own_nodes(child)
-    return found
+    """The node and all below it, without those of functions, which run when they are called."""
+    if isinstance(node, FUNCTIONS):
+        return []
+    return [node, *(inner for child in ast.iter_child_nodes(node) for inner in _own_nodes(child))]
 
 
 def _method(node: ast.AST) -> str:
@@ -91,8 +90,8 @@ def _is_copy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and len(node.args) == 2 and (named or _method(node) == "copy")
 
 
-def _acts(statement: ast.AST) -> bool:
-    return any(_is_copy(node) or _method(node) in (*ACQUIRES, "store") for node in _own_nodes(statement))
+def _acts(nodes: Iterable[ast.AST]) -> bool:
+    return any(_is_copy(node) or _method(node) in (*ACQUIRES, "store") for node in nodes)
 
 
 @dataclass
@@ -208,7 +207,7 @@ class _Split:
         if isinstance(statement, BLOCKS):
             body, owned = self.part(statement.body, thread)
             otherwise, also = self.part(getattr(statement, "orelse", []), thread)
-            if not owned and not also and _acts(statement):
+            if not owned and not also and _acts(ast.walk(statement)):
                 return [], False
             return [_with_bodies(statement, body or [_nothing(statement)], otherwise)], owned or also
         owner = self._owner(statement)
