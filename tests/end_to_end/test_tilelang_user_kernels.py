@@ -424,6 +424,57 @@ def test_prefix_sums():
     check(decays(3, 64), (g,), wanted, 1e-5)
 
 
+def test_one_row_per_block():
+    """Vectors are reduced to one number, which the next loop uses for all elements."""
+
+    @tilelang.jit(out_idx=[1])
+    def softmax(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+            with T.Kernel(M, threads=128) as row:
+                x = T.alloc_fragment((N,), "float32")
+                top = T.alloc_fragment((1,), "float32")
+                total = T.alloc_fragment((1,), "float32")
+                T.copy(X[row, 0], x)
+                T.reduce_max(x, top, dim=0)
+                for j in T.Parallel(N):
+                    x[j] = T.exp(x[j] - top[0])
+                T.reduce_sum(x, total, dim=0)
+                for j in T.Parallel(N):
+                    x[j] = x[j] / total[0]
+                T.copy(x, Y[row, 0])
+
+        return main
+
+    @tilelang.jit(out_idx=[2])
+    def rms_norm(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "bfloat16"), weight: T.Tensor((N,), "float32"), Y: T.Tensor((M, N), "float32")):
+            with T.Kernel(M) as row:
+                x = T.alloc_fragment((1, N), "float32")
+                square = T.alloc_fragment((1, N), "float32")
+                w = T.alloc_fragment((N,), "float32")
+                scale = T.alloc_fragment((1,), "float32")
+                T.copy(X[row : row + 1, :], x)
+                T.copy(weight, w)
+                for i, j in T.Parallel(1, N):
+                    square[i, j] = x[i, j] * x[i, j]
+                T.reduce_sum(square, scale, dim=1)
+                for i in T.Parallel(1):
+                    scale[i] = T.rsqrt(scale[i] / N + 1e-6)
+                for i, j in T.Parallel(1, N):
+                    x[i, j] = x[i, j] * scale[i] * w[j]
+                T.copy(x, Y[row : row + 1, :])
+
+        return main
+
+    a = uniform(3, 160, low=-3, high=3)
+    e = np.exp(wide(a) - wide(a).max(1, keepdims=True))
+    check(softmax(3, 160), (a,), e / e.sum(1, keepdims=True), 1e-5)
+    b, w = uniform(3, 128, dtype=BF16), uniform(128, seed=1)
+    check(rms_norm(3, 128), (b, w), wide(b) / np.sqrt((wide(b) ** 2).mean(1, keepdims=True) + 1e-6) * wide(w), 1e-3)
+
+
 def test_reduction_by_name():
     @tilelang.jit(out_idx=[1])
     def sums(B, M, N):

@@ -31,6 +31,7 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Reduction,
     Tensor,
+    Total,
     expression,
     is_symbolic,
 )
@@ -71,7 +72,7 @@ def _whole(value: Expression, target: Fragment) -> Expression:
                 help="both sides need the same shape; T.Parallel loops can broadcast",
             )
         return promoted(Read(value.fragment, None, ALONG if target.is_vector else SAME))
-    if isinstance(value, Position):
+    if isinstance(value, (Position, Total)):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
     return _rebuilt(value, partial(_whole, target=target))
 
@@ -168,6 +169,8 @@ class Resolver:
             return promoted(self._read(_loaded(self.reading, value)))
         if isinstance(value, Apply) and value.op == "where" and (element := _inside_bounds(self.reading, value)) is not None:
             return self.resolve(element)
+        if isinstance(value, Total):
+            return self._read(_spread(self.reading, value, self.axes[1] or self.axes[0]))
         if isinstance(value, Position):
             return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)
         if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:
@@ -215,6 +218,21 @@ class Resolver:
                 help="reduce it first: T.reduce_sum, T.reduce_max, T.reduce_min",
             )
         return form
+
+
+def _spread(reading: Reading, value: Total, leaf: Leaf | None) -> Read:
+    """A single number as a vector along a parallel variable: columns of it, whose rows are all the same."""
+    assert leaf is not None
+    extent, key = reading.parallel[leaf], (value.repeated, leaf)
+    if key not in reading.loaded:
+        name, rows = value.repeated.name, value.repeated.length
+        square = reading.fragment((rows, extent), value.repeated.dtype, "fragment", name)
+        row, column = reading.leaf("i", 0, rows - 1), reading.leaf("j", 0, extent - 1)
+        element_assigned(reading, square, {row: rows, column: extent}, Read(value.repeated, (row,)))
+        vector = reading.fragment((extent,), value.repeated.dtype, "fragment", name)
+        reading.emit(Assign(vector, Reduction("max", 0, Read(square, None, SAME), square.shape), reading.place))
+        reading.loaded[key] = vector
+    return Read(reading.loaded[key], (leaf,))
 
 
 # Elements of tensors ------------------------------------------------------------------------------------------------------

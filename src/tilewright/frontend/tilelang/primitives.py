@@ -24,6 +24,8 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Reduction,
     Tensor,
+    Total,
+    expression,
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
@@ -182,6 +184,12 @@ def gemm(
 def reduction(kind: str, word: str) -> Callable[..., None]:
     def reduce(reading: Reading, buffer: Any, out: Any, dim: int = -1, clear: bool = True, **_hints: Any) -> None:
         data, result = need_fragment(buffer, "the data", word), need_fragment(out, "the result", word)
+        if data.is_vector and is_scalar(result) and not is_scalar(data):
+            total: Expression = _total(reading, kind, data)
+            if not clear and result in reading.scalars:
+                total = Apply(COMBINES[kind], (expression(reading.scalars[result]), total))
+            reading.scalars[result] = total
+            return
         if len(data.shape) != 2:
             raise Trouble("TW101", f"{word} of a fragment {data.shape}", help="reduce fragments of two dimensions", word=word)
         if not -2 <= dim < 2:
@@ -200,6 +208,18 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
         reading.emit(Assign(result, value, reading.place))
 
     return reduce
+
+
+def _total(reading: Reading, kind: str, data: Fragment) -> Total:
+    """A vector reduced to one number: repeated in the rows of a tile, each of which is reduced."""
+    size = data.length
+    row, column = reading.leaf("i", 0, TILE - 1), reading.leaf("j", 0, size - 1)
+    square = reading.fragment((TILE, size), data.dtype, "fragment", f"{data.name}_rows")
+    indices = tuple(column if extent == size else 0 for extent in data.shape)
+    element_assigned(reading, square, {row: TILE, column: size}, Read(data, indices))
+    repeated = reading.fragment((TILE,), data.dtype, "fragment", f"{data.name}_total")
+    reading.emit(Assign(repeated, reduced(kind, 1, whole(square), square.shape), reading.place))
+    return Total(repeated)
 
 
 def reduce_by_name(

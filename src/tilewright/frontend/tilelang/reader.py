@@ -122,7 +122,8 @@ class Reader(Reading):
 
     def _assign_element(self, target: ast.Subscript, value: Any) -> None:
         holder, key = self.evaluate(target.value), self.evaluate(_key(target.slice))
-        if isinstance(holder, Fragment) and is_scalar(holder) and not self.parallel and not _is_whole(key):
+        single = all(extent == 1 for extent in self.parallel.values()) and not self.conditions  # also T.Parallel(1)
+        if isinstance(holder, Fragment) and is_scalar(holder) and single and not _is_whole(key):
             self.scalars[holder] = value
             return
         if self.parallel:

@@ -194,6 +194,13 @@ class Reduction(Expression):
     shape: tuple[int, ...]  # of the argument
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Total(Expression):
+    """What a vector was reduced to: one number, which a vector of one tile repeats."""
+
+    repeated: Fragment
+
+
 class Fragment(Arithmetic):
     """Memory of one block: a fragment, a shared or a local buffer. All are blocks of tiles here."""
 
