@@ -472,7 +472,36 @@ def test_one_row_per_block():
     e = np.exp(wide(a) - wide(a).max(1, keepdims=True))
     check(softmax(3, 160), (a,), e / e.sum(1, keepdims=True), 1e-5)
     b, w = uniform(3, 128, dtype=BF16), uniform(128, seed=1)
-    check(rms_norm(3, 128), (b, w), wide(b) / np.sqrt((wide(b) ** 2).mean(1, keepdims=True) + 1e-6) * wide(w), 1e-3)
+    check(rms_norm(3, 128), (b, w), wide(b) / np.sqrt((wide(b) ** 2).mean(1, keepdims=True) + 1e-6) * wide(w), 1e-5)
+
+
+@pytest.mark.parametrize("through_shared", [False, True])
+def test_fragments_of_32_bits_compute_in_32_bits(through_shared: bool):
+    """Also what is computed from a bfloat16 tensor: squares of 16 bits would lose half of their bits on the way to the sum."""
+
+    @tilelang.jit(out_idx=[1])
+    def squares(M, N):
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "bfloat16"), Y: T.Tensor((M,), "float32")):
+            with T.Kernel(M // 32) as bx:
+                shared = T.alloc_shared((32, N), "bfloat16")
+                x = T.alloc_fragment((32, N), "float32")
+                square = T.alloc_fragment((32, N), "float32")
+                total = T.alloc_fragment((32,), "float32")
+                if through_shared:
+                    T.copy(X[bx * 32, 0], shared)
+                    T.copy(shared, x)
+                else:
+                    T.copy(X[bx * 32, 0], x)
+                for i, j in T.Parallel(32, N):
+                    square[i, j] = x[i, j] * x[i, j]
+                T.reduce_sum(square, total, dim=1)
+                T.copy(total, Y[bx * 32])
+
+        return main
+
+    x = uniform(64, 128, dtype=BF16)
+    check(squares(64, 128), (x,), (wide(x) ** 2).sum(1), 2e-5)
 
 
 def test_reduction_by_name():

@@ -200,7 +200,7 @@ class ComputeWriter(ThreadWriter):
         self.free(buffer, live, node)
         block, held = self.wait(buffer, node)
         layout = FULL if self.layout(fragment) == FULL else ROW
-        self.slots[fragment] = Slot(Tile(block, layout), frozenset({held}), block=True)
+        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=True)
 
     def _assign(self, statement: Assign, live: Fragments, node: ast.AST) -> None:
         fragment = statement.target
@@ -228,10 +228,16 @@ class ComputeWriter(ThreadWriter):
             self.read(read)
         layout = self.layout(fragment)
         writer = BlockWriter(self.thread, node, fragment, layout, self.read, self.buffers.turned, self.read_narrow)
-        tile = writer.write(value)
+        tile = self._widened(writer.write(value), fragment, node)
         if tile.block.ssa.name_hint is None and fragment.name:
             tile.block.ssa.name_hint = fragment.name
         return tile
+
+    def _widened(self, tile: Tile, fragment: Fragment, node: ast.AST) -> Tile:
+        """16 bits in a fragment of 32: what is computed from them has 32 bits."""
+        if (tile.block.dtype, fragment.format) != ("bf16", "f32"):
+            return tile
+        return Tile(held_as(self.thread, tile.block, "f32", node), tile.layout)
 
     # Loops and branches -----------------------------------------------------------------------------------------------
 
