@@ -91,7 +91,6 @@ def counted_in_three_dimensions(a, y):
             ttl.copy(block, y[0, 7 - ((x * 2 + row) * 2 + layer)]).wait()
 
 
-@pytest.mark.simulated_only("the same array twice; the native engine has a case of its own")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_semaphores_in_three_dimensions(engine: str):
     a = row_of_tiles(8)
