@@ -161,6 +161,31 @@ def test_branch_around_copies_and_products():
     assert close(c, np.vstack(parts) + 1, 1e-2)
 
 
+def test_a_fragment_that_both_branches_write_is_not_carried_into_them():
+    """Its block was given back after the store before; nothing of it may be kept for the branches."""
+
+    @T.prim_func
+    def kernel(A, C):
+        with T.Kernel(3) as bx:
+            b = T.alloc_fragment((64, 64), "float32")
+            T.fill(b, 0.5)
+            if bx < 2:
+                T.copy(b, C[bx * 64, 0])
+                if bx < 1:
+                    T.copy(A[bx * 64, 0], b)
+                else:
+                    T.copy(A[bx * 64, 64], b)
+            T.copy(b, C[bx * 64, 64])
+
+    a, c = uniform(192, 128, dtype=np.float32), np.zeros((192, 128), np.float32)
+    kernel(a, c)
+    expected = np.zeros((192, 128), np.float32)
+    expected[:128, :64] = 0.5
+    expected[:64, 64:], expected[64:128, 64:], expected[128:, 64:] = a[:64, :64], a[64:128, 64:], 0.5
+    assert (c == expected).all()
+
+
+
 @pytest.mark.parametrize("cleared", ["first", "before", "initial value"])
 def test_ways_to_start_a_sum(cleared: str):
     @T.prim_func

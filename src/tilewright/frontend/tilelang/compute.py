@@ -96,6 +96,8 @@ class ComputeWriter(ThreadWriter):
                 continue
             movement.release_buffer(self.thread, held.buffer, "pop", node)
             region.held.remove(held)
+            for fragment in [fragment for fragment, slot in self.slots.items() if held in slot.needs]:
+                del self.slots[fragment]  # dead: what is written next does not depend on it
 
     def free(self, buffer: CircularBuffer, live: Fragments, node: ast.AST) -> None:
         """Give back the block of a buffer that is held, if one is, before the next is taken: two might not lie in one piece."""
