@@ -29,12 +29,11 @@ def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, ob
         if name == "tensor_accessor":
             compile_time.append(("accessor", int_value(op, "tensor_index")))
             runtime.append(("address", int_value(op, "tensor_index")))
-        elif name == "my_core":
-            entry = ("core", (int_value(op, "dim"), int_value(op, "dims")))
-            if entry not in runtime:
+        elif name in ("my_core", "get_arg_val"):
+            coordinates = name == "my_core"
+            entry = ("core", (int_value(op, "dim"), int_value(op, "dims"))) if coordinates else _number_entry(op)
+            if entry not in runtime:  # equal numbers are passed once
                 runtime.append(entry)
-        elif name == "get_arg_val":
-            runtime.append(_number_entry(op))
         elif name in ("noc_x", "noc_y") or name == "core_table":
             runtime += [entry for entry in place_entries(op) if entry not in runtime]
     return tuple(compile_time), tuple(runtime)
