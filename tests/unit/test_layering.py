@@ -118,8 +118,8 @@ def test_front_end_emitter_and_simulators_do_not_know_each_other(one: str):
 def test_the_map_names_everything_at_the_top():
     """A file or folder that ARCHITECTURE.md does not name is one nobody finds."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    found = [*PACKAGE.glob("[!_]*.py"), *(PACKAGE / "passes").glob("[!_]*/"), *PACKAGE.glob("[!_]*/")]
-    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in found]
+    folders = [entry for around in (PACKAGE, PACKAGE / "passes") for entry in around.glob("[!_]*") if entry.is_dir()]
+    names = [*(file.name for file in PACKAGE.glob("[!_]*.py")), *(f"{folder.name}/" for folder in folders)]
     assert not [name for name in names if f"`{name}`" not in text]
 
 
