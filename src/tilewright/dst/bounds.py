@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from tilewright.dst.model import Model, Variant, bits
+from tilewright.dst.model import Model, Variant, bits, dependents
 
 COST_SHIFT = 16  # bits below a cycle, for the order of ties
 SWITCH_TIE = 1
@@ -107,18 +107,12 @@ class BoundTables:
     def _may_be_last(self, bit: int, op: int) -> bool:
         """Whether no other user of a value comes after ``op``, or runs with it in one form."""
         value = op.bit_length() - 1
-        others = self.model.users[bit.bit_length() - 1] & ~op & self.followers[value]
+        others = self.model.users[bit.bit_length() - 1] & ~op & self.dependents[value]
         return not others or any(w.executes & others for w in self.covering[value])
 
     @cached_property
-    def followers(self) -> dict[int, int]:
-        """Results that depend on a result."""
-        found: dict[int, int] = {}
-        for value in sorted(self.covering, reverse=True):
-            found[value] = 0
-            for user in bits(self.model.users[value] & self.model.all_results):
-                found[value] |= 1 << user | found[user]
-        return found
+    def dependents(self) -> list[int]:
+        return dependents(self.model.users)
 
     def excess(self, variant: Variant) -> int:
         """What a variant costs beyond the cheapest way to run its ops."""

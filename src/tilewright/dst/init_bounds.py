@@ -97,26 +97,18 @@ class InitTables(BoundTables):
         return [(init, self.init_prices[init], ops) for init, ops in rows.items()]
 
     @cached_property
-    def chains(self) -> dict[int, list[tuple[int, int]]]:
-        """``chains[value][init]``: least scaled cost of inits of a dependency chain from ``value`` on, and the inits on it.
+    def chains(self) -> dict[int, Chain]:
+        """The ops of a dependency chain from a value on run in order, so every change of init along it is paid.
 
-        ``init`` is in force before. The ops of a chain run in order, so every change of init along it is paid.
+        Only inits of ops that run under no other count here.
         """
-        model = self.model
-        chains: dict[int, list[tuple[int, int]]] = {}
+        chains: dict[int, Chain] = {}
         for value in sorted(self.covering, reverse=True):
-            followers = [chains[user] for user in bits(model.users[value] & model.all_results)]
-            own = self.fixed_inits.get(value)
-            row: list[tuple[int, int]] = []
-            for current in range(len(model.init_prices)):
-                after = current if own is None else own
-                cost, keys = max((follower[after] for follower in followers), default=(0, 0))
-                if own is not None:
-                    keys |= 1 << own
-                    cost += self.init_prices[own] if own != current else 0
-                row.append((cost, keys))
-            chains[value] = row
+            chains[value] = self._chain_from(self.fixed_inits.get(value, 0), 0, self._followers(value, chains))
         return chains
+
+    def _followers(self, value: int, chains: dict[int, Chain]) -> list[Chain]:
+        return [chains[user] for user in bits(self.model.users[value] & self.model.all_results)]
 
     def chains_of_choices(self, tiles: int) -> dict[int, Chain]:
         """As ``chains``, where every op may also take a dearer form to spare an init; keys are of all forms it might take.
@@ -133,15 +125,15 @@ class InitTables(BoundTables):
         chains: dict[int, Chain] = {}
         through: dict[int, Chain] = {}  # variant -> the chain from it on
         for value in sorted(self.covering, reverse=True):
-            followers = [chains[user] for user in bits(model.users[value] & model.all_results)]
+            followers = self._followers(value, chains)
             for variant in model.of_op[model.problem.op_of(value)]:
-                through[variant.index] = self._chain_from(variant, self._more(variant) * tiles << COST_SHIFT, followers)
+                more = self._more(variant) * tiles << COST_SHIFT
+                through[variant.index] = self._chain_from(variant.init, more, followers)
             chains[value] = _least_of([through[variant.index] for variant in self.covering[value]])
         return chains
 
-    def _chain_from(self, variant: Variant, more: int, followers: list[Chain]) -> Chain:
-        """The chain of an op in one form and of the longest of its followers."""
-        init = variant.init
+    def _chain_from(self, init: int, more: int, followers: list[Chain]) -> Chain:
+        """The chain of an op under ``init`` (0: any), which costs ``more`` besides, and of the longest of its followers."""
         if init:
             cost, keys = _longest(followers, init)
             keys |= 1 << init
@@ -159,19 +151,24 @@ class InitTables(BoundTables):
         return max(variant.math - self.saved[variant.index] - counted, 0)
 
 
+def _under(chain: Chain, current: int) -> tuple[int, int]:
+    """The chain while the init ``current`` is in force."""
+    other, row = chain
+    return row.get(current, other)
+
+
 def _longest(followers: list[Chain], current: int) -> tuple[int, int]:
-    return max((row.get(current, other) for other, row in followers), default=(0, 0))
+    return max((_under(follower, current) for follower in followers), default=(0, 0))
 
 
 def _least_of(choices: list[Chain]) -> Chain:
     """The cheapest choice for every init in force; the keys are those of all."""
     if len(choices) == 1:
         return choices[0]
-    others = [other for other, _ in choices]
     row: dict[int, tuple[int, int]] = {}
     for current in {current for _, row in choices for current in row}:
-        row[current] = _cheapest([row.get(current, other) for other, row in choices])
-    return _cheapest(others), row
+        row[current] = _cheapest([_under(choice, current) for choice in choices])
+    return _cheapest([other for other, _ in choices]), row
 
 
 def _cheapest(choices: list[tuple[int, int]]) -> tuple[int, int]:
@@ -250,18 +247,9 @@ class InitBounds(Bounds):
                     likely.append((init, min(price, self.tiles * loss << COST_SHIFT)))
         certain = possible = 0
         for value in {w.value for w in ready}:
-            cost, keys = tables.chains[value][current]
-            cost += tables.prices_of(needed & ~keys)
-            certain = max(certain, cost)
-            for init, price in likely:
-                if not keys >> init & 1:
-                    cost += price
-            possible = max(possible, cost)
-            other, row = self.choices[value]
-            cost, keys = row.get(current, other)
-            cost += tables.prices_of(needed & ~keys)
-            for init, price in likely:
-                if not keys >> init & 1:
-                    cost += price
-            possible = max(possible, cost)
+            cost, keys = _under(tables.chains[value], current)
+            certain = max(certain, cost + tables.prices_of(needed & ~keys))
+            for cost, keys in (_under(tables.chains[value], current), _under(self.choices[value], current)):
+                besides = sum(price for init, price in likely if not keys >> init & 1)
+                possible = max(possible, cost + tables.prices_of(needed & ~keys) + besides)
         return certain, possible

@@ -187,6 +187,15 @@ class Model:
         )
 
 
+def dependents(users: Sequence[int]) -> list[int]:
+    """Per value, the results that depend on it; ``users`` are the results of the ops that use it."""
+    found = [0] * len(users)
+    for value in range(len(users) - 1, -1, -1):
+        for user in bits(users[value]):
+            found[value] |= 1 << user | found[user]
+    return found
+
+
 def mask_of(values: Iterable[int]) -> int:
     mask = 0
     for value in values:

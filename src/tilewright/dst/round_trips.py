@@ -58,41 +58,6 @@ def _candidates(problem: Problem, plan: Plan) -> list[int]:
     return sorted(found)
 
 
-def _sections(problem: Problem, trips: tuple[int, ...]) -> list[_Section] | None:
-    """A part for every depth of travelling values below one another, and one for the rest; None if nothing is left for that."""
-    depth: dict[int, int] = {}
-    for value in trips:
-        depth[value] = 1 + max((depth[below] for below in _below(problem, value, set(depth))), default=-1)
-    sections: list[_Section] = []
-    buffered = list(range(len(problem.leaves)))
-    left = list(problem.outputs)
-    for level in range(max(depth.values()) + 1):
-        spills = tuple(value for value in trips if depth[value] == level)
-        outputs = tuple(value for value in left if value in spills)
-        left = [value for value in left if value not in spills]
-        sections.append(_Section(spills, outputs, tuple(buffered)))
-        buffered += spills
-    if not left:
-        return None
-    return [*sections, _Section((), tuple(left), tuple(buffered))]
-
-
-def _below(problem: Problem, value: int, wanted: set[int]) -> set[int]:
-    """The values of ``wanted`` that ``value`` is computed from."""
-    found: set[int] = set()
-    seen: set[int] = set()
-    pending = list(problem.ops[problem.op_of(value)].operands)
-    while pending:
-        current = pending.pop()
-        if problem.is_leaf(current) or current in seen:
-            continue
-        seen.add(current)
-        if current in wanted:
-            found.add(current)
-        pending.extend(problem.ops[problem.op_of(current)].operands)
-    return found
-
-
 class _Travel:
     """Sets of values that travel; parts that several sets have in common are estimated and optimized once."""
 
@@ -134,12 +99,29 @@ class _Travel:
             grown.append((estimate, chosen))
         return grown
 
+    def _sections(self, trips: tuple[int, ...]) -> list[_Section] | None:
+        """A part for every depth of travelling values below one another, and one for the rest; None if nothing is left for it."""
+        dependents = self.estimates.dependents
+        depth: dict[int, int] = {}
+        for value in trips:
+            depth[value] = 1 + max((level for below, level in depth.items() if dependents[below] >> value & 1), default=-1)
+        sections: list[_Section] = []
+        buffered = list(range(len(self.problem.leaves)))
+        left = list(self.problem.outputs)
+        for level in range(max(depth.values()) + 1):
+            spills = tuple(value for value in trips if depth[value] == level)
+            outputs = tuple(value for value in left if value in spills)
+            left = [value for value in left if value not in spills]
+            sections.append(_Section(spills, outputs, tuple(buffered)))
+            buffered += spills
+        return [*sections, _Section((), tuple(left), tuple(buffered))] if left else None
+
     def _best_with_one_more(self, chosen: tuple[int, ...], candidates: list[int]) -> tuple[float, tuple[int, ...]]:
         rows: list[tuple[float, tuple[int, ...]]] = []
         for value in candidates:
             if value not in chosen:
                 trips = tuple(sorted((*chosen, value)))
-                sections = _sections(self.problem, trips)
+                sections = self._sections(trips)
                 rows.append((self._estimate(sections) if sections is not None else float("inf"), trips))
         return min(rows)
 
@@ -157,7 +139,7 @@ class _Travel:
     def _parts(self, trips: tuple[int, ...]) -> tuple[Part, ...] | None:
         """The cheapest part for every section; None if one does not fit."""
         parts: list[Part] = []
-        for section in _sections(self.problem, trips) or ():
+        for section in self._sections(trips) or ():
             if section not in self.allocations:
                 self.allocations[section] = self._optimizer(section).run()
             allocation = self.allocations[section]
