@@ -1,7 +1,10 @@
-"""Every op below an op, the cheap way: xDSL's ``walk`` goes through three generators per op and level."""
+"""Ways through the IR: every op below an op, the cheap way (xDSL's ``walk`` goes through three generators per op and level), the
+module above one, and out of it.
+"""
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 
@@ -23,3 +26,16 @@ def _collect(root: Operation, found: list[Operation]) -> None:
                     _collect(op, found)
                 op = op.next_op
             block = block.next_block
+
+
+def module_of(op: Operation) -> ModuleOp:
+    current: Operation | None = op
+    while not isinstance(current, ModuleOp):
+        assert current is not None, "the op stands in a module"
+        current = current.parent_op()
+    return current
+
+
+def erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

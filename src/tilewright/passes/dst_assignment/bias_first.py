@@ -17,8 +17,9 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp
+from tilewright.dialects.walking import erase, module_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.early_reserves import handovers_between, module_of, move
+from tilewright.passes.dst_assignment.early_reserves import handovers_between, move
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock
 from tilewright.passes.dst_assignment.running_sums import capacity, final_sum, is_zero
 from tilewright.passes.validation.skeleton import surely_ends
@@ -49,9 +50,9 @@ def start_from_bias(block: RunningBlock, config: ComputeConfig, context: PassCon
     place = f"line {line_of(add)}"
     block.start = _replaced_start(start, reader, argument, bias)
     add.results[0].replace_all_uses_with(total)
-    _erase(add)
+    erase(add)
     if isinstance(bias.owner, TileBcastOp) and not bias.uses:
-        _erase(bias.owner)
+        erase(bias.owner)
     if not argument.uses:
         _without_input(reader, argument)
     context.trace.decide(NAME, "the sum starts from what is added to it", "no addition behind the loop", place=place)
@@ -156,7 +157,7 @@ def _replaced_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument
     new.location = reader.location
     assert start.parent is not None
     start.parent.insert_op_before(new, start)
-    _erase(start)
+    erase(start)
     return new
 
 
@@ -170,9 +171,4 @@ def _without_input(compute: ComputeOp, argument: BlockArgument) -> None:
     new.location = compute.location
     assert compute.parent is not None
     compute.parent.insert_op_before(new, compute)
-    _erase(compute)
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
+    erase(compute)

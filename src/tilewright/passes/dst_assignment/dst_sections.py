@@ -19,6 +19,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import erase
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_blocks, running_sums
 from tilewright.passes.dst_assignment.bias_first import start_from_bias
@@ -189,7 +190,7 @@ def _commit(section: Section, function: FuncOp, number: int) -> None:
             _erase_handover(op)
     for op in kept:
         if op is not None and op.parent is not None:
-            _erase(op)
+            erase(op)
     for block in section.blocks:
         _drop_unused(block.buffer, function)
 
@@ -199,16 +200,11 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
-
-
 def _erase_handover(op: Operation) -> None:
     """Views of a block that is not waited for any more say only which value is meant."""
     for view in [use.operation for result in op.results for use in result.uses]:
         view.operands[0] = _nothing(view)
-    _erase(op)
+    erase(op)
 
 
 def _nothing(view: Operation) -> SSAValue:
@@ -233,6 +229,6 @@ def erase_dropped(function: FuncOp) -> None:
     for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp) and DROPPED in op.attributes]:
         for view in [use.operation for use in bind.results[0].uses]:
             if not any(result.uses for result in view.results):
-                _erase(view)
+                erase(view)
         if not bind.results[0].uses:
-            _erase(bind)
+            erase(bind)

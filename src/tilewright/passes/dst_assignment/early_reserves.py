@@ -8,12 +8,12 @@ before to be taken away instead of working meanwhile.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl_buffers import CBReserveOp
+from tilewright.dialects.walking import module_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import HANDOVERS
 from tilewright.passes.validation.skeleton import surely_ends
@@ -64,11 +64,3 @@ def move(op: Operation, before: Operation) -> None:
     op.detach()
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
-
-
-def module_of(op: Operation) -> ModuleOp:
-    current: Operation | None = op
-    while not isinstance(current, ModuleOp):
-        assert current is not None
-        current = current.parent_op()
-    return current

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.dialects.ir_types import CBType, TileType
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import module_of, operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
@@ -39,13 +38,8 @@ def round_trips(compute: ComputeOp, ops: Sequence[Operation], config: ComputeCon
 
 def _room(compute: ComputeOp, context: PassContext) -> int:
     """Buffers of the region's shape that fit beside those there are."""
-    module = compute.parent_op()
-    while module is not None and not isinstance(module, ModuleOp):
-        module = module.parent_op()
-    if module is None:
-        return 0
     used: dict[int, int] = {}
-    for op in operations(module):
+    for op in operations(module_of(compute)):
         if isinstance(op, BindCBOp):
             kind = op.results[0].type
             assert isinstance(kind, CBType)

@@ -11,6 +11,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import TileOpBase, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import erase
 from tilewright.hardware import dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import ACCUMULATE
@@ -170,7 +171,7 @@ def _add_in_place(block: RunningBlock, copy: ComputeOp) -> None:
     assert target is not None and start is not None
     regions = [block.step]
     if block.steps_always and is_zero(start, block.buffer):
-        _erase_op(start)
+        erase(start)
     else:
         regions.append(start)
     for region in regions:
@@ -178,20 +179,14 @@ def _add_in_place(block: RunningBlock, copy: ComputeOp) -> None:
         assert isinstance(view, AttachCBOp)
         view.operands[1] = target
         view.attributes["out_of_order"] = UnitAttr()
-    _erase_op(copy)
+    erase(copy)
     for op in (*block.before, *block.inside, *block.behind):
         for view in [use.operation for result in op.results for use in result.uses]:
             _erase_view(view)
-        _erase_op(op)
-
-
-def _erase_op(op: Operation) -> None:
-    op.detach()
-    op.erase()
+        erase(op)
 
 
 def _erase_view(view: Operation) -> None:
     if not any(result.uses for result in view.results):
-        view.detach()
-        view.erase()
+        erase(view)
 
