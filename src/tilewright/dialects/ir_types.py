@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -108,11 +109,11 @@ class _TilesType(ParametrizedAttribute, TypeAttribute):
     element: Attribute
 
     @classmethod
-    def parse_last(cls, parser: AttrParser) -> Attribute:
-        raise NotImplementedError
+    @abstractmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute: ...
 
-    def print_last(self, printer: Printer) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def print_last(self, printer: Printer) -> None: ...
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

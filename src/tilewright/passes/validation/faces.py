@@ -1,7 +1,7 @@
 """Proves that nobody reads a face which a confined vector call left out.
 
-Follows the computed faces of every tile forwards, through regions and buffers, and shares no step with `thin_faces`, which
-asks backwards where values are looked at.
+Follows the computed faces of every tile forwards, through regions and buffers. `thin_faces` asks backwards where values are
+looked at; the two have in common only which buffer a block lies in and who reads it.
 """
 
 from __future__ import annotations
