@@ -7,7 +7,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.universe import PASS_NAMES
+from tilewright.dialects.pass_names import PASS_NAMES
 from tilewright.dialects.walking import operations
 
 # After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.

@@ -10,6 +10,8 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
+from tilewright.dialects.pass_names import PASS_NAMES
+
 
 def _ttl() -> Dialect:
     from tilewright.dialects.ttl import TTL
@@ -56,20 +58,6 @@ def _pass(name: str) -> Callable[[], type[ModulePass]]:
 
     return load
 
-
-# Ours, in order. Repeated here, not imported from the pipeline: listing them must not load the compiler.
-PASS_NAMES = (
-    "ttl-validate",
-    "convert-ttl-to-compute",
-    "ttl-set-compute-config",
-    "ttl-tile-and-assign-dst",
-    "ttl-insert-tile-regs-sync",
-    "ttl-lower-to-loops",
-    "ttl-unroll-compute-loops",
-    "convert-ttl-to-ttkernel",
-    "ttkernel-place-inits",
-    "ttkernel-combine-pack-tiles",
-)
 
 TILEWRIGHT_UNIVERSE = Universe(
     all_dialects={"ttl": _ttl, "ttkernel": _ttkernel, "ttcore": _ttcore},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -399,3 +401,12 @@ def test_special_values_of_own_functions() -> None:
     assert references.i1(np.array([-np.inf])) == -np.inf
     assert references.xlogy(np.array([0.0]), np.array([0.0])) == 0.0
     assert references.trunc_division(np.array([-7, 7]), np.array([2, -2])).tolist() == [-3, -3]
+
+
+def test_the_table_and_the_passes_load_without_numpy() -> None:
+    """Only calling a meaning loads it; a compilation calls none."""
+    code = "import sys, tilewright.compiler as _, tilewright.frontend.build; from tilewright.dialects import tile_ops; "
+    code += "before = 'numpy' in sys.modules; print(before, *(float(tile_ops.BY_NAME[n].reference(0.5)) for n in ('exp', 'erf')))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert printed[0] == "False"
+    np.testing.assert_allclose([float(number) for number in printed[1:]], [math.exp(0.5), math.erf(0.5)])

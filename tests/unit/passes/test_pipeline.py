@@ -8,8 +8,9 @@ from xdsl.parser import Parser
 
 from tilewright import pipeline
 from tilewright.dialects.dominance import check_dominance
+from tilewright.dialects.pass_names import PASS_NAMES
 from tilewright.dialects.stages import check_stage, forbidden_after
-from tilewright.dialects.universe import PASS_NAMES, TILEWRIGHT_UNIVERSE, load_dialects
+from tilewright.dialects.universe import TILEWRIGHT_UNIVERSE, load_dialects
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext

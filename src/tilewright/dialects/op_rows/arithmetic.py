@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tilewright.dialects.op_rows import references
 from tilewright.dialects.op_rows.forms import BINARY_SFPU, UNARY, binary, sfpu_form, ternary
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.tile_op import Param, TileOp, Unit, UnitForm, Writes
 
 BINARY_HEADER = "eltwise_binary.h"

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tilewright.dialects.op_rows.forms import UNARY, binary, scalar_op, sfpu_form, ternary, unary
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.op_rows.references import truth
 from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Param, TileOp, Writes
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from tilewright.dialects.op_rows import references
 from tilewright.dialects.op_rows.forms import SCALAR
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.tile_op import Composite, Param, Step
 
 # The larger of two operands (s0) and minus their distance (s3).

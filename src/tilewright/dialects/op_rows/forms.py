@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tilewright.dialects.tile_op import Param, Spelling, TileOp, Unit, UnitForm, Writes
 
 UNARY = "eltwise_unary/"
@@ -171,13 +169,13 @@ def scalar_op(name: str, summary: str, reference: Callable[..., Any], *, encodin
     """One tile in DST and a Python number, which is an immediate of the call."""
     fields.setdefault("args", (f"scalar:{encoding}",))
     fields.setdefault("python", ())
-    if isinstance(reference, np.ufunc):
+    if not inspect.isfunction(reference):
         reference = naming_scalar(reference)
     fields.setdefault("params", (SCALAR,))
     return unary(name, summary, reference, **fields)
 
 
-def naming_scalar(function: np.ufunc) -> Callable[..., Any]:
+def naming_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's functions take no keyword; rows pass parameters by name."""
 
     def meaning(x: Any, scalar: float) -> Any:
@@ -188,7 +186,7 @@ def naming_scalar(function: np.ufunc) -> Callable[..., Any]:
 
 def taking(reference: Callable[..., Any], params: tuple[Param, ...]) -> Callable[..., Any]:
     """``reference`` that also takes, and ignores, the parameters which do not change the meaning."""
-    known = set(inspect.signature(reference).parameters) if inspect.isfunction(reference) else set[str]()
+    known = inspect.getargs(reference.__code__).args if inspect.isfunction(reference) else []
     ignored = [param.name for param in params if param.name not in known]
     if not ignored:
         return reference

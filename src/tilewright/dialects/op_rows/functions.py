@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from tilewright.dialects.op_rows import references
 from tilewright.dialects.op_rows.forms import KERNEL_API, UNARY, approximable, unary
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.tile_op import Param, Spelling, TileOp
 
 EXP = UNARY + "exp.h"
@@ -34,7 +34,7 @@ def log_to_base(name: str, base: float) -> TileOp:
     )  # fmt: skip
 
 
-def trigonometric(name: str, summary: str, reference: np.ufunc, bound_ulp: float, **fields: Any) -> TileOp:
+def trigonometric(name: str, summary: str, reference: Callable[..., Any], bound_ulp: float, **fields: Any) -> TileOp:
     fields = {"header": TRIGONOMETRY, "rounds": NEAREST, "golden": name, **fields}
     return unary(name, summary, reference, bound_ulp=bound_ulp, **fields)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tilewright.dialects.op_rows import references
 from tilewright.dialects.op_rows.comparison import KINDS
 from tilewright.dialects.op_rows.forms import KERNEL_API, UNARY, binary, scalar_op, sfpu_form, unary
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Param, TileOp, Writes
 
 SIGNED = ("i32",)
@@ -27,14 +26,14 @@ def whole(test: Callable[..., Any]) -> Callable[..., Any]:
     """A comparison whose 1 and 0 are integers."""
 
     def meaning(a: Any, b: Any) -> Any:
-        return np.asarray(test(a, b), dtype=np.int64)
+        return np.asarray(test(a, b), dtype="int64")
 
     return meaning
 
 
 def whole_scalar(test: Callable[..., Any]) -> Callable[..., Any]:
     def meaning(x: Any, scalar: int) -> Any:
-        return np.asarray(test(x, scalar), dtype=np.int64)
+        return np.asarray(test(x, scalar), dtype="int64")
 
     return meaning
 
@@ -150,7 +149,7 @@ ROWS = (
     one("neg_int", "Integer -x.", np.negative, "negative_tile_int32", UNARY + "negative.h", init="negative_tile_init"),
     one("relu_int", "Integer max(x, 0).", lambda x: np.maximum(x, 0), "relu_tile_int32", UNARY + "relu.h",
         init="relu_tile_init"),
-    one("signbit_int", "1 where integer x is negative.", lambda x: np.asarray(x < 0, dtype=np.int64),
+    one("signbit_int", "1 where integer x is negative.", lambda x: np.asarray(x < 0, dtype="int64"),
         "signbit_tile_int32",
         KERNEL_API, init="signbit_tile_int32_init", since="0.69"),
     one("clamp_int", "Integer x between min and max.", lambda x, min, max: np.clip(x, min, max), "clamp_tile_int32",

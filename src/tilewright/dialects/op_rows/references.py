@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from tilewright.dialects.op_rows.late_numpy import np
 
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
@@ -14,10 +14,10 @@ SELU_ALPHA = 1.6732632423543772
 
 def over_elements(function: Callable[[float], float]) -> Callable[[Any], Any]:
     """A scalar function on every element of an array."""
-    each = np.frompyfunc(function, 1, 1)
 
     def on_array(x: Any) -> Any:
-        return np.asarray(each(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+        each = np.frompyfunc(function, 1, 1)
+        return np.asarray(each(np.asarray(x, dtype="float64")), dtype="float64")
 
     return on_array
 
@@ -161,7 +161,7 @@ def xlogy(a: Any, b: Any) -> Any:
 
 def truth(condition: Any) -> Any:
     """Comparisons give 1.0 and 0.0."""
-    return np.asarray(condition, dtype=np.float64)
+    return np.asarray(condition, dtype="float64")
 
 
 def heaviside(x: Any, value: float = 0.5) -> Any:

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tilewright.dialects.op_rows.forms import KERNEL_API, UNARY, scalar_op
+from tilewright.dialects.op_rows.late_numpy import np
 from tilewright.dialects.tile_op import Param, Spelling
 
 BINOP = UNARY + "binop_with_scalar.h"

@@ -5,11 +5,8 @@ First by intervals, which is enough for most kernels; where that leaves doubt, b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -19,37 +16,12 @@ from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import problem
-from tilewright.work import core_number
 
 NAME = "ttl-validate"
-POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
-
-ARITHMETIC: dict[type[Operation], Callable[..., Any]] = {
-    arith.AddiOp: np.add,
-    arith.SubiOp: np.subtract,
-    arith.MuliOp: np.multiply,
-    arith.DivUIOp: np.floor_divide,
-    arith.RemUIOp: np.mod,
-    arith.MinSIOp: np.minimum,
-    arith.MaxSIOp: np.maximum,
-    arith.AndIOp: np.logical_and,
-    arith.OrIOp: np.logical_or,
-    arith.XOrIOp: np.logical_xor,
-    arith.SelectOp: np.where,
-}
-PREDICATES: dict[int, Callable[..., Any]] = {
-    0: np.equal, 1: np.not_equal, 2: np.less, 3: np.less_equal, 4: np.greater, 5: np.greater_equal,
-    6: np.less, 7: np.less_equal, 8: np.greater, 9: np.greater_equal,
-}  # fmt: skip
-
-
-class Unknown(Exception):
-    """A value that depends on something other than cores, loop counters and constants."""
 
 
 def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
@@ -58,6 +30,8 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
     for op in function.walk():
         if not isinstance(op, TensorSliceOp) or all(_inside(ranges.of(v), n, d) for v, n, d in _axes(op)):
             continue
+        from tilewright.passes.validation.slice_points import Points, Unknown  # late: few kernels need it, and it needs NumPy
+
         try:
             points = Points(op, context.grid)
         except Unknown:
@@ -68,7 +42,7 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
                 place=f"line {line_of(op)}",
             )
             continue
-        problems += points.outside(op)
+        problems += points.outside(op, _axes(op))
     return problems
 
 
@@ -139,150 +113,3 @@ class Ranges:
         if isinstance(op, arith.RemUIOp) and low >= 0 and least > 0:
             return 0, min(high, most - 1)
         return None
-
-
-@dataclass
-class Points:
-    """All combinations of core and iteration in which an op runs."""
-
-    values: dict[SSAValue, Any]
-    count: int
-
-    def __init__(self, op: Operation, grid: tuple[int, ...]) -> None:
-        self.values, self.count = {}, 1
-        chain = _around(op)
-        needed = self._needed(op, chain)
-        cores = [leaf for leaf in needed if isinstance(leaf.owner, CoreOp)]
-        works = [leaf for leaf in needed if isinstance(leaf.owner, (WorkOp, CoreTableOp))]
-        if cores or works:
-            self.count = int(np.prod(grid))
-            places = np.indices(grid).reshape(len(grid), -1)
-            for leaf in works:
-                self.values[leaf] = _shares(leaf, places, grid)
-            for leaf in cores:
-                self.values[leaf] = places[leaf.owner.results.index(leaf)]  # pyright: ignore
-        for outer, inner in chain:
-            if isinstance(outer, scf.ForOp):
-                self._loop(outer, outer.body.block.args[0] in needed)
-            elif isinstance(outer, scf.IfOp):
-                holds = np.broadcast_to(self.of(outer.cond), (self.count,)).astype(bool)
-                self._keep(holds if inner is outer.true_region.blocks[0] else ~holds)
-
-    def _needed(self, op: Operation, chain: list[tuple[Operation, Any]]) -> set[SSAValue]:
-        needed = set[SSAValue]().union(*(leaves(operand) for operand in op.operands[1:]))
-        for outer, _ in reversed(chain):
-            if isinstance(outer, scf.IfOp):
-                needed |= leaves(outer.cond)
-            elif isinstance(outer, scf.ForOp):
-                needed |= leaves(outer.lb) | leaves(outer.ub) | leaves(outer.step)
-        return needed
-
-    def _loop(self, loop: scf.ForOp, expand: bool) -> None:
-        low, high, step = (np.broadcast_to(self.of(v), (self.count,)) for v in (loop.lb, loop.ub, loop.step))
-        trips = np.maximum(0, -(-(high - low) // step))
-        if not expand:
-            self._keep(trips > 0)
-            return
-        total = int(trips.sum())
-        if total > POINT_LIMIT:
-            raise Unknown
-        rows = np.repeat(np.arange(self.count), trips)
-        first = np.repeat(np.cumsum(trips) - trips, trips)
-        counter = low[rows] + step[rows] * (np.arange(total) - first)
-        self.values = {leaf: array[rows] for leaf, array in self.values.items()}
-        self.values[loop.body.block.args[0]] = counter
-        self.count = total
-
-    def _keep(self, mask: Any) -> None:
-        self.values = {leaf: array[mask] for leaf, array in self.values.items()}
-        self.count = int(mask.sum())
-
-    def of(self, value: SSAValue) -> Any:
-        if value in self.values:
-            return self.values[value]
-        number = constant_of(value)
-        if number is not None:
-            return number
-        owner = value.owner
-        if isinstance(owner, RuntimeArgumentOp):
-            return owner.checked_value
-        if isinstance(owner, arith.CmpiOp):
-            return PREDICATES[owner.predicate.value.data](self.of(owner.lhs), self.of(owner.rhs))
-        function = ARITHMETIC.get(type(owner)) if isinstance(owner, Operation) else None
-        if function is None or not isinstance(owner, Operation):
-            raise Unknown
-        return function(*(self.of(operand) for operand in owner.operands))
-
-    def outside(self, op: TensorSliceOp) -> list[Diagnostic]:
-        """One example per dimension in which the slice leaves its tensor."""
-        problems: list[Diagnostic] = []
-        accessor = op.operands[0].owner
-        name = accessor.tensor_name if isinstance(accessor, TensorAccessorOp) else "tensor"
-        for axis, (start, extent, size) in enumerate(_axes(op)):
-            starts = np.broadcast_to(self.of(start), (self.count,))
-            wrong = np.flatnonzero((starts < 0) | (starts + extent > size))
-            if not len(wrong):
-                continue
-            at = int(starts[wrong[0]])
-            found = str(at) if extent == 1 else f"{at}:{at + extent}"
-            problems.append(
-                problem(
-                    "TW103",
-                    f"tiles {found} lie outside dimension {axis} of '{name}', which has {size} tile{'s' if size != 1 else ''}"
-                    f"{self._example(int(wrong[0]))}",
-                    op,
-                    label=f"dimension {axis}: 0 to {size - 1}",
-                    help="choose other bounds, or guard the copy with an if, in every thread that handles the block",
-                )
-            )
-        return problems
-
-    def _example(self, point: int) -> str:
-        cores = [
-            (leaf.name_hint or "core", array[point]) for leaf, array in self.values.items() if isinstance(leaf.owner, CoreOp)
-        ]
-        loops = [
-            (leaf.name_hint or "i", array[point]) for leaf, array in self.values.items() if not isinstance(leaf.owner, CoreOp)
-        ]
-        words = ", ".join(f"{name} = {value}" for name, value in (*sorted(cores), *loops))
-        return f" (when {words})" if words else ""
-
-
-def _shares(leaf: SSAValue, places: Any, grid: tuple[int, ...]) -> Any:
-    if isinstance(leaf.owner, CoreTableOp):
-        return np.array([leaf.owner.values[core_number(place, grid)][0] for place in places.T.tolist()])
-    assert isinstance(leaf.owner, WorkOp)
-    argument = leaf.owner.argument
-    return np.array([argument.value(core_number(place, grid), int(np.prod(grid))) for place in places.T.tolist()])
-
-
-def _around(op: Operation) -> list[tuple[Operation, Any]]:
-    """Ops around ``op``, outermost first, each with the block of it that ``op`` is in."""
-    chain: list[tuple[Operation, Any]] = []
-    block = op.parent
-    while block is not None and (parent := block.parent_op()) is not None and not isinstance(parent, FuncOp):
-        chain.append((parent, block))
-        block = parent.parent
-    return chain[::-1]
-
-
-def leaves(value: SSAValue) -> set[SSAValue]:
-    """Loop counters and core coordinates a value is computed from."""
-    if constant_of(value) is not None:
-        return set()
-    owner = value.owner
-    if isinstance(value, BlockArgument):
-        loop = value.block.parent_op()
-        if not isinstance(loop, scf.ForOp) or value.index != 0:
-            raise Unknown
-        return {value}
-    if isinstance(owner, RuntimeArgumentOp) and owner.checked_value is not None:
-        return set()
-    if isinstance(owner, CoreTableOp) and owner.operands:
-        raise Unknown
-    if isinstance(owner, (CoreOp, WorkOp, CoreTableOp)):
-        return {value}
-    assert isinstance(owner, Operation)
-    if type(owner) not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):
-        raise Unknown
-    return set[SSAValue]().union(*(leaves(operand) for operand in owner.operands))
