@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -111,3 +113,20 @@ def test_a_kernel_with_a_reduction_leaves_nothing_behind(kernels, block_kernels)
     program = kernels.compile(source, x, out)
     assert simulate(program, [x, out]).warnings == ()
     assert np.array_equal(out[:, 0], np.full(64, 96, np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_a_broadcast_that_several_regions_read_is_never_packed(kernels, block_kernels, dtype):
+    body = """
+    scale = ttl.math.reduce_sum(x, dims=[1], keepdims=True)
+    y = x - scale
+    o0.store(scale * (y - ttl.math.reduce_sum(y * y, dims=[1])))
+    """
+
+    def reference(x):
+        scale = x.sum(1, keepdims=True)
+        return scale * (x - scale - ((x - scale) ** 2).sum(1, keepdims=True))
+
+    program = check(kernels, block_kernels, textwrap.dedent(body), {"x": LARGE}, reference, dtype, 2**-6 if dtype == "bf16" else 1e-6)
+    between = [buffer.tiles for buffer in program.buffers if buffer.name.startswith("between")]
+    assert sorted(between) == [2, 2, 6, 6]  # two reductions, the difference, its square

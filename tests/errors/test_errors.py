@@ -72,6 +72,7 @@ def test_codes_have_pages():
 @pytest.mark.parametrize(
     ("name", "possible"),
     [
+        ("reduction_by_short_name", ["ttl.math.reduce_sum"]),
         ("dtype_of_op", ["bf16", "f32", "bfp8_b"]),
         ("dtype_of_bitwise_op", ["i32", "u32", "u16"]),
         ("typecast_missing", ["bf16", "bfp8_b", "f32", "u16"]),

@@ -154,7 +154,7 @@ def _dims_attribute(dims: tuple[int, ...]) -> ArrayAttr[Any]:
 
 def _reduce(kind: str) -> Callable[..., Block]:
     def reduce(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-        blocks, settings = _take(args, named, thread, node, ("dims", "shape", "scaler"))
+        blocks, settings = _take(args, _kept_dimensions(thread, named, node), thread, node, ("dims", "shape", "scaler"))
         if isinstance(settings.get("scaler"), Block):
             blocks.append(settings["scaler"])
         plain = [arg for arg in args if not isinstance(arg, Block)]
@@ -181,6 +181,15 @@ def _reduce(kind: str) -> Callable[..., Block]:
         return unfold(result, shape)
 
     return reduce
+
+
+def _kept_dimensions(thread: Thread, named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
+    """NumPy's and torch's word for what a reduction does here in any case."""
+    for key in ("keepdims", "keepdim"):
+        if not named.get(key, True):
+            remedy = f"leave {key} out: a reduced dimension stays, with one tile, and its element repeats where the block is used"
+            raise thread.error("TW004", f"{key}=False: a block has rows and columns", node, help=remedy)
+    return {key: value for key, value in named.items() if key not in ("keepdims", "keepdim")}
 
 
 def _folded_dims(thread: Thread, what: str, block: Block, dims: tuple[int, ...], node: ast.AST) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.passes.fusion.repeated_broadcasts import repeat_by_level
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
 READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp)
@@ -75,11 +76,13 @@ def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
 
 def partition(stored: Sequence[SSAValue]) -> Partition:
     order, same, merged = shared(math_below(stored))
-    cut, level = _levels(order, same)
-    regions = _regions(order, same, cut, level)
+    wanted = {same.get(value, value) for value in stored}
+    needed = _read_from_buffers(order, same)
+    order = repeat_by_level(order, same, _levels_with(order, same, set(needed)), needed | wanted)
+    cut = set(needed)
+    _levels_with(order, same, cut)
     _separate_masked(order, same, cut)
     regions = _regions(order, same, cut, _levels_with(order, same, cut))
-    wanted = {same.get(value, value) for value in stored}
     owners = {op: region for region in regions for op in region.ops}
     for op in order:
         result = op.results[0]
@@ -106,12 +109,8 @@ def shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAV
     return kept, same, len(order) - len(kept)
 
 
-def _levels(order: list[Operation], same: dict[SSAValue, SSAValue]) -> tuple[set[SSAValue], dict[Operation, int]]:
-    cut: set[SSAValue] = set()
-    for op in order:
-        if reads_buffers(op):
-            cut |= {same.get(o, o) for o in op.operands if is_math(o)}
-    return cut, _levels_with(order, same, cut)
+def _read_from_buffers(order: list[Operation], same: dict[SSAValue, SSAValue]) -> set[SSAValue]:
+    return {same.get(o, o) for op in order if reads_buffers(op) for o in op.operands if is_math(o)}
 
 
 def _levels_with(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> dict[Operation, int]:
