@@ -12,7 +12,7 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
-            o.store(a + b)  # error TW101 at `o.store(a + b)`: 2x2 and 1x2
+            o.store(a + b)  # error TW101 at `o.store(a + b)`: a value of 2x2 tiles is stored into a block of 1x2
 
     @ttl.datamovement()
     def read():

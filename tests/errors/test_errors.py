@@ -73,6 +73,9 @@ def test_codes_have_pages():
     ("name", "possible"),
     [
         ("reduction_by_short_name", ["ttl.math.reduce_sum"]),
+        ("running_value_without_start", ["a value before", "ttl.block.fill"]),
+        ("stored_sum_is_smaller", ["broadcast(x, dims=[1], shape=(2, 2))"]),
+        ("attribute_of_arrays", ["ttl.block.transpose"]),
         ("dtype_of_op", ["bf16", "f32", "bfp8_b"]),
         ("dtype_of_bitwise_op", ["i32", "u32", "u16"]),
         ("typecast_missing", ["bf16", "bfp8_b", "f32", "u16"]),

@@ -6,22 +6,30 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
-from tilewright import hardware
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReshapeOp, TransposeOp
 from tilewright.frontend import carried
-from tilewright.frontend.blocks import apply_op, apply_pair, check_same, emit, readable, require_compute
+from tilewright.frontend.block_arguments import (
+    dims_attribute,
+    dims_of,
+    require_float,
+    require_rows_and_columns,
+    shape_of,
+    take,
+)
+from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.named_arguments import by_position, parameters
-from tilewright.frontend.names import BLOCK_FUNCTIONS, DIMS_NAMES, dtype_name
+from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
 from tilewright.frontend.numbers import BareFill, filled, is_number
-from tilewright.frontend.thread import I64, Thread, folded
+from tilewright.frontend.reductions import reduce_mean, reduce_min, reduction
+from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 
 
@@ -39,7 +47,8 @@ def call_op(thread: Thread, op: TileOp | Composite, args: list[Any], named: dict
     """Blocks first, then the op's parameters by position or name. A number in place of a block uses the scalar form."""
     tiles, rest = args[: op.arity], args[op.arity :]
     if len(tiles) < op.arity:
-        raise thread.error("TW004", f"{op.name} takes {op.arity} blocks, found {len(tiles)}", node, help=op.summary)
+        remedy = f"ttl.math.reduce_{op.name}(x, dims=[1])" if f"math.reduce_{op.name}" in BLOCK_FUNCTIONS else op.summary
+        raise thread.error("TW004", f"{op.name} takes {op.arity} blocks, found {len(tiles)}", node, help=remedy)
     if op.arity == 2 and not rest and not named and any(is_number(tile) for tile in tiles):
         if not any(isinstance(tile, Block) for tile in tiles):
             raise thread.error("TW004", f"{op.name} of two numbers", node, help="use Python arithmetic on numbers")
@@ -59,20 +68,6 @@ def _numbers_filled(thread: Thread, tiles: list[Any], node: ast.Call) -> list[An
     if like is None:
         return tiles
     return [filled(thread, tile, like.shape, like.dtype, node) if is_number(tile) else tile for tile in tiles]
-
-
-def _require_float(thread: Thread, what: str, block: Block, node: ast.AST) -> None:
-    """The matrix unit, and what else reads whole tiles, knows floats only."""
-    if block.dtype not in FLOAT_DTYPES:
-        raise thread.error(
-            "TW107", f"{what} does not work on {block.dtype}", node, help=f"it takes {', '.join(FLOAT_DTYPES)}; typecast first"
-        )
-
-
-def _require_rows_and_columns(thread: Thread, what: str, block: Block, node: ast.AST) -> None:
-    if len(block.shape) < 2:
-        remedy = "give the buffer a shape of (rows, columns) in tiles"
-        raise thread.error("TW101", f"{what} takes two dimensions, found {block.shape}", node, help=remedy)
 
 
 def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -104,8 +99,8 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
             raise thread.error("TW004", f"matmul takes blocks, not {described(side)}", node, help="block @ block")
     first, second = readable(thread, left, node), readable(thread, right, node)
     for side in (first, second):
-        _require_float(thread, "matmul", side, node)
-        _require_rows_and_columns(thread, "matmul", side, node)
+        require_float(thread, "matmul", side, node)
+        require_rows_and_columns(thread, "matmul", side, node)
     sizes = f"{first.describe()} @ {second.describe()}"
     if first.shape[-1] != second.shape[-2]:
         raise thread.error(
@@ -121,115 +116,11 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
     return unfold(emit(thread, MatmulOp, [first, second], folded(shape), dtype, {}), shape)
 
 
-def _take(
-    args: list[Any], named: dict[str, Any], thread: Thread, node: ast.Call, allowed: tuple[str, ...]
-) -> tuple[list[Block], dict[str, Any]]:
-    """Splits a call into its blocks and its named settings."""
-    named = {"dims" if key in DIMS_NAMES and "dims" in allowed else key: value for key, value in named.items()}
-    for key in named:
-        if key not in allowed:
-            raise thread.error("TW004", f"no argument '{key}' here", node, help=f"named arguments: {', '.join(allowed)}")
-    blocks = [arg for arg in args if isinstance(arg, Block)]
-    if not blocks:
-        raise thread.error("TW004", "this function takes a block", node, help="pass a block of a buffer or an expression")
-    return blocks, named
-
-
-def _dims(thread: Thread, value: Any, rank: int, node: ast.AST) -> tuple[int, ...]:
-    if value is None:
-        return tuple(range(rank))
-    given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if not given or not all(isinstance(dim, int) and not isinstance(dim, bool) for dim in given):
-        raise thread.error("TW004", f"dims is {value!r}", node, help="whole numbers, for example dims=[0]")
-    missing = [dim for dim in given if not -rank <= dim < rank]
-    if missing:
-        remedy = f"dimensions from {-rank} to {rank - 1}: 0 runs over rows, 1 over columns"
-        raise thread.error("TW004", f"the block has no dimension {missing[0]}", node, help=remedy)
-    return tuple(sorted({dim % rank for dim in given}))
-
-
-def _dims_attribute(dims: tuple[int, ...]) -> ArrayAttr[Any]:
-    return ArrayAttr([IntegerAttr(dim, I64) for dim in dims])
-
-
-def _reduce(kind: str) -> Callable[..., Block]:
-    def reduce(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-        blocks, settings = _take(args, _kept_dimensions(thread, named, node), thread, node, ("dims", "shape", "scaler"))
-        if isinstance(settings.get("scaler"), Block):
-            blocks.append(settings["scaler"])
-        plain = [arg for arg in args if not isinstance(arg, Block)]
-        source = readable(thread, blocks[0], node)
-        _require_float(thread, f"reduce_{kind}", source, node)
-        _require_rows_and_columns(thread, f"reduce_{kind}", source, node)
-        dims = _dims(thread, settings.get("dims", plain[0] if plain else None), len(source.shape), node)
-        shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
-        _expect_shape(thread, settings.get("shape"), shape, node)
-        dims = _folded_dims(thread, f"reduce_{kind}", source, dims, node)
-        source = fold(source)
-        dims = tuple(dim for dim in dims if dim not in source.reduced)
-        if not dims:
-            return unfold(source, shape)  # one element is its own sum, mean and maximum
-        # A scaler tile is an operand; a reserved block given after it only names the place of the result.
-        scalers = [block for block in blocks[1:] if block.held is None or block.held.kind == "wait"]
-        operands = [source, *(readable(thread, block, node) for block in scalers[:1])]
-        for block in operands[1:]:
-            if block.dtype != source.dtype:
-                check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
-        attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": _dims_attribute(dims)}
-        result = emit(thread, ReduceOp, operands, folded(shape), source.dtype, attributes)
-        result.reduced = tuple(sorted({*dims, *source.reduced}))
-        return unfold(result, shape)
-
-    return reduce
-
-
-def _kept_dimensions(thread: Thread, named: dict[str, Any], node: ast.Call) -> dict[str, Any]:
-    """NumPy's and torch's word for what a reduction does here in any case."""
-    for key in ("keepdims", "keepdim"):
-        if not named.get(key, True):
-            remedy = f"leave {key} out: a reduced dimension stays, with one tile, and its element repeats where the block is used"
-            raise thread.error("TW004", f"{key}=False: a block has rows and columns", node, help=remedy)
-    return {key: value for key, value in named.items() if key not in ("keepdims", "keepdim")}
-
-
-def _folded_dims(thread: Thread, what: str, block: Block, dims: tuple[int, ...], node: ast.AST) -> tuple[int, ...]:
-    """Dimensions to reduce, as rows and columns of the folded block. Rows of all matrices are reduced together or not at all."""
-    rank = len(block.shape)
-    outer = {dim for dim in range(rank - 2) if block.shape[dim] > 1}
-    rows = rank - 2 in dims
-    if outer and (rows or outer & set(dims)) and not (rows and outer <= set(dims)):
-        raise thread.error("TW101", f"{what} over {list(dims)} of a block of {block.describe()}", node, help=MATRICES_APART)
-    return tuple(dim - rank + 2 for dim in dims if dim >= rank - 2)
-
-
-def _reduce_min(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    """The matrix unit has no minimum: it is the negated maximum of the negated block."""
-    negative = [apply_op(thread, BY_NAME["neg"], [arg], {}, node) if index == 0 and isinstance(arg, Block) else arg
-                for index, arg in enumerate(args)]  # fmt: skip
-    return apply_op(thread, BY_NAME["neg"], [_reduce("max")(thread, negative, named, node)], {}, node)
-
-
-def _reduce_mean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    source = readable(thread, next(arg for arg in args if isinstance(arg, Block)), node)
-    total = _reduce("sum")(thread, args, named, node)
-    count = 1
-    for dim in set(total.reduced).difference(source.reduced):
-        count *= source.shape[dim] * hardware.TILE_ROWS
-    if count == 1:
-        return total
-    return apply_op(thread, BY_NAME["mul_scalar"], [total], {"scalar": 1.0 / count}, node)
-
-
-def _expect_shape(thread: Thread, given: Any, expected: tuple[int, ...], node: ast.AST) -> None:
-    if given is not None and tuple(given) != expected:
-        raise thread.error("TW101", f"shape={tuple(given)}, but the result has {expected} tiles", node, help="leave shape= out")
-
-
 def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    blocks, settings = _take(args, named, thread, node, ("dims", "shape"))
+    blocks, settings = take(args, named, thread, node, ("dims", "shape"))
     source = readable(thread, blocks[0], node)
-    _require_float(thread, "broadcast", source, node)
-    _require_rows_and_columns(thread, "broadcast", source, node)
+    require_float(thread, "broadcast", source, node)
+    require_rows_and_columns(thread, "broadcast", source, node)
     shape = settings.get("shape")
     if shape is None and len(blocks) > 1:
         shape = blocks[1].shape
@@ -237,10 +128,10 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
         raise thread.error(
             "TW004", "broadcast needs the shape of its result", node, help="shape=other.shape, or a block like the result"
         )
-    target = tuple(shape)
+    target = shape_of(thread, shape, node)
     sizes = tuple(zip(source.shape, target, strict=False))
     single = [axis for axis, (small, large) in enumerate(sizes) if small == 1 and (large != 1 or axis in source.reduced)]
-    dims = _dims(thread, settings.get("dims", single or None), len(source.shape), node)
+    dims = dims_of(thread, settings.get("dims", single or None), len(source.shape), node)
     if any(source.shape[dim] != 1 for dim in dims) or len(target) != len(source.shape) or any(
         small != large and axis not in dims for axis, (small, large) in enumerate(sizes)
     ):
@@ -255,16 +146,16 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
         raise thread.error("TW101", message, node, help=MATRICES_APART)
     inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
     source = fold(source)
-    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": _dims_attribute(inner)})
+    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": dims_attribute(inner)})
     result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
     return unfold(result, target)
 
 
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    blocks, _ = _take(args, named, thread, node, ())
+    blocks, _ = take(args, named, thread, node, ())
     source = readable(thread, blocks[0], node)
-    _require_float(thread, "transpose", source, node)
-    _require_rows_and_columns(thread, "transpose", source, node)
+    require_float(thread, "transpose", source, node)
+    require_rows_and_columns(thread, "transpose", source, node)
     require_one_matrix(thread, "transpose", source, node)
     shape = (*source.shape[:-2], source.shape[-1], source.shape[-2])
     source = fold(source)
@@ -275,12 +166,12 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 
 def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     """Without ``dims`` every dimension of one tile goes, down to two."""
-    blocks, settings = _take(args, named, thread, node, ("dims",))
+    blocks, settings = take(args, named, thread, node, ("dims",))
     source = readable(thread, blocks[0], node)
     given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
     rank = len(source.shape)
     single = tuple(dim for dim, size in enumerate(source.shape) if size == 1)[: max(0, rank - 2)]
-    dims = single if given is None else _dims(thread, given, rank, node)
+    dims = single if given is None else dims_of(thread, given, rank, node)
     if any(source.shape[dim] != 1 for dim in dims):
         message = f"a block of {source.shape} tiles cannot lose {list(dims)}"
         raise thread.error("TW101", message, node, help="only dimensions of one tile can be dropped")
@@ -288,14 +179,14 @@ def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
 
 
 def _unsqueeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    blocks, settings = _take(args, named, thread, node, ("dims",))
+    blocks, settings = take(args, named, thread, node, ("dims",))
     source = readable(thread, blocks[0], node)
     given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
     if given is None:
         raise thread.error("TW004", "unsqueeze needs the dimensions to add", node, help="ttl.block.unsqueeze(x, dims=[0])")
     count = len(given) if isinstance(given, (list, tuple)) else 1
     rank = len(source.shape) + count
-    dims = _dims(thread, given, rank, node)
+    dims = dims_of(thread, given, rank, node)
     sizes = iter(source.shape)
     return _reshaped(thread, source, tuple(1 if dim in dims else next(sizes) for dim in range(rank)), node)
 
@@ -323,7 +214,7 @@ def _fill(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     dtype = dtype_name(str(named["dtype"])) if "dtype" in named else (like.dtype if like else _expected_dtype(thread))
     if len(numbers) != 1 or shape is None or dtype is None:
         raise thread.error("TW004", "fill needs a number and a shape", node, help="ttl.block.fill(0.0, shape=out.shape)")
-    result = filled(thread, numbers[0], tuple(shape), dtype, node)
+    result = filled(thread, numbers[0], shape_of(thread, shape, node), dtype, node)
     if like is None and "dtype" not in named:
         result.weak = numbers[0]
     return result
@@ -339,10 +230,14 @@ def _expected_dtype(thread: Thread) -> str:
 
 
 def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    place = len(args) == 3 and isinstance(args[2], Block) and args[2].held is not None  # where the result goes
-    if named or len(args) != 2 + place:
+    if named or len(args) not in (2, 3):
         raise thread.error("TW004", "matmul takes two blocks", node, help="a @ b")
-    return matmul(thread, args[0], args[1], node)
+    result = matmul(thread, args[0], args[1], node)
+    place = args[2] if len(args) == 3 else None  # where the result goes
+    if place is not None and not (isinstance(place, Block) and place.held is not None and place.held.kind == "reserve"):
+        remedy = "a third block is the reserved one that the result is stored to; to add a block write a @ b + c"
+        raise thread.error("TW004", f"matmul takes two blocks, not also {described(place)}", node, help=remedy)
+    return result
 
 
 def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -366,10 +261,10 @@ def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
 
 
 HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
-    "reduce_sum": _reduce("sum"),
-    "reduce_max": _reduce("max"),
-    "reduce_min": _reduce_min,
-    "reduce_mean": _reduce_mean,
+    "reduce_sum": reduction("sum"),
+    "reduce_max": reduction("max"),
+    "reduce_min": reduce_min,
+    "reduce_mean": reduce_mean,
     "broadcast": _broadcast,
     "transpose": _transpose,
     "squeeze": _squeeze,

@@ -17,7 +17,7 @@ from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGroup, Unusable
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import FunctionFamily, suggestion
+from tilewright.lang.language import FunctionFamily, function_names, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
 from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
 from tilewright.lang.tensors import KernelTensor
@@ -55,6 +55,8 @@ METHODS: dict[type, tuple[str, ...]] = {
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }
+# What arrays of other libraries have, and the function that does it for blocks.
+ARRAY_METHODS = {"T": "transpose", "mT": "transpose", "t": "transpose", "astype": "typecast", "to": "typecast"}
 # What a buffer or block has and a tensor has not: what was meant.
 TENSOR_METHODS = {
     "store": "compute stores into a reserved block; ttl.copy(block, tensor[…]) in a data-movement thread writes it out",
@@ -102,13 +104,20 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         return body_values.of_thread(thread, frame.outer[node.id], node)
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
-    known = [name for name in (*frame.names, *frame.outer, *dir(builtins)) if not name.startswith("__")]
-    close = [name for name in known if name.lower() == node.id.lower()] or difflib.get_close_matches(node.id, known, 1, 0.7)
-    other = [thread.name for thread in thread.build.threads if node.id in thread.function.__code__.co_varnames]
-    remedy = "give it a value before, here or in the kernel's body"
-    if other:
-        remedy = f"it is a variable of thread '{other[0]}'; threads share what the kernel's body defines"
-    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=f"did you mean '{close[0]}'?" if close else remedy)
+    raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=_name_instead(thread, node.id))
+
+
+def _name_instead(thread: Thread, word: str) -> str:
+    threads = [other for other in thread.build.threads if word in other.function.__code__.co_varnames]
+    if any(other.name == thread.function.name for other in threads):
+        return "give it a value before it is read; a sum starts from ttl.block.fill(0.0, shape=…)"
+    known = [name for name in (*thread.frame.names, *thread.frame.outer, *dir(builtins)) if not name.startswith("__")]
+    close = [name for name in known if name.lower() == word.lower()] or difflib.get_close_matches(word, known, 1, 0.7)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if threads:
+        return f"it is a variable of thread '{threads[0].name}'; threads share what the kernel's body defines"
+    return "give it a value before, here or in the kernel's body"
 
 
 def _attribute(thread: Thread, node: ast.Attribute) -> Any:
@@ -149,7 +158,16 @@ def _what_it_has(owner: Any, word: str) -> str:
     close = difflib.get_close_matches(word, names, 1, 0.5)
     if close:
         return f"did you mean '{close[0]}'?"
+    if isinstance(owner, Block) and (function := _function_instead(word)):
+        return f"blocks are arguments of functions: {function}(x)"
     return f"it has {', '.join(names)}" if names else "it has no attributes in a kernel"
+
+
+def _function_instead(method: str) -> str | None:
+    """The function that does what other libraries have as a method or attribute of arrays."""
+    names = {name.split(".")[1]: f"ttl.{name}" for name in function_names()}
+    wanted = (f"reduce_{method}", ARRAY_METHODS.get(method, method))
+    return next((names[word] for word in wanted if word in names), None)
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:

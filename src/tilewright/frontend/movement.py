@@ -14,7 +14,7 @@ from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes
-from tilewright.frontend.blocks import check_same, readable
+from tilewright.frontend.blocks import readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
@@ -125,7 +125,8 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         raise thread.error("TW004", f"store takes a block expression, not {word}", node, help=remedy)
     thread.at(node)
     source = readable(thread, value, node)
-    if source.shape == block.shape and source.dtype != block.dtype:
+    _check_stored_size(thread, source, block, held, node)
+    if source.dtype != block.dtype:
         raise thread.error(
             "TW102",
             f"a value of {source.dtype} is stored into a block of {block.dtype}",
@@ -134,12 +135,29 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
             notes=(Note("the buffer is made here", held.buffer.span),),
             help=f'convert it: store(ttl.math.typecast(x, "{block.dtype}"))',
         )
-    check_same(thread, source, block, node)
     thread.at(node)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
     thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
     thread.reduced_buffers.stored(held.buffer.index, source.reduced)
     held.stored = None if accumulate else source
+
+
+def _check_stored_size(thread: Thread, source: Block, block: Block, held: Acquisition, node: ast.AST) -> None:
+    if source.shape == block.shape:
+        return
+    sizes = ["x".join(str(size) for size in each.shape) for each in (source, block)]
+    single = [dim for dim, (have, want) in enumerate(zip(source.shape, block.shape, strict=False)) if have != want]
+    remedy = f"the value needs a buffer with shape={source.shape}"
+    if len(source.shape) == len(block.shape) and all(source.shape[dim] == 1 for dim in single):
+        remedy = f"a store repeats nothing: ttl.block.broadcast(x, dims={single}, shape={block.shape}), or shape={source.shape}"
+    raise thread.error(
+        "TW101",
+        f"a value of {sizes[0]} tiles is stored into a block of {sizes[1]}",
+        node,
+        label=f"{sizes[0]} into {sizes[1]}",
+        notes=(Note("the buffer is made here", held.buffer.span),),
+        help=remedy,
+    )
 
 
 def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Transfer:

@@ -70,7 +70,7 @@ def unknown_name(owner: str, word: str, known: Iterable[str]) -> UnknownName:
 def suggestion(owner: str, word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     within = [name for name in names if word in name.split("_")]  # sum: reduce_sum
-    close = within[:3] or difflib.get_close_matches(word, names, n=3, cutoff=0.6)
+    close = within[:3] or difflib.get_close_matches(word, names, n=3, cutoff=0.65)
     return f"did you mean {' or '.join(f'{owner}.{item}' for item in close)}?" if close else ""
 
 
