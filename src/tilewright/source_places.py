@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import linecache
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from xdsl.ir import Operation
 
@@ -20,10 +19,9 @@ class ParsedFile:
     functions: dict[tuple[str, int], list[ast.AST]]  # by name and first line
 
 
-SPAN = "tilewright_span"  # parsed files are kept, and so are the places of their nodes
+SPAN = "tilewright_span"  # kept in the syntax nodes of parsed files, which are kept, and in the ops made from them
 
 _parsed: dict[str, ParsedFile] = {}
-_exact: WeakKeyDictionary[Operation, Span] = WeakKeyDictionary()
 
 
 def parsed_file(file: str) -> ParsedFile | None:
@@ -79,12 +77,12 @@ def _characters(text: str, offset: int) -> int:
 
 def remember(op: Operation, span: Span) -> None:
     """The whole extent of the source an op was made from; the IR itself keeps only where that starts."""
-    _exact[op] = span
+    setattr(op, SPAN, span)
 
 
 def place_of(op: Operation) -> Span | None:
     """Where the user wrote this. For ops of passes or of text, the widest piece of source that starts there."""
-    return _exact.get(op) or widened(span_of(op))
+    return getattr(op, SPAN, None) or widened(span_of(op))
 
 
 def widened(place: Span | None) -> Span | None:

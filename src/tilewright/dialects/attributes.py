@@ -5,8 +5,21 @@ from __future__ import annotations
 from functools import lru_cache
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr, f32
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    f32,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
 INDEX = IndexType()
 I32 = IntegerType(32)
@@ -26,6 +39,32 @@ def index_attr(value: int) -> IntegerAttr:
 @lru_cache(maxsize=4096)
 def text_attr(text: str) -> StringAttr:
     return StringAttr(text)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def i64_attr(value: int) -> IntegerAttr:
+    return IntegerAttr(value, i64)
+
+
+@lru_cache(maxsize=1024)
+def i64_array(values: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i64, values)
+
+
+@lru_cache(maxsize=1024)
+def segments(sizes: tuple[int, ...]) -> Attribute:
+    """``operandSegmentSizes``: how many operands each group has."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+@lru_cache(maxsize=64)
+def identity_map(rank: int) -> AffineMapAttr:
+    return AffineMapAttr(AffineMap.identity(rank))
+
+
+@lru_cache(maxsize=64)
+def text_array(words: tuple[str, ...]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([text_attr(word) for word in words])
 
 
 def number_attr(value: float | int | bool | str) -> Attribute:

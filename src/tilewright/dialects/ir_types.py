@@ -282,15 +282,26 @@ def tile_type(dtype: str) -> TileType:
 
 
 def int_array(values: Iterable[int]) -> ArrayAttr[IntAttr]:
+    return _int_array(tuple(values))
+
+
+@lru_cache(maxsize=1024)
+def _int_array(values: tuple[int, ...]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(value) for value in values])
 
 
-def cb_type(shape: Iterable[int], dtype: str, factor: int) -> CBType:
+@lru_cache(maxsize=1024)
+def cb_type(shape: tuple[int, ...], dtype: str, factor: int) -> CBType:
     return CBType(int_array(shape), tile_type(dtype), IntAttr(factor))
 
 
+@lru_cache(maxsize=1024)
+def tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
+
+
 def block_type(shape: Iterable[int], dtype: str) -> TensorType[Attribute]:
-    return TensorType(tile_type(dtype), list(shape))
+    return tensor_type(tile_type(dtype), tuple(shape))
 
 
 COMPUTE_THREAD = ThreadAttr(StringAttr("compute"))

@@ -23,5 +23,5 @@ def span_of(op: Operation) -> Span | None:
 
 
 def line_of(op: Operation) -> int | None:
-    span = span_of(op)
-    return None if span is None else span.line
+    place = op.location
+    return place.line.data if isinstance(place, FileLineColLoc) else None

@@ -28,16 +28,20 @@ def forbidden_after(name: str) -> tuple[str, ...]:
     return gone
 
 
+@lru_cache(maxsize=4096)
+def is_left(op_name: str, stage: str) -> bool:
+    """Whether ops of this name must be gone after that pass."""
+    prefixes = forbidden_after(stage)
+    return op_name in prefixes or op_name.startswith(tuple(prefix for prefix in prefixes if prefix.endswith(".")))
+
+
 def _position(name: str) -> int:
     return (*PASS_NAMES, "lower-affine").index(name)
 
 
 def check_stage(name: str, module: ModuleOp) -> None:
-    prefixes = forbidden_after(name)
-    if not prefixes:
+    if not forbidden_after(name):
         return
-    present = {op.name for op in operations(module)}
-    dialects = tuple(prefix for prefix in prefixes if prefix.endswith("."))
-    left = [each for each in present if each in prefixes or each.startswith(dialects)]
+    left = [each for each in {op.name for op in operations(module)} if is_left(each, name)]
     if left:
         raise AssertionError(f"{min(left)} is left after {name}")

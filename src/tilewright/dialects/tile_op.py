@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 FLOAT_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b")
@@ -197,6 +198,7 @@ def dst_format(dtype: str, *, wide: bool) -> str:
     return "DataFormat::Float32" if wide else "DataFormat::Float16_b"
 
 
+@lru_cache(maxsize=256)
 def release_key(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 

@@ -30,6 +30,7 @@ from tilewright.dialects.assembly import (
     print_groups,
     print_types,
 )
+from tilewright.dialects.attributes import segments, text_array
 from tilewright.dialects.ir_types import DstType, TileType
 from tilewright.dialects.verify import expect, expect_operands
 
@@ -57,12 +58,14 @@ class ComputeOp(IRDLOperation):
         body: Region,
         attributes: dict[str, Attribute] | None = None,
     ) -> None:
-        super().__init__(
-            operands=[inputs, outputs],
-            result_types=[[value.type for value in outputs]],
+        Operation.__init__(  # not the constructor IRDL makes, which costs five times as much
+            self,
+            operands=[*inputs, *outputs],
+            result_types=[value.type for value in outputs],
+            properties={"operandSegmentSizes": segments((len(inputs), len(outputs)))},
             attributes={
                 "indexing_maps": ArrayAttr(maps),
-                "iterator_types": ArrayAttr([StringAttr(kind) for kind in iterators]),
+                "iterator_types": text_array(tuple(iterators)),
                 **(attributes or {}),
             },
             regions=[body],

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp
-from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.attributes import i64_attr, int_value, text_value
 from tilewright.dialects.ir_types import PipeType, SemaphoreType
 from tilewright.dialects.verify import expect, expect_operands
 from tilewright.network import NetSpec, PipeSpec
 
-I64 = IntegerType(64)
 NET = "tilewright_net"
 
 
 def nested_attr(value: Any) -> Attribute:
     """Integers in lists of lists."""
     if isinstance(value, int):
-        return IntegerAttr(value, I64)
+        return i64_attr(value)
     return ArrayAttr([nested_attr(item) for item in value])
 
 

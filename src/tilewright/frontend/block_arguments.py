@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr
 
+from tilewright.dialects.attributes import i64_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.frontend.describe import described
 from tilewright.frontend.names import DIMS_NAMES
-from tilewright.frontend.thread import I64, Thread
+from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 
 
@@ -68,4 +69,4 @@ def shape_of(thread: Thread, value: Any, node: ast.AST) -> tuple[int, ...]:
 
 
 def dims_attribute(dims: tuple[int, ...]) -> ArrayAttr[Any]:
-    return ArrayAttr([IntegerAttr(dim, I64) for dim in dims])
+    return ArrayAttr([i64_attr(dim) for dim in dims])

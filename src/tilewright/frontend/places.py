@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 
-from tilewright.dialects.attributes import INDEX
+from tilewright.dialects.attributes import INDEX, i64_attr
 from tilewright.dialects.location import location
-from tilewright.dialects.ttl_network import I64, RuntimeArgumentOp
+from tilewright.dialects.ttl_network import RuntimeArgumentOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import Leaf, Value, make
 from tilewright.frontend.slices import emit_slice
@@ -67,9 +67,9 @@ def runtime_integer(thread: Thread, argument: RuntimeInteger) -> Leaf:
     place = thread.function.span
     attributes = {
         "name": StringAttr(argument.name),
-        "low": IntegerAttr(argument.low, I64),
-        "high": IntegerAttr(argument.high, I64),
-        "given": IntegerAttr(argument.given, I64),
+        "low": i64_attr(argument.low),
+        "high": i64_attr(argument.high),
+        "given": i64_attr(argument.given),
     }
     op = RuntimeArgumentOp.create(
         result_types=[INDEX], attributes=attributes, location=location(place.file, place.line, place.column)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr
 
-from tilewright.dialects.attributes import i32_attr
+from tilewright.dialects.attributes import i32_attr, text_attr
 from tilewright.dialects.ir_types import SliceType, int_array, tile_type
 from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.frontend.describe import described
@@ -150,7 +150,7 @@ def emit_slice(
     origin: bool = False,
     steps: tuple[int, ...] = (1, 1),
 ) -> TensorSlice:
-    kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), StringAttr(tensor.spec.memory))
+    kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), text_attr(tensor.spec.memory))
     operands = [thread.accessor(tensor), *(thread.emitter.integer(start) for start in starts)]
     attributes = {"strides": ArrayAttr([i32_attr(step) for step in steps])} if any(step != 1 for step in steps) else {}
     op = thread.emitter.add(TensorSliceOp, operands, [kind], attributes)

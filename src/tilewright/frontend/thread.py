@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
-from tilewright.dialects.attributes import INDEX, i32_attr
+from tilewright.dialects.attributes import INDEX, i32_attr, i64_attr, text_attr
 from tilewright.dialects.ir_types import AccessorType, SemaphoreType, cb_type, int_array, tile_type
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl import CoreOp
@@ -29,8 +29,6 @@ from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR
 from tilewright.source_places import remember, span_of_node
-
-I64 = IntegerType(64)
 
 
 def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -88,9 +86,9 @@ class Thread:
         bound = self._buffers.get(buffer.index)
         if bound is None:
             attributes: dict[str, Attribute] = {
-                "cb_index": IntegerAttr(buffer.index, I64),
-                "buffer_factor": IntegerAttr(buffer.block_count, I64),
-                "name": StringAttr(buffer.name),
+                "cb_index": i64_attr(buffer.index),
+                "buffer_factor": i64_attr(buffer.block_count),
+                "name": text_attr(buffer.name),
             }
             if buffer.origin != "user":
                 attributes["origin"] = StringAttr(buffer.origin)
@@ -111,13 +109,13 @@ class Thread:
         found = self._tensors.get(tensor.index)
         if found is None:
             spec = tensor.spec
-            kind = AccessorType(int_array(tensor.tile_shape), tile_type(spec.dtype), StringAttr(spec.memory))
+            kind = AccessorType(int_array(tensor.tile_shape), tile_type(spec.dtype), text_attr(spec.memory))
             place = self.function.span
             found = TensorAccessorOp.create(
                 result_types=[kind],
                 attributes={
                     "tensor_index": i32_attr(tensor.index),
-                    "name": StringAttr(spec.name),
+                    "name": text_attr(spec.name),
                     **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
                 },
                 location=location(place.file, place.line, place.column),

@@ -8,13 +8,12 @@ is several regions with buffers between. The algorithm is in ``dst/``; its answe
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import INDEX, constant, i32_attr, number_attr, text_attr
+from tilewright.dialects.attributes import INDEX, constant, i32_attr, identity_map, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
 from tilewright.dialects.tile_faces import FACES
@@ -113,7 +112,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
         }
         inputs = [value for value, _ in bound.inputs]
         rank = len(compute.output_shape)
-        identity = AffineMapAttr(AffineMap.identity(rank))
+        identity = identity_map(rank)
         maps = [compute.maps[number] if region.problem.is_leaf(number) else identity for _, number in bound.inputs]
         maps += [identity] * len(bound.outputs)
         iterators = ["parallel"] * rank
@@ -189,7 +188,7 @@ def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOper
             argument = arguments[step.leaf]
             position = argument.index
             shape = blocks[position].type.get_shape()  # pyright: ignore
-            map_ = compute.maps[step.leaf] if region.problem.is_leaf(step.leaf) else sub_blocks.identity_map(len(shape))
+            map_ = compute.maps[step.leaf] if region.problem.is_leaf(step.leaf) else identity_map(len(shape))
             linear = sub_blocks.operand_map(map_, shape)
             index = LinearizedIndexOp.create(result_types=[INDEX], attributes={"map": linear})
             slot = constant(step.slot)

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f32
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.dialects.attributes import i64_attr
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
-from tilewright.frontend.thread import I64, Thread
+from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.elements import ALONG, COLUMN_FORM, ROW_FORM, TRANSPOSED
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.liveness import Fragments
@@ -83,7 +84,7 @@ class BlockWriter:
         if tile.layout == layout:
             return tile
         if layout == FULL:
-            dims = ArrayAttr([IntegerAttr(REPEATED[tile.layout], I64)])
+            dims = ArrayAttr([i64_attr(REPEATED[tile.layout])])
             return Tile(emit(self.thread, BcastOp, [tile.block], self.shape, tile.block.dtype, {"dims": dims}), FULL)
         assert tile.layout != FULL, "a matrix is no vector"
         return Tile(self.transposed(tile.block), layout)
@@ -170,7 +171,7 @@ class BlockWriter:
         inner = BlockWriter(self.thread, self.node, like, FULL, self.read, read_narrow=self.read_narrow)
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
-        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": ArrayAttr([IntegerAttr(value.dim, I64)])}
+        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": ArrayAttr([i64_attr(value.dim)])}
         dtype = promoted([source.dtype, self.target.format])
         return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
 
+from tilewright.dialects.attributes import identity_map
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import TileOpBase, YieldOp
@@ -86,7 +86,7 @@ def _is_total(value: SSAValue, reader: ComputeOp, buffer: SSAValue) -> bool:
 
 
 def _is_identity(map_: AffineMapAttr) -> bool:
-    return map_.data == AffineMap.identity(map_.data.num_dims)
+    return map_ == identity_map(map_.data.num_dims)
 
 
 def _addition(reader: ComputeOp, buffer: SSAValue) -> TileOpBase | None:

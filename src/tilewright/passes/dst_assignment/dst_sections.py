@@ -12,9 +12,8 @@ from xdsl.dialects.builtin import ArrayAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
 
-from tilewright.dialects.attributes import i32_attr, int_list, text_attr
+from tilewright.dialects.attributes import i32_attr, identity_map, int_list, text_attr
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
@@ -150,7 +149,7 @@ def _single_reader(section: Section) -> ComputeOp | None:
     if len(readers) != 1 or not isinstance(op, ComputeOp) or op not in readers:
         return None
     shapes = {op.output_shape, *(block.step.output_shape for block in section.blocks)}
-    identity = AffineMap.identity(len(op.output_shape))
+    identity = identity_map(len(op.output_shape)).data
     read = [op.maps[index].data for index, value in enumerate(op.inputs) if section.number(value) is not None]
     whole = len(read) == len(section.blocks) and all(map_ == identity for map_ in read)
     return op if len(shapes) == 1 and whole else None

@@ -17,9 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
 
-from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.attributes import constant_of, identity_map
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations
@@ -224,7 +223,7 @@ def _once(step: ComputeOp, buffer: SSAValue) -> bool:
     inputs = [index for index, value in enumerate(step.inputs) if _of(value, buffer)]
     outputs = [value for value in step.outputs if _of(value, buffer)]
     rank = len(step.output_shape)
-    return len(inputs) == len(outputs) == 1 and step.maps[inputs[0]].data == AffineMap.identity(rank)
+    return len(inputs) == len(outputs) == 1 and step.maps[inputs[0]].data == identity_map(rank).data
 
 
 def _of(value: SSAValue, buffer: SSAValue) -> bool:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
 
-from tilewright.dialects.attributes import i32_attr, number_attr
+from tilewright.dialects.attributes import i32_attr, identity_map, number_attr
 from tilewright.dialects.ttl import TILE_OPS, YieldOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -145,7 +144,7 @@ def _zeros(number: int, block: RunningBlock) -> PlannedRegion:
     fill = TILE_OPS["fill"].create(result_types=[tile], attributes={"value": number_attr(0.0)}, location=location)
     body.add_ops([fill, YieldOp.create(operands=[fill.results[0]])])
     rank = len(block.step.output_shape)
-    draft = ComputeOp([], [place[-1].results[0]], [AffineMapAttr(AffineMap.identity(rank))], ["parallel"] * rank, Region(body))
+    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
     draft.location = location
     return PlannedRegion(START, draft, [number], before=place)
 
@@ -175,7 +174,7 @@ def _loading(number: int, block: RunningBlock) -> PlannedRegion:
     body = Block(arg_types=[tile, tile])
     body.add_op(YieldOp.create(operands=[body.args[0]]))
     rank = len(block.step.output_shape)
-    maps = [AffineMapAttr(AffineMap.identity(rank))] * 2
+    maps = [identity_map(rank)] * 2
     draft = ComputeOp([wait[-1].results[0]], [place[-1].results[0]], maps, ["parallel"] * rank, Region(body))
     draft.location = location
     pop = CBPopOp.create(operands=[block.buffer], location=location)
@@ -194,7 +193,7 @@ def packing(number: int, block: RunningBlock) -> PlannedRegion:
     resident = _resident(number, _tile_type(block))
     body.add_ops([resident, YieldOp.create(operands=[resident.results[0]])])
     rank = len(block.step.output_shape)
-    draft = ComputeOp([], [place[-1].results[0]], [AffineMapAttr(AffineMap.identity(rank))], ["parallel"] * rank, Region(body))
+    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
     draft.location = location
     push: list[Operation] = [] if block.added else [CBPushOp.create(operands=[block.buffer], location=location)]
     return PlannedRegion(END, draft, [None], before=place, after=push)

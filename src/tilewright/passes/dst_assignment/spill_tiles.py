@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from tilewright.dialects.attributes import identity_map
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.ttl import YieldOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
@@ -16,7 +17,6 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_regions import RestoreTileOp, SpillTileOp
 from tilewright.dialects.walking import operations
 from tilewright.passes import compiler_buffers
-from tilewright.passes.dst_assignment.sub_blocks import identity_map
 
 
 def cut_at_spills(function: FuncOp) -> None:

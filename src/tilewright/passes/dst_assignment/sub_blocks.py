@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, UnitAttr, i32, i64
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType, UnitAttr
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of
+from tilewright.dialects.attributes import INDEX, constant, constant_of, i64_array, i64_attr, identity_map, segments
+from tilewright.dialects.ir_types import tensor_type
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.passes.tile_views import DYNAMIC, row_major
@@ -24,12 +25,12 @@ from tilewright.passes.tile_views import DYNAMIC, row_major
 TileIndex = tuple[AffineMapAttr, tuple[SSAValue, ...]]  # a map and what fills its symbols
 
 RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.symbol(0),)))
-RUN_IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
 @lru_cache(maxsize=16)
-def identity_map(rank: int) -> AffineMapAttr:
-    return AffineMapAttr(AffineMap.identity(rank))
+def _all_in_one(rank: int) -> Attribute:
+    """``reassociation``: all dimensions become one."""
+    return ArrayAttr([ArrayAttr([i64_attr(dim) for dim in range(rank)])])
 
 
 @lru_cache(maxsize=1024)
@@ -49,7 +50,7 @@ def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
 def is_identity(compute: ComputeOp) -> bool:
     """Every operand has the region's tiles in the region's order; dimensions of one tile do not matter."""
     shape = compute.output_shape
-    identity = AffineMap.identity(len(shape))
+    identity = identity_map(len(shape)).data
     wanted = [dim for dim, extent in enumerate(shape) if extent > 1]
     for value, map_ in zip((*compute.inputs, *compute.outputs), compute.maps, strict=True):
         if map_.data == identity:
@@ -106,11 +107,10 @@ class _Runs:
         assert isinstance(kind, TensorType)
         if kind.get_num_dims() == 1:
             return value
-        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(dim, i64) for dim in range(kind.get_num_dims())])])
         flat = CollapseShapeOp.create(
             operands=[value],
-            result_types=[TensorType(kind.element_type, [self.tiles])],
-            properties={"reassociation": reassociation},
+            result_types=[tensor_type(kind.element_type, (self.tiles,))],
+            properties={"reassociation": _all_in_one(kind.get_num_dims())},
             location=self.compute.location,
         )
         self.block.insert_op_before(flat, self.compute)
@@ -133,7 +133,7 @@ class _Runs:
         def index_of(argument: BlockArgument) -> TileIndex:
             return RUN_MAP, (offset,)
 
-        block.add_op(smaller(self.compute, views, [RUN_IDENTITY] * len(views), 1, index_of))
+        block.add_op(smaller(self.compute, views, [identity_map(1)] * len(views), 1, index_of))
 
 
 class _Rectangles:
@@ -269,12 +269,12 @@ def cut_block(source: SSAValue, offsets: list[SSAValue], sizes: list[int], like:
     dynamic = [offset for offset, number in zip(offsets, known, strict=True) if number is None]
     return ExtractSliceOp.create(
         operands=[source, *dynamic],
-        result_types=[TensorType(kind.element_type, sizes)],
+        result_types=[tensor_type(kind.element_type, tuple(sizes))],
         properties={
-            "static_offsets": DenseArrayBase.from_list(i64, [DYNAMIC if n is None else n for n in known]),
-            "static_sizes": DenseArrayBase.from_list(i64, sizes),
-            "static_strides": DenseArrayBase.from_list(i64, [1] * len(sizes)),
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, len(dynamic), 0, 0]),
+            "static_offsets": i64_array(tuple(DYNAMIC if n is None else n for n in known)),
+            "static_sizes": i64_array(tuple(sizes)),
+            "static_strides": i64_array((1,) * len(sizes)),
+            "operandSegmentSizes": segments((1, len(dynamic), 0, 0)),
         },
         location=like.location,
     )

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import i32_attr, text_attr, text_value
+from tilewright.dialects.attributes import i32_attr, identity_map, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
@@ -154,7 +154,7 @@ class RegionEmitter:
 def _identity(value: SSAValue) -> AffineMapAttr:
     kind = value.type
     assert isinstance(kind, TensorType)
-    return AffineMapAttr(AffineMap.identity(kind.get_num_dims()))
+    return identity_map(kind.get_num_dims())
 
 
 def _tile(value: SSAValue) -> Attribute:

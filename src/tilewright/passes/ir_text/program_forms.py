@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, int_value, multiply
+from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, i64_attr, int_value, multiply
 from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, CBType, PipeType, SliceType
 from tilewright.dialects.ttl import CoreOp, GridSizeOp
 from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp
@@ -34,7 +34,6 @@ from tilewright.network import Core, folded_grid
 from tilewright.passes.context import PassContext
 from tilewright.source_places import place_of
 
-I64 = IntegerType(64)
 ROLES = ("reader", "writer")
 PLACE_OPS: frozenset[type[Operation]] = frozenset({CoreOp, GridSizeOp, CoreLinearOp, GridSliceOp})
 
@@ -147,8 +146,8 @@ def _resource(op: Operation, resources: Resources) -> Operation | None:
         assert isinstance(kind, CBType)
         index = resources.buffers[op.results[0]]
         attributes: dict[str, Attribute] = {
-            "cb_index": IntegerAttr(index, I64),
-            "buffer_factor": IntegerAttr(kind.factor.data, I64),
+            "cb_index": i64_attr(index),
+            "buffer_factor": i64_attr(kind.factor.data),
             "name": StringAttr(op.results[0].name_hint or f"cb{index}"),
         }
         if CORE_RANGES in op.attributes:
