@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Sequence
 
 from typing_extensions import Self
@@ -84,7 +85,18 @@ def print_attributes(printer: Printer, attributes: dict[str, Attribute]) -> None
     printer.print_string("}")
 
 
-class PlainOp(Operation):
+class InheritedKind(ABCMeta):
+    """``isinstance`` by inheritance alone.
+
+    xDSL's nodes are abstract base classes. Asking whether an op is one of those may look at all their subclasses, and passes ask
+    thousands of times.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+class PlainOp(Operation, metaclass=InheritedKind):
     """An op that is a plain class, not an IRDL definition: these are seven times cheaper to define and to create."""
 
     traits = traits_def()

@@ -79,7 +79,7 @@ def number_attr(value: float | int | bool | str) -> Attribute:
 
 def int_value(op: Operation, key: str, default: int | None = None) -> int:
     attribute = op.attributes.get(key)
-    if isinstance(attribute, IntegerAttr):
+    if attribute is not None and isinstance(attribute, IntegerAttr):
         return attribute.value.data
     assert default is not None, f"{op.name} lacks the attribute {key}"
     return default
@@ -87,7 +87,7 @@ def int_value(op: Operation, key: str, default: int | None = None) -> int:
 
 def text_value(op: Operation, key: str, default: str = "") -> str:
     attribute = op.attributes.get(key)
-    return attribute.data if isinstance(attribute, StringAttr) else default
+    return attribute.data if attribute is not None and isinstance(attribute, StringAttr) else default
 
 
 def int_list(op: Operation, key: str) -> tuple[int, ...]:
@@ -104,9 +104,10 @@ def constant(value: int) -> ConstantOp:
 def constant_of(value: SSAValue) -> int | None:
     """The number behind an SSA value, if it is a constant."""
     owner = value.owner
-    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
+    if type(owner) is not ConstantOp:
+        return None
+    number = owner.properties["value"]
+    return number.value.data if isinstance(number, IntegerAttr) else None
 
 
 def add(left: SSAValue, right: SSAValue) -> Operation:

@@ -21,6 +21,7 @@ from xdsl.printer import Printer
 
 from tilewright.dialects.assembly import (
     FlatOp,
+    InheritedKind,
     PlainOp,
     TileMathOp,
     parse_groups,
@@ -36,7 +37,7 @@ from tilewright.dialects.verify import expect, expect_operands
 
 
 @irdl_op_definition
-class ComputeOp(IRDLOperation):
+class ComputeOp(IRDLOperation, metaclass=InheritedKind):
     """Runs its body once for every tile of the outputs; the maps say which tile of each operand that is."""
 
     name = "ttl.compute"

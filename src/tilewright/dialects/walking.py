@@ -4,8 +4,12 @@ module above one, and out of it.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+
+Kind = TypeVar("Kind", bound=Operation)
 
 
 def operations(root: Operation) -> list[Operation]:
@@ -13,6 +17,11 @@ def operations(root: Operation) -> list[Operation]:
     found = [root]
     _collect(root, found)
     return found
+
+
+def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
+    """Those of `operations` that are of exactly this class."""
+    return [op for op in operations(root) if type(op) is kind]  # pyright: ignore[reportReturnType]
 
 
 def _collect(root: Operation, found: list[Operation]) -> None:

@@ -28,7 +28,7 @@ from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "convert-ttl-to-ttkernel"
 
-VIEW_OPS = (AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp)
+VIEW_OPS = frozenset[type[Operation]]((AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp))
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -111,6 +111,6 @@ def _drop_block_results(function: FuncOp) -> None:
 
 def _erase_views(function: FuncOp) -> None:
     for op in reversed(operations(function)):
-        if isinstance(op, VIEW_OPS):
+        if type(op) in VIEW_OPS:
             op.detach()
             op.erase(safe_erase=False)

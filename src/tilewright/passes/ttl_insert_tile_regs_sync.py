@@ -21,7 +21,7 @@ from tilewright.dialects.ttl import (
     thread_kind,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_sections import ROLE, SECTION
 from tilewright.passes.dst_assignment.section_drafts import END
@@ -35,7 +35,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             sections: dict[int, list[ComputeOp]] = {}
-            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+            for compute in of_kind(function, ComputeOp):
                 if SECTION in compute.attributes:
                     sections.setdefault(int_value(compute, SECTION), []).append(compute)
                 else:

@@ -44,7 +44,7 @@ from tilewright.dialects.ttl_tile_blocks import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
@@ -62,7 +62,7 @@ Body = Callable[[Block, tuple[SSAValue, ...]], None]
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+            for compute in of_kind(function, ComputeOp):
                 Lowering(compute).run()
             erase_dropped(function)
 

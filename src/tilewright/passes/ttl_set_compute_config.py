@@ -19,6 +19,7 @@ from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
 from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
@@ -37,18 +38,18 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
-        wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
-        narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in function.walk())
-        sums = not narrow_rows and any(_sums(op) for op in function.walk())
-        jumps = not narrow_rows and any(_jumps(op) for op in function.walk())
+        wide = [op for op in operations(function) if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
+        narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in operations(function))
+        sums = not narrow_rows and any(_sums(op) for op in operations(function))
+        jumps = not narrow_rows and any(_jumps(op) for op in operations(function))
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
         if fp32:
             alias_exact_readers(function, module, context)
-            wide = [op for op in function.walk() if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
+            wide = [op for op in operations(function) if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32 and options.fpu_binary_ops)
-        read = {op.operands[0] for op in function.walk() if isinstance(op, CBWaitOp)}
+        read = {op.operands[0] for op in operations(function) if isinstance(op, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:
@@ -78,7 +79,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 def _computed_wide(function: FuncOp) -> list[Operation]:
     """Tile ops whose result only a 32-bit DST holds."""
-    regions = [op for op in function.walk() if isinstance(op, ComputeOp)]
+    regions = of_kind(function, ComputeOp)
     return [op for region in regions for op in region.block.ops if op.results and _tile_dtype(op.results[0]) in WIDE]
 
 
@@ -140,7 +141,7 @@ def _repeats_rows(op: Operation) -> bool:
 def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool) -> set[SSAValue]:
     """Buffers that some op can only read through the source registers, or may by the user's permission."""
     found: set[SSAValue] = set()
-    for compute in [op for op in function.walk() if isinstance(op, ComputeOp)]:
+    for compute in of_kind(function, ComputeOp):
         for op in compute.block.ops:
             permitted = by_permission and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
             if not permitted and not isinstance(op, MATRIX_OPS):

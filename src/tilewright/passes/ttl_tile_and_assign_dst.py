@@ -27,7 +27,7 @@ from tilewright.dialects.ttl_compute import (
     MulAccumulateOp,
 )
 from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit
@@ -60,7 +60,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             cut_at_spills(function)
             for planned in dst_sections.form(function, context):
                 _write_planned(planned, context)
-            for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+            for compute in of_kind(function, ComputeOp):
                 if dst_sections.SECTION not in compute.attributes:
                     _assign(compute, function, context)
     # The passes up to here added buffers of their own.

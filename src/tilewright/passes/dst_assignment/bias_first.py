@@ -17,7 +17,7 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, module_of
+from tilewright.dialects.walking import erase, module_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.early_reserves import handovers_between, move
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock
@@ -74,7 +74,7 @@ def _reader(block: RunningBlock) -> ComputeOp | None:
 def _sums_products(block: RunningBlock) -> bool:
     """The loop computes nothing but this sum, and the matrix unit makes it in place."""
     found = final_sum(block)
-    alone = [op for op in block.loop.walk() if isinstance(op, ComputeOp)] == [block.step]
+    alone = of_kind(block.loop, ComputeOp) == [block.step]
     return alone and found is not None and isinstance(found[1].owner, TileMatmulOp)
 
 

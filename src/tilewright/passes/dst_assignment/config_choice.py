@@ -14,7 +14,7 @@ from xdsl.ir import BlockArgument
 
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.linear_scan import DoesNotFit
@@ -31,7 +31,7 @@ WORTH_IT = 0.97  # a change must save at least this much of the modelled cost
 def cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> tuple[ComputeConfig, str]:
     """The configuration to use and why it differs from ``config``; the reason is empty if it does not."""
     options = context.options
-    computes = [op for op in operations(function) if isinstance(op, ComputeOp)]
+    computes = of_kind(function, ComputeOp)
     if options.allocator != "optimal" or options.dst_capacity is not None:
         return config, ""
     choice = _Choice(computes, context, config)

@@ -18,7 +18,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_blocks, running_sums
 from tilewright.passes.dst_assignment.bias_first import start_from_bias
@@ -75,7 +75,7 @@ def _names(blocks: Sequence[RunningBlock]) -> str:
 
 def _keep(section: Section, config: ComputeConfig, context: PassContext) -> str:
     """Drafts and allocates all regions of a section; the reason if it cannot be kept."""
-    inside = [op for op in section.loop.walk() if isinstance(op, ComputeOp)]
+    inside = of_kind(section.loop, ComputeOp)
     steps = {block.step for block in section.blocks}
     if any(op not in steps for op in inside):
         return "other work in the loop needs DST"

@@ -16,7 +16,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 
@@ -51,13 +51,13 @@ def alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContext
         context.trace.decide(
             NAME, f"'{name}' has a second index, {index}, over the same memory", "its other readers get all bits of an f32"
         )
-    for compute in [op for op in operations(function) if isinstance(op, ComputeOp)] if aliases else []:
+    for compute in of_kind(function, ComputeOp) if aliases else []:
         _redirect(compute, aliases)
 
 
 def _read_both_ways(function: FuncOp) -> list[SSAValue]:
     found: dict[SSAValue, set[bool]] = {}
-    for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+    for compute in of_kind(function, ComputeOp):
         for value, argument in zip(compute.inputs, compute.block.args, strict=False):
             attach = value.owner
             if not isinstance(attach, AttachCBOp):

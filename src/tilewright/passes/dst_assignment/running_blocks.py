@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import constant_of, identity_map
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.passes.validation.events import ancestor_in
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)
@@ -62,7 +62,7 @@ def find(function: FuncOp) -> list[RunningBlock]:
     found: list[RunningBlock] = []
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
-    binds = [op for op in operations(module) if isinstance(op, BindCBOp)]
+    binds = of_kind(module, BindCBOp)
     aliased = {op.attributes[ALIAS_OF] for op in binds if ALIAS_OF in op.attributes}
     for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
         twins = [op for op in binds if op.cb_index == bind.cb_index and op is not bind]
@@ -79,7 +79,7 @@ def find(function: FuncOp) -> list[RunningBlock]:
 def find_added(function: FuncOp) -> list[RunningBlock]:
     """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
     found: list[RunningBlock] = []
-    for step in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+    for step in of_kind(function, ComputeOp):
         target = step.outputs[0].owner
         if len(step.outputs) != 1 or not isinstance(target, AttachCBOp) or "accumulate" not in target.attributes:
             continue

@@ -15,12 +15,12 @@ from tilewright.dialects.ttl import YieldOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_regions import RestoreTileOp, SpillTileOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.passes import compiler_buffers
 
 
 def cut_at_spills(function: FuncOp) -> None:
-    for compute in [op for op in operations(function) if isinstance(op, ComputeOp)]:
+    for compute in of_kind(function, ComputeOp):
         spills = [op for op in compute.block.ops if isinstance(op, SpillTileOp)]
         if spills:
             _cut(compute, spills, function)

@@ -21,7 +21,7 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 
 NAME = "convert-ttl-to-compute"
@@ -56,7 +56,7 @@ class LookedAt:
     """``dims(value)`` of every tile value and ``kept(memory)`` of every buffer: the most that all readers leave out."""
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:
-        self.computes = [op for op in operations(function) if isinstance(op, ComputeOp)]
+        self.computes = of_kind(function, ComputeOp)
         self.readers = readers_by_memory(function, module)
         self.found: dict[SSAValue, Dims] = {}
         changed = True
@@ -135,6 +135,6 @@ def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
     found = {UNKNOWN}
     for other in module.ops:
         if isinstance(other, FuncOp):
-            binds = [op for op in operations(other) if isinstance(op, BindCBOp)]
+            binds = of_kind(other, BindCBOp)
             found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
     return found

@@ -29,7 +29,7 @@ from tilewright.dialects.ttl_program import (
     KernelOp,
     ProgramOp,
 )
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.network import Core, folded_grid
 from tilewright.passes.context import PassContext
 from tilewright.source_places import place_of
@@ -49,7 +49,7 @@ def expand_programs(module: ModuleOp, context: PassContext) -> None:
     if len(wholes) > 1:
         raise fail("TW603", "a module holds one program", place_of(wholes[1]), help="compile one file per program")
     for whole in wholes:
-        inner = [op for op in whole.walk() if isinstance(op, KernelOp)]
+        inner = of_kind(whole, KernelOp)
         kernel = inner[-1] if inner else whole
         context.grid = kernel.grid
         _configure(kernel, context)

@@ -26,18 +26,19 @@ from tilewright.dialects.ttl_regions import (
     BlockStoreOp,
     ComputeRegionOp,
 )
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes import compiler_buffers
 
 
 def expand(function: FuncOp) -> None:
-    for region in [op for op in function.walk() if isinstance(op, ComputeRegionOp)]:
+    for region in of_kind(function, ComputeRegionOp):
         _inline(region)
-    for op in list(function.walk()):
+    for op in operations(function):
         if isinstance(op, MARKERS):
             _remove(op)
         else:
             _rename(op)
-    generics = [op for op in function.walk() if isinstance(op, GenericOp)]
+    generics = of_kind(function, GenericOp)
     if generics:
         _Linalg(function).convert(generics)
 

@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects.attributes import constant_of, text_attr
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.init_requirements import is_init, source_format
 
@@ -23,7 +24,7 @@ STRAIGHT = ("copy_tile", "unary_bcast")  # 32-bit tiles go from L1 to DST withou
 
 def start_broadcasts(function: FuncOp, release: str, *, full_sync: bool) -> None:
     """Requires every call directly behind its init."""
-    if release_key(release) >= release_key(FIXED_IN) or not any(_is_straight(op, "unary_bcast") for op in function.walk()):
+    if release_key(release) >= release_key(FIXED_IN) or not any(_is_straight(op, "unary_bcast") for op in operations(function)):
         return
     _walk(function.body.blocks[0], at_start=False, full_sync=full_sync, change=True)
 

@@ -21,7 +21,7 @@ class IndexBuilder:
         self.shared: dict[tuple[Block, str, object, object], SSAValue] = {}
 
     def value(self, number: Number) -> SSAValue:
-        if isinstance(number, SSAValue):
+        if not isinstance(number, int):
             return number
         if number not in self.constants:
             op = constant(number)
@@ -75,7 +75,7 @@ class IndexBuilder:
 
 
 def _folded(number: Number) -> Number:
-    if isinstance(number, SSAValue):
-        known = constant_of(number)
-        return number if known is None else known
-    return number
+    if isinstance(number, int):
+        return number
+    known = constant_of(number)
+    return number if known is None else known

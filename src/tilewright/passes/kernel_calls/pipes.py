@@ -22,6 +22,7 @@ from tilewright.dialects.attributes import I1, INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
+from tilewright.dialects.walking import operations
 from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
@@ -264,7 +265,7 @@ class PipeConverter:
         """A source that receives from itself later in the same thread reserves that block now and announces it."""
         receive = next(
             other
-            for other in self.function.walk()
+            for other in operations(self.function)
             if isinstance(other, CopyOp)
             and is_pipe_copy(other)
             and not is_send(other)

@@ -19,7 +19,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
     nested_value,
 )
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.network import Core, PipeSpec, cores_of, rectangle
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
@@ -45,7 +45,7 @@ class NetworkPlan:
 
 def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    created = [op for function in functions for op in operations(function) if isinstance(op, CreateSemaphoreOp)]
+    created = [op for function in functions for op in of_kind(function, CreateSemaphoreOp)]
     following = 1 + max((op.number for op in created), default=-1)
     nets, following = _plan_nets(functions, context.grid, following)
     outboxes: dict[str, int] = {}

@@ -7,6 +7,7 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.dialects.walking import operations
 from tilewright.network import Core
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import HANDOVERS, Buffer, key_of, problem
@@ -28,7 +29,7 @@ def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
 
 
 def first_use(buffer: Buffer, side: str, function: FuncOp) -> Operation:
-    return next(op for op in function.walk() if type(op) in HANDOVERS and key_of(op) == (buffer.index, side))
+    return next(op for op in operations(function) if type(op) in HANDOVERS and key_of(op) == (buffer.index, side))
 
 
 def _agreement(buffer: Buffer) -> list[Diagnostic]:

@@ -14,6 +14,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.dialects.walking import operations
 from tilewright.source_places import place_of
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -50,7 +51,7 @@ class Buffer:
     @property
     def staging(self) -> bool:
         """Whether a data-movement thread fills its blocks and copies them on itself; then nobody needs to wait for them."""
-        copies = (op for thread in self.producers for op in thread.walk() if isinstance(op, CopyOp))
+        copies = (op for thread in self.producers for op in operations(thread) if isinstance(op, CopyOp))
         sources = (acquire_of(op.operands[0]) for op in copies)
         return not self.consumers and any(source is not None and key_of(source) == (self.index, "reserve") for source in sources)
 
@@ -87,7 +88,7 @@ def key_of(op: Operation) -> tuple[int, str]:
 def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
     found: dict[int, Buffer] = {}
     for function in functions_of(module):
-        for op in function.walk():
+        for op in operations(function):
             if isinstance(op, BindCBOp):
                 kind = op.results[0].type
                 assert isinstance(kind, CBType)

@@ -13,7 +13,7 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.network import Core, NetSpec
 from tilewright.passes.validation.events import Buffer, acquire_of, bind_of, functions_of, problem
 from tilewright.passes.validation.grid_machine import Clash, GridMachine
@@ -38,14 +38,14 @@ class NetworkCheck:
         self.buffers = buffers
         self.grid = grid
         self.depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
-        pipes = [op for function in functions_of(module) for op in operations(function) if isinstance(op, NetPipeOp)]
+        pipes = [op for function in functions_of(module) for op in of_kind(function, NetPipeOp)]
         self.nets: dict[int, NetSpec] = {op.net.number: op.net for op in pipes}
-        made = [op for function in functions_of(module) for op in operations(function) if isinstance(op, CreateSemaphoreOp)]
+        made = [op for function in functions_of(module) for op in of_kind(function, CreateSemaphoreOp)]
         self.semaphores = {op.number: op for op in made}
         self.copies = [
             (function.sym_name.data, op)
             for function in functions_of(module)
-            for op in function.walk()
+            for op in operations(function)
             if op.name == "ttl.copy" and pipe_of(op) is not None
         ]
         self.courses: list[Runner] = []

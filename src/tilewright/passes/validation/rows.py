@@ -8,6 +8,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.walking import operations
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import problem
@@ -19,7 +20,7 @@ def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
     """Writes may start at any 16 elements; reads from DRAM only where the NoC is aligned."""
     problems: list[Diagnostic] = []
     chip = context.chip
-    for op in function.walk():
+    for op in operations(function):
         accessor = _row_major(op) if isinstance(op, CopyOp) else None
         if accessor is None:
             continue

@@ -13,7 +13,7 @@ from tilewright.dialects.attributes import text_value
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBWaitOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import acquire_of, bind_of, buffer_name, sources
 
@@ -21,7 +21,7 @@ NAME = "ttl-validate"
 
 
 def keep_for_running_values(function: FuncOp, context: PassContext) -> None:
-    for store in [op for op in operations(function) if isinstance(op, StoreOp)]:
+    for store in of_kind(function, StoreOp):
         acquires = [acquire for value in sources(store.operands[0]) if (acquire := acquire_of(value)) is not None]
         if not any(text_value(bind_of(acquire.operands[0]), "origin", "user") == "compiler" for acquire in acquires):
             continue

@@ -12,6 +12,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import acquire_of, bind_of, buffer_name, buffers_of, problem, sources
 from tilewright.source_places import place_of
@@ -47,7 +48,7 @@ def check_in_place(function: FuncOp) -> list[Diagnostic]:
         return []
     problems: list[Diagnostic] = []
     overwritten: dict[Operation, StoreOp] = {}
-    for op in function.walk():
+    for op in operations(function):
         if not isinstance(op, StoreOp):
             continue
         target = acquire_of(op.operands[1])

@@ -19,6 +19,7 @@ from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-validate"
@@ -27,7 +28,7 @@ NAME = "ttl-validate"
 def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     ranges = Ranges(context.grid)
-    for op in function.walk():
+    for op in operations(function):
         if not isinstance(op, TensorSliceOp) or all(_inside(ranges.of(v), n, d) for v, n, d in _axes(op)):
             continue
         from tilewright.passes.validation.slice_points import Points, Unknown  # late: few kernels need it, and it needs NumPy
