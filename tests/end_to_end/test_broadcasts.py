@@ -130,3 +130,24 @@ def test_a_broadcast_that_several_regions_read_is_never_packed(kernels, block_ke
     program = check(kernels, block_kernels, textwrap.dedent(body), {"x": LARGE}, reference, dtype, 2**-6 if dtype == "bf16" else 1e-6)
     between = [buffer.tiles for buffer in program.buffers if buffer.name.startswith("between")]
     assert sorted(between) == [2, 2, 6, 6]  # two reductions, the difference, its square
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize(
+    ("body", "reference"),
+    [
+        ("o0.store(ttl.math.broadcast(c, dims=[1]))", lambda x, c, r: np.broadcast_to(c[:, :1], x.shape)),
+        ("o0.store(x - ttl.math.exp(ttl.math.broadcast(c, dims=[1])))", lambda x, c, r: x - np.exp(c[:, :1])),
+        ("o0.store(ttl.math.broadcast(c, dims=[1]) * ttl.math.broadcast(r, dims=[0]))", lambda x, c, r: c[:, :1] * r[:1]),
+        ("o0.store(x * ttl.math.reduce_sum(ttl.math.broadcast(c, dims=[1]), dims=[1]))", lambda x, c, r: x * 32 * c[:, :1]),
+    ],
+    ids=["store", "expression", "both", "reduced"],
+)
+def test_without_a_size_it_takes_that_of_what_stands_around_it(kernels, block_kernels, body, reference, dtype):
+    check(kernels, block_kernels, body, {"x": LARGE, "c": (2, 1), "r": (1, 3)}, reference, dtype)
+
+
+def test_a_broadcast_of_a_broadcast_is_one(kernels, block_kernels):
+    body = "o0.store(x * ttl.block.broadcast(ttl.block.broadcast(s, dims=[1], shape=(1, 3)), dims=[0], shape=x.shape))"
+    program = check(kernels, block_kernels, body, {"x": LARGE, "s": (1, 1)}, lambda x, s: x * s[0, 0], "bf16")
+    assert "mul_tiles_bcast_scalar(" in program.cpp["compute"] and len(program.buffers) == 3

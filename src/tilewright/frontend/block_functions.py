@@ -22,7 +22,7 @@ from tilewright.frontend.block_arguments import (
     shape_of,
     take,
 )
-from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute
+from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.named_arguments import by_position, parameters
@@ -97,7 +97,7 @@ def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
     for side in (left, right):
         if not isinstance(side, Block):
             raise thread.error("TW004", f"matmul takes blocks, not {described(side)}", node, help="block @ block")
-    first, second = readable(thread, left, node), readable(thread, right, node)
+    first, second = whole(thread, left, node), whole(thread, right, node)
     for side in (first, second):
         require_float(thread, "matmul", side, node)
         require_rows_and_columns(thread, "matmul", side, node)
@@ -125,9 +125,7 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     if shape is None and len(blocks) > 1:
         shape = blocks[1].shape
     if shape is None:
-        raise thread.error(
-            "TW004", "broadcast needs the shape of its result", node, help="shape=other.shape, or a block like the result"
-        )
+        return _open_broadcast(thread, source, settings.get("dims"), node)
     target = shape_of(thread, shape, node)
     sizes = tuple(zip(source.shape, target, strict=False))
     single = [axis for axis, (small, large) in enumerate(sizes) if small == 1 and (large != 1 or axis in source.reduced)]
@@ -151,9 +149,18 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     return unfold(result, target)
 
 
+def _open_broadcast(thread: Thread, source: Block, given: Any, node: ast.AST) -> Block:
+    """Without a size it takes that of the expression around it, or of the block it is stored to."""
+    dims = dims_of(thread, given, len(source.shape), node)
+    if any(source.shape[dim] != 1 for dim in dims):
+        message = f"a block of {source.shape} tiles cannot be repeated along {list(dims)}"
+        raise thread.error("TW101", message, node, help="dimensions in dims= have size 1")
+    return Block(source.ssa, source.shape, source.dtype, reduced=tuple(sorted({*dims, *source.reduced})), open=True)
+
+
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     blocks, _ = take(args, named, thread, node, ())
-    source = readable(thread, blocks[0], node)
+    source = whole(thread, blocks[0], node)
     require_float(thread, "transpose", source, node)
     require_rows_and_columns(thread, "transpose", source, node)
     require_one_matrix(thread, "transpose", source, node)
@@ -167,7 +174,7 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     """Without ``dims`` every dimension of one tile goes, down to two."""
     blocks, settings = take(args, named, thread, node, ("dims",))
-    source = readable(thread, blocks[0], node)
+    source = whole(thread, blocks[0], node)
     given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
     rank = len(source.shape)
     single = tuple(dim for dim, size in enumerate(source.shape) if size == 1)[: max(0, rank - 2)]
@@ -180,7 +187,7 @@ def _squeeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
 
 def _unsqueeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
     blocks, settings = take(args, named, thread, node, ("dims",))
-    source = readable(thread, blocks[0], node)
+    source = whole(thread, blocks[0], node)
     given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
     if given is None:
         raise thread.error("TW004", "unsqueeze needs the dimensions to add", node, help="ttl.block.unsqueeze(x, dims=[0])")
@@ -256,7 +263,7 @@ def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
         raise thread.error("TW107", message, node, help=f"from {source.dtype}: {possible}")
     attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
     result = emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
-    result.reduced = source.reduced
+    result.reduced, result.open = source.reduced, source.open
     return result
 
 

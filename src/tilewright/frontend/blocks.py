@@ -57,6 +57,23 @@ def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
     return held.stored
 
 
+def whole(thread: Thread, block: Block, node: ast.AST) -> Block:
+    """The value of a block for what looks at all its elements: a broadcast that named no size repeats within its own tiles."""
+    value = readable(thread, block, node)
+    return at_size(thread, value, value.shape) if value.open else value
+
+
+def at_size(thread: Thread, block: Block, shape: tuple[int, ...]) -> Block:
+    """A broadcast that named no size, repeated to ``shape`` where that fits."""
+    sizes = tuple(zip(block.shape, shape, strict=False))
+    if len(block.shape) != len(shape) or any(have != want and dim not in block.reduced for dim, (have, want) in enumerate(sizes)):
+        return block
+    if not grows_in_place(block.shape, shape):
+        return block
+    flat = fold(block)
+    return unfold(_grown(thread, flat, folded(shape), flat.reduced), shape)
+
+
 def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
     """One elementwise op of the table on blocks that agree in shape and dtype."""
     require_compute(thread, node, f"ttl.{op.name}")
@@ -81,6 +98,7 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
     result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
+    result.open = bool(result.reduced) and any(block.open for block in blocks)
     return result
 
 

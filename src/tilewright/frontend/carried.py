@@ -22,7 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.diagnostics import Span
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.frontend.blocks import readable
+from tilewright.frontend.blocks import whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
 from tilewright.frontend.numbers import BareFill, filled
@@ -159,7 +159,7 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
         before = "a number" if isinstance(carried.start, float) else described(carried.start)
         message = f"'{carried.name}' is {before} before the loop and {described(value)} in it"
         raise thread.error("TW012", message, node)
-    value = readable(thread, value, node)
+    value = whole(thread, value, node)
     if carried.buffer is None:
         read(thread, scope, value, node)
     if scope.waited is None:
@@ -217,7 +217,7 @@ def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype
     start = carried.start
     scratch, block = IRBlock(), thread.emitter.block
     thread.emitter.block = scratch
-    value = readable(thread, start, node) if isinstance(start, Block) else None
+    value = whole(thread, start, node) if isinstance(start, Block) else None
     if value is None or (value.weak is not None and value.dtype != dtype):
         number = value.weak if value is not None else start
         value = filled(thread, number, shape, dtype, node)

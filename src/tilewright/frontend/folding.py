@@ -30,7 +30,7 @@ def fold(block: Block) -> Block:
         return block
     shift = len(block.shape) - 2
     reduced = tuple(dim - shift for dim in block.reduced if dim >= shift)
-    return Block(block.ssa, folded(block.shape), block.dtype, block.held, reduced, block.weak)
+    return Block(block.ssa, folded(block.shape), block.dtype, block.held, reduced, block.open, block.weak)
 
 
 def unfold(block: Block, shape: tuple[int, ...]) -> Block:
@@ -38,7 +38,8 @@ def unfold(block: Block, shape: tuple[int, ...]) -> Block:
     if block.shape == shape:
         return block
     shift = len(shape) - len(block.shape)
-    return Block(block.ssa, shape, block.dtype, reduced=tuple(dim + shift for dim in block.reduced), weak=block.weak)
+    reduced = tuple(dim + shift for dim in block.reduced)
+    return Block(block.ssa, shape, block.dtype, reduced=reduced, open=block.open, weak=block.weak)
 
 
 def matrices(shape: Sequence[int]) -> int:

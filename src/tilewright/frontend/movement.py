@@ -14,7 +14,7 @@ from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes
-from tilewright.frontend.blocks import readable
+from tilewright.frontend.blocks import at_size, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
@@ -125,6 +125,8 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         raise thread.error("TW004", f"store takes a block expression, not {word}", node, help=remedy)
     thread.at(node)
     source = readable(thread, value, node)
+    if source.open:
+        source = at_size(thread, source, block.shape)
     _check_stored_size(thread, source, block, held, node)
     if source.dtype != block.dtype:
         raise thread.error(

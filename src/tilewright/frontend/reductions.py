@@ -20,7 +20,7 @@ from tilewright.frontend.block_arguments import (
     shape_of,
     take,
 )
-from tilewright.frontend.blocks import apply_op, check_same, emit, readable
+from tilewright.frontend.blocks import apply_op, check_same, emit, readable, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, unfold
 from tilewright.frontend.numbers import is_number
@@ -34,7 +34,7 @@ def reduction(kind: str) -> Callable[..., Block]:
         settings = _by_place(thread, f"reduce_{kind}", args, settings, node)
         if "scaler" in settings:
             blocks.append(settings["scaler"])
-        source = readable(thread, blocks[0], node)
+        source = whole(thread, blocks[0], node)
         require_float(thread, f"reduce_{kind}", source, node)
         require_rows_and_columns(thread, f"reduce_{kind}", source, node)
         dims = dims_of(thread, settings.get("dims"), len(source.shape), node)

@@ -36,6 +36,7 @@ class Block:
     dtype: str
     held: Acquisition | None = None
     reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
+    open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
     weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
 
     def describe(self) -> str:

@@ -26,6 +26,7 @@ from tilewright.passes.fusion import loop_invariants
 from tilewright.passes.fusion.broadcast_quotients import divide_before_broadcasts
 from tilewright.passes.fusion.exact_reductions import choose_exact
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
+from tilewright.passes.fusion.nested_broadcasts import join_broadcasts
 from tilewright.passes.fusion.region_builder import RegionEmitter
 from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
@@ -47,6 +48,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
                 expand(function)
             fold_transposes(function)
+            join_broadcasts(function)
             divide_before_broadcasts(function, context)
             drop_unseen_broadcasts(function, module)
             loop_invariants.hold(function, context)

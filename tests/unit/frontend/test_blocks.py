@@ -144,7 +144,7 @@ def test_matmul_reduce_broadcast_transpose_fill(ops):
         ("o.store(a.sum())", "TW003"),
         ("o.stor(a)", "TW003"),
         ("o.store(ttl.math.reduce_sum(a, dims=[5]))", "TW004"),
-        ("o.store(ttl.block.broadcast(a, dims=[0]))", "TW004"),
+        ("o.store(ttl.block.broadcast(a, dims=[0]))", "TW101"),
         ("o.store(ttl.block.broadcast(a, dims=[0], shape=(4, 4)))", "TW101"),
         ("o.store(a, b)", "TW004"),
         ("o.store()", "TW004"),

@@ -1,0 +1,28 @@
+"""A broadcast of a broadcast is one: what the inner one repeats, the outer one repeats further."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.dialects.walking import operations
+
+
+def join_broadcasts(function: FuncOp) -> None:
+    for op in operations(function):
+        if not isinstance(op, BcastOp):
+            continue
+        inner = op.operands[0].owner
+        while isinstance(inner, BcastOp) and _rank(inner.operands[0]) == _rank(op.results[0]):
+            dims = sorted({*op.dims, *inner.dims})
+            op.operands[0] = inner.operands[0]
+            op.attributes["dims"] = ArrayAttr([IntegerAttr(dim, i64) for dim in dims])
+            inner = op.operands[0].owner
+
+
+def _rank(value: SSAValue) -> int:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return kind.get_num_dims()
