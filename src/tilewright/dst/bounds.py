@@ -8,6 +8,7 @@ from tilewright.dst.model import Model, Variant, bits, dependents
 
 COST_SHIFT = 16  # bits below a cycle, for the order of ties
 SWITCH_TIE = 1
+COPY_TIE = 1 << 8
 
 
 LeafRow = tuple[int, int, int, list[tuple[int, int]], int]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from tilewright.dst.bounds import COST_SHIFT, SWITCH_TIE, Bounds, BoundTables
+from tilewright.dst.executed import ExecutedSets
 from tilewright.dst.model import Model, Variant, bits
+from tilewright.dst.relaxation import Relaxation
+from tilewright.dst.relaxed_bound import RelaxedBound, TooManyRows
+
+RELAXED_OPS = 64  # the rows of larger bodies would be too many, and too deep for a recursion
 
 # Least scaled cost of inits along a dependency chain and the inits on it: under any init in force but those of the second part.
 Chain = tuple[tuple[int, int], dict[int, tuple[int, int]]]
@@ -19,6 +24,30 @@ class InitTables(BoundTables):
         self.init_prices = [0, *((price << COST_SHIFT) + SWITCH_TIE for price in model.init_prices[1:])]  # scaled
         self.known_prices: dict[int, int] = {}
         self.known_choices: dict[int, dict[int, Chain]] = {}
+        self.known_relaxed: dict[tuple[int, int], RelaxedBound] = {}
+        self.relaxed_below = 1 << 30  # slots
+
+    @cached_property
+    def sets(self) -> ExecutedSets:
+        return ExecutedSets(self.model)
+
+    @cached_property
+    def _relaxation(self) -> Relaxation:
+        return Relaxation(self.model, self.sets)
+
+    def relaxed(self, tiles: int, slots: int) -> RelaxedBound | None:
+        """The bound of the region with all leaves alike; None if it would take too long."""
+        if slots >= self.relaxed_below or len(self.covering) > RELAXED_OPS:
+            return None
+        known = self.known_relaxed.get((tiles, slots))
+        if known is None:
+            try:
+                known = RelaxedBound(self._relaxation, self.init_prices, tiles=tiles, slots=slots)
+            except TooManyRows:
+                self.relaxed_below = slots  # more slots have still more rows
+                return None
+            self.known_relaxed[(tiles, slots)] = known
+        return known
 
     @cached_property
     def fixed_inits(self) -> dict[int, int]:
@@ -47,7 +76,7 @@ class InitTables(BoundTables):
 
     @cached_property
     def loading(self) -> tuple[int, int]:
-        """Ops that cannot run without a load, and the init of loads (0 if there are several)."""
+        """Ops that cannot run without a load, and the init of loads (0 if there are several, or if ops need it too)."""
         model = self.model
         ops = 0
         inits: set[int] = set()
@@ -56,7 +85,8 @@ class InitTables(BoundTables):
             if all(loads):
                 ops |= 1 << value
                 inits.update(model.load_init[v] for mask in loads for v in bits(mask))
-        return (ops, inits.pop()) if len(inits) == 1 else (0, 0)
+        inits_of_ops = {w.init for w in model.variants}
+        return (ops, inits.pop()) if len(inits) == 1 and inits.isdisjoint(inits_of_ops) else (0, 0)
 
     @cached_property
     def instances(self) -> list[tuple[int, int, int]]:

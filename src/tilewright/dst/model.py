@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewright.dst.cost import spilled_leaf
 from tilewright.dst.problem import Form, Place, Problem, ResultRule
@@ -118,6 +119,26 @@ class Model:
             self.instances[leaf] = tuple(1 << first + i for i in range(count))
             self.leaf_of_instance.update((first + i, leaf) for i in range(count))
             self.all_instances |= sum(self.instances[leaf])
+
+    @cached_property
+    def never_beaten(self) -> list[bool]:
+        """Per variant: no other way to run its op costs less, whatever is in DST, and nobody may absorb it."""
+        absorbable = 0
+        for variant in self.variants:
+            if variant.executes.bit_count() > 1:
+                absorbable |= variant.executes
+        least = {op: min((w.math for w in variants), default=0) for op, variants in self.of_op.items()}
+        return [not w.executes & absorbable and w.math == least[w.op] for w in self.variants]
+
+    def leaves_worth_a_copy(self, tiles: int, *, inits: bool) -> int:
+        """Leaves whose second instance may be cheaper by a copy in DST than by a load and its init."""
+        prices = self.init_prices if inits else [0]
+        worth = 0
+        for leaf in bits(self.buffered):
+            saved = (prices[self.load_init[leaf]] if inits else 0) + max(prices)
+            if (self.copy_math - self.load_math[leaf]) * tiles < saved:
+                worth |= 1 << leaf
+        return worth
 
     def _needed_ops(self) -> list[int]:
         """Ops an output depends on, in source order; what nobody packs is not computed."""

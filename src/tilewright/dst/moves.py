@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from tilewright.dst.bounds import COST_SHIFT, SWITCH_TIE
+from tilewright.dst.bounds import COPY_TIE, COST_SHIFT, SWITCH_TIE
+from tilewright.dst.executed import ExecutedSets
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
-
-COPY_TIE = 1 << 8
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 
@@ -60,45 +59,22 @@ class Options:
 
 
 class MoveGenerator:
-    def __init__(self, model: Model, options: Options):
+    def __init__(self, model: Model, options: Options, sets: ExecutedSets | None = None):
         self.model = model
         self.options = options
         self.slots = options.slots
         self.scale = options.scale
-        self.ready_of: dict[int, list[Variant]] = {0: [w for w in model.variants if not w.needs]}
+        self.sets = sets or ExecutedSets(model)
+        self.ready_of = self.sets.ready
         # A recomputed result may need an unwritten slot again, so none is ever done with then.
         self.never_done = model.zeroed_results if options.recompute else 0
         self.prices = [w.math * self.scale for w in model.variants]
         self.instances = {1 << leaf: sum(further) for leaf, further in model.instances.items()} if options.inits else {}
-        self.copied_leaves = self._leaves_worth_a_copy()
+        self.copied_leaves = model.leaves_worth_a_copy(options.tiles, inits=options.inits)
         self.extra = model.all_instances if options.inits else 0
         self.uses = [
             [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
         ]
-
-    def _leaves_worth_a_copy(self) -> int:
-        """Leaves whose second instance may be cheaper by a copy in DST than by a load and its init."""
-        model = self.model
-        inits = model.init_prices if self.options.inits else [0]
-        worth = 0
-        for leaf in bits(model.buffered):
-            saved = (inits[model.load_init[leaf]] if self.options.inits else 0) + max(inits)
-            if (model.copy_math - model.load_math[leaf]) * self.options.tiles < saved:
-                worth |= 1 << leaf
-        return worth
-
-    def ready(self, executed: int, before: int, variant: Variant) -> list[Variant]:
-        """Variants that can run after ``variant`` brought ``before`` to ``executed``."""
-        known = self.ready_of.get(executed)
-        if known is not None:
-            return known
-        ready = [w for w in self.ready_of[before] if not w.executes & executed]
-        for value in bits(variant.executes):
-            for other in self.model.needing[value]:
-                if not (other.needs & ~executed or other.executes & executed):
-                    ready.append(other)
-        self.ready_of[executed] = ready
-        return ready
 
     def _unwritten_matter(self, executed: int) -> bool:
         """Whether a result to come may need a slot nobody has written."""
@@ -169,7 +145,8 @@ class MoveGenerator:
         held = kept | variant.result if users & ~executed or variant.result & (pending | before) else kept
         dropped, loads, dropped_for_result = changes
         price, init_price, init = self._price(variant, loads, copy, init)
-        self.ready(executed, before, variant)
+        if executed not in self.ready_of:
+            self.sets.after(before, variant)
         move = Move(variant, dropped, loads, copy, dropped_for_result, held)
         result.append((price, init_price, (executed, held, dirty, init, buffered, pending), move))
 

@@ -6,14 +6,15 @@ import contextlib
 from dataclasses import dataclass, replace
 
 from tilewright.dst.allocation import Allocation
-from tilewright.dst.bounds import COST_SHIFT
-from tilewright.dst.init_bounds import InitTables
+from tilewright.dst.bounds import COPY_TIE, COST_SHIFT
+from tilewright.dst.init_bounds import InitBounds, InitTables
 from tilewright.dst.model import Model
-from tilewright.dst.moves import Options, State
+from tilewright.dst.moves import Options
 from tilewright.dst.pareto import ParetoSearch
 from tilewright.dst.parts import best_layout, budgets, rank
 from tilewright.dst.place import place
 from tilewright.dst.pressure import Pressure
+from tilewright.dst.relaxed_bound import NEVER
 from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
@@ -45,6 +46,11 @@ class Budget:
     bound: float
     found: Found | None
     proved: bool  # ``found`` is least in math cycles
+
+    @property
+    def math_floor(self) -> int:
+        """Scaled cost without inits at least."""
+        return self.found.cost >> COST_SHIFT << COST_SHIFT if self.found is not None else 0
 
 
 def least_slots(tables: InitTables, *, recompute: bool = False) -> int:
@@ -83,20 +89,36 @@ class Optimizer:
 
     def run(self) -> Allocation | None:
         floor = least_slots(self.tables, recompute=self.recompute)
-        for tiles, slots in budgets(self.problem.capacity, self.problem.tiles):
-            if slots < floor:
-                continue
-            bound = self._bound(tiles, slots, 0)
-            if bound < self.below and (self.best is None or bound <= self.best.cycles_per_tile):
-                budget = self._without_inits(tiles, slots)
-                if budget is None:
-                    continue
-                bound = self._with_inits(budget)
-            self.lower_bound = min(self.lower_bound, bound)
+        fitting = [row for row in budgets(self.problem.capacity, self.problem.tiles) if row[1] >= floor]
+        quick = [(self._bound(tiles, slots, 0), -tiles, slots) for tiles, slots in fitting]
+        for bound, negative_tiles, slots in sorted(quick):  # a good answer early spares other budgets their search
+            bound = self._searched(-negative_tiles, slots, bound)
+            if bound is not None:
+                self.lower_bound = min(self.lower_bound, bound)
         if self.best is None and not self.math_proved and not self.recompute:
             self._any_that_fits()
         self._fewer_slots_for_tile_major(floor)
         return self.best
+
+    def _searched(self, tiles: int, slots: int, bound: float) -> float | None:
+        """Improve the best by this budget if it can; the answer is a proved bound on the budget, None if nothing fits it."""
+        if not self._may_improve(bound):
+            return bound
+        relaxed = None if self.recompute else self.tables.relaxed(tiles, slots)
+        if relaxed is not None:
+            if relaxed.root >= NEVER:
+                return None
+            bound = max(bound, self._cycles(relaxed.root, tiles))
+            if not self._may_improve(bound):
+                return bound
+            search = Search(self.model, self._init_options(tiles, slots), self._upper_bound(tiles, 0), tables=self.tables)
+            if self._complete(search):
+                return self._bound_of_complete(Budget(tiles, slots, bound, None, True)) if self.best is not None else None
+        budget = self._without_inits(tiles, slots)
+        return None if budget is None else self._with_inits(budget)
+
+    def _may_improve(self, bound: float) -> bool:
+        return bound < self.below and (self.best is None or bound <= self.best.cycles_per_tile)
 
     def _any_that_fits(self) -> None:
         """A wide beam finds a way through most bodies that leave hardly any slot."""
@@ -115,22 +137,44 @@ class Optimizer:
             shared = slots - outputs
             tiles = min((self.problem.capacity - shared) // max(outputs, 1), self.problem.tiles)
             saved = self.problem.costs.sync * (1 - 1 / max(tiles, 1))
-            if self._bound(1, slots, 0) - saved >= self.best.cycles_per_tile:
-                continue
-            options = Options(slots=slots, tiles=1, recompute=self.recompute, work_limit=TILE_MAJOR_WORK)
-            found = None
-            with contextlib.suppress(Exhausted):
-                found = Search(self.model, options, tables=self.tables).run()
-            if found is None:
+            if self._bound(1, slots, 0) - saved < self.best.cycles_per_tile and not self._fits_tile_major(slots, saved):
                 return  # still fewer slots fit even less
-            floor_cost = found.cost >> COST_SHIFT << COST_SHIFT
-            self._with_inits(Budget(1, slots, self._bound(1, slots, floor_cost) - saved, found, True))
+
+    def _fits_tile_major(self, slots: int, saved: float) -> bool:
+        """Offer the best plan of so few slots; false if none was found."""
+        relaxed = None if self.recompute else self.tables.relaxed(1, slots)
+        if relaxed is not None:
+            if relaxed.root < NEVER and self._may_improve(self._cycles(relaxed.root, 1) - saved):
+                self._complete(Search(self.model, self._init_options(1, slots), self._upper_bound(1, 0), tables=self.tables))
+            return relaxed.root < NEVER
+        options = Options(slots=slots, tiles=1, recompute=self.recompute, work_limit=TILE_MAJOR_WORK)
+        found = None
+        with contextlib.suppress(Exhausted):
+            found = Search(self.model, options, tables=self.tables).run()
+        if found is None:
+            return False
+        floor_cost = found.cost >> COST_SHIFT << COST_SHIFT
+        self._with_inits(Budget(1, slots, self._bound(1, slots, floor_cost) - saved, found, True))
+        return True
+
+    @property
+    def tile_major_may_win(self) -> bool:
+        """Whether a plan that shares slots among tiles could cost less than the best: the search proves op-major only.
+
+        Such a plan holds at least two tiles, each with slots of its own for the outputs. It spares all but one of their waits,
+        and an init where a tile starts under the one the last tile ended with.
+        """
+        assert self.best is not None
+        capacity, costs = self.problem.capacity, self.problem.costs
+        tiles = min((capacity - 1) // max(self.model.outputs.bit_count(), 1), self.problem.tiles)
+        saved = costs.sync * (1 - 1 / max(tiles, 1)) + max(self.model.init_prices)
+        return tiles > 1 and self._bound(1, capacity, 0) - saved < self.best.cycles_per_tile
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
-        """Least math cycles in this budget; None if nothing fits it."""
+        """Least math cycles in this budget; None if nothing fits it, or nothing below the best."""
         limit = min(max(self.work_left, LEAST_WORK), self.effort.work)
         options = Options(slots=slots, tiles=tiles, recompute=self.recompute, work_limit=limit)
-        search = Search(self.model, options, tables=self.tables)
+        search = Search(self.model, options, self._upper_bound(tiles, 0), tables=self.tables)
         try:
             found = search.run()
         except Exhausted:
@@ -152,10 +196,17 @@ class Optimizer:
 
     def _bound(self, tiles: int, slots: int, math_floor: int) -> float:
         """Cycles per tile no answer of this budget can beat."""
-        start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)
-        options = Options(slots=slots, tiles=tiles, inits=True, recompute=self.recompute)
-        search = Search(self.model, options, math_floor=math_floor, tables=self.tables)
-        return self._cycles(search.estimate_at(start), tiles)
+        bounds = InitBounds(
+            self.tables,
+            tiles=tiles,
+            slots=slots,
+            copy_extra=COPY_TIE,
+            copies_count=not self.recompute,
+            leaves_are_copied=bool(self.model.leaves_worth_a_copy(tiles, inits=True)),
+        )
+        certain, possible = bounds.inits(0, 0, 0, self.tables.sets.ready[0])
+        math = bounds.total + bounds.correction(0, 0, self.model.outputs)
+        return self._cycles(max(math + possible, math_floor + certain), tiles)
 
     def _cycles(self, cost: int, tiles: int) -> float:
         """Cycles per tile at least, where an acquire has this scaled cost."""
@@ -178,34 +229,38 @@ class Optimizer:
         """
         if budget.found is not None:
             self._offer(budget.found)
-        if budget.bound >= self.below or (self.best is not None and budget.bound > self.best.cycles_per_tile):
+        if not self._may_improve(budget.bound):
             return budget.bound
         if not budget.proved:
             self._improve(budget)
             return budget.bound
-        options = self._init_options(budget)
-        floor = budget.found.cost >> COST_SHIFT << COST_SHIFT if budget.found is not None else 0
+        options = self._init_options(budget.tiles, budget.slots)
+        floor = budget.math_floor
         search = Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)
         if not self._complete(search):
             self._improve(budget)
             return max(budget.bound, self._cycles(search.least_left, budget.tiles))
+        return self._bound_of_complete(budget)
+
+    def _bound_of_complete(self, budget: Budget) -> float:
         if self.best is None or self.best.cycles_per_tile > self.best.unpack_cycles + self.fixed_cycles:
             return self.best.cycles_per_tile if self.best is not None else budget.bound
-        return self._against_unpack(budget, options, floor)
+        return self._against_unpack(budget)
 
-    def _against_unpack(self, budget: Budget, options: Options, floor: int) -> float:
+    def _against_unpack(self, budget: Budget) -> float:
         """The best is bound by the unpacker: look for an answer that trades math for unpack cycles."""
         offset = self._offset(budget.tiles)
-
-        search = ParetoSearch(self.model, options, self._upper_bound(budget.tiles, offset), floor, self.tables)
+        options = self._init_options(budget.tiles, budget.slots)
+        upper_bound = self._upper_bound(budget.tiles, offset)
+        search = ParetoSearch(self.model, options, upper_bound, budget.math_floor, self.tables)
         search.offset = offset
         done = self._complete(search)
         return self.best.cycles_per_tile if done and self.best is not None else budget.bound
 
-    def _init_options(self, budget: Budget) -> Options:
+    def _init_options(self, tiles: int, slots: int) -> Options:
         return Options(
-            slots=budget.slots,
-            tiles=budget.tiles,
+            slots=slots,
+            tiles=tiles,
             inits=True,
             recompute=self.recompute,
             work_limit=max(self.init_work_left, self.effort.least_init_work),
@@ -224,7 +279,7 @@ class Optimizer:
         return True
 
     def _improve(self, budget: Budget) -> None:
-        options = replace(self._init_options(budget), work_limit=self.effort.beam_work)
+        options = replace(self._init_options(budget.tiles, budget.slots), work_limit=self.effort.beam_work)
         searching = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables)
         found = searching.beam(self.beam_width)
         self.init_work_left -= searching.work
@@ -233,9 +288,10 @@ class Optimizer:
 
     def _upper_bound(self, tiles: int, offset: int) -> int | None:
         """Scaled cost at which this budget cannot even tie with the best so far, in either layout."""
-        if self.best is None:
+        least = min(self.below, self.best.cycles_per_tile if self.best is not None else self.below)
+        if least == float("inf"):
             return None
-        cycles = (self.best.cycles_per_tile - self.fixed_cycles) * tiles - self._offset(tiles) + offset
+        cycles = (least - self.fixed_cycles) * tiles - self._offset(tiles) + offset
         if tiles == 1 and self.problem.tiles > 1:
             cycles += self.problem.costs.sync  # tile-major may divide it by many tiles
         return (int(cycles + 1e-6) + 1) << COST_SHIFT

@@ -8,9 +8,11 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tilewright.dst.bounds import COPY_TIE
 from tilewright.dst.init_bounds import InitBounds, InitTables
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
-from tilewright.dst.moves import COPY_TIE, Move, MoveGenerator, Options, State, Successor
+from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
+from tilewright.dst.relaxed_bound import NEVER
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
 Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node, cost, paid for inits, remaining, state
@@ -61,33 +63,27 @@ class Search:
     ):
         self.model = model
         self.options = options
-        self.generator = MoveGenerator(model, options)
+        tables = tables or InitTables(model)
+        self.generator = MoveGenerator(model, options, tables.sets)
         avoidable = options.recompute or options.cuts
         self.bounds = InitBounds(
-            tables or InitTables(model),
+            tables,
             tiles=options.tiles,
             slots=options.slots,
             copy_extra=COPY_TIE,
             copies_count=not avoidable,
             leaves_are_copied=bool(self.generator.copied_leaves),
         )
-        self.upper_bound = upper_bound
+        # Where values are computed again or spilled, what waits does not follow from the ops executed.
+        self.relaxed = tables.relaxed(options.tiles, options.slots) if options.inits and not avoidable else None
+        self.upper_bound = NEVER if upper_bound is None and self.relaxed is not None else upper_bound
         self.math_floor = math_floor
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
         self.batches: list[Batch] = [(0, 0)]  # per node, beside ``parents``
         self.work = 0  # states and successors looked at
         self.least_left = 0  # where the work was used up: no answer costs less
         self.eager = not avoidable
-        self.runs_at_once = self._never_beaten() if self.eager else []
-
-    def _never_beaten(self) -> list[bool]:
-        """Per variant: no other way to run its op costs less, whatever is in DST, and nobody may absorb it."""
-        absorbable = 0
-        for variant in self.model.variants:
-            if variant.executes.bit_count() > 1:
-                absorbable |= variant.executes
-        least = {op: min((w.math for w in variants), default=0) for op, variants in self.model.of_op.items()}
-        return [not w.executes & absorbable and w.math == least[w.op] for w in self.model.variants]
+        self.runs_at_once = model.never_beaten if self.eager else []
 
     def run(self) -> Found | None:
         """The cheapest sequence of moves, or None if no sequence fits (below the upper bound)."""
@@ -205,6 +201,8 @@ class Search:
 
     def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
         """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""
+        if self.relaxed is not None:
+            return cost + self.relaxed.rest(state[0], state[1], state[3])
         bounds = self.bounds
         estimate = cost + remaining + bounds.correction(state[0], state[1], state[5])
         if not self.options.inits:

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from tilewright.dst.bounds import BoundTables
+from tilewright.dst.bounds import COST_SHIFT, BoundTables
 from tilewright.dst.estimate import Estimates
+from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options, State
 from tilewright.dst.optimal import fewest_slots, optimal
@@ -30,8 +31,16 @@ class Uninformed(Search):
         return cost
 
 
-@pytest.mark.parametrize("inits", [False, True])
-def test_bounds_lose_no_answer(fuzz, inits: bool) -> None:
+class Chained(Search):
+    """With the bounds of bodies too large for the simpler problem of ``relaxation.py``."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        super().__init__(model, options)
+        self.relaxed = None
+
+
+@pytest.mark.parametrize(("inits", "search"), [(False, Search), (True, Search), (True, Chained)])
+def test_bounds_lose_no_answer(fuzz, inits: bool, search: type[Search]) -> None:
     compared = 0
     for seed in range(SEEDS):
         problem = fuzz.random_problem(seed, most_ops=7)
@@ -42,10 +51,26 @@ def test_bounds_lose_no_answer(fuzz, inits: bool) -> None:
             plain = Uninformed(model, options).run()
         except Exhausted:
             continue
-        found = Search(model, options).run()
+        found = search(model, options).run()
         assert (plain and plain.cost) == (found and found.cost), f"seed {seed}"
         compared += 1
     assert compared > SEEDS * 0.9
+
+
+@pytest.mark.parametrize("name", ["fft_butterfly", "estrin7", "euler_lorenz", "black_scholes"])
+def test_with_all_leaves_alike_the_cost_is_hardly_below_the_least(bodies, name: str) -> None:
+    """So close that the search looks at few states besides those on its way."""
+    model = Model(bodies.benchmark_problem(name, 4))
+    options = Options(slots=4, tiles=1, inits=True)
+    search = Search(model, options)
+    found = search.run()
+    assert search.relaxed is not None and found is not None
+    assert found.cost - (1 << COST_SHIFT) < search.relaxed.root <= found.cost
+
+
+def test_a_body_with_too_many_sets_of_ops_is_bounded_by_chains(bodies) -> None:
+    model = Model(bodies.BodyBuilder(bodies.random_text(0, 44)).problem(16, 64))
+    assert InitTables(model).relaxed(1, 16) is None
 
 
 def test_black_scholes_loads_again_where_a_dead_leaf_makes_room(bodies) -> None:

@@ -1,0 +1,197 @@
+"""The region with all leaves alike: a simpler problem whose answers never cost more, small enough to be solved to the end.
+
+What waits in DST depends only on the ops executed, so slots are counted as they are. Of the leaves in DST only numbers are
+kept: those no op can have used yet (*fresh*) serve any op, the others (*known*) only ops whose leaf may have been used before.
+Which slots were written does not matter. Few sets of ops can have been executed, and ops that can run at once without loss
+leave still fewer. ``relaxed_bound.py`` finds the cheapest way on from each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tilewright.dst.executed import ExecutedSets
+from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
+
+
+class Step(NamedTuple):
+    """One op in one form, after a set of ops."""
+
+    init: int
+    cycles: int  # with the copy, and with all ops that run at once afterwards
+    copies: bool
+    fresh: int  # leaves it uses in DST that no op can have used before
+    leaves: int  # all leaves it uses in DST
+    room: int  # slots besides leaves and what waits, while it runs
+    gone: int  # of its leaves, how many are not in DST any more
+    waiting: int  # results that wait right after it
+    after: int  # ops executed when all that runs at once has run
+    useful: int  # more leaves in DST are of no use then
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A leaf in DST that a variant uses."""
+
+    bit: int
+    users: int  # ops that may use it from DST; never done with for a leaf that is packed
+    keepers: int  # ops that may use it from DST and keep it
+
+
+class Relaxation:
+    """Steps of the simpler problem, for all slot budgets."""
+
+    def __init__(self, model: Model, sets: ExecutedSets):
+        self.model = model
+        self.sets = sets
+        self.copied_leaves = model.leaves_worth_a_copy(1, inits=True)
+        load_inits = {model.load_init[leaf] for leaf in bits(model.buffered)}
+        self.load_init = load_inits.pop() if len(load_inits) == 1 else 0  # 0: several, and none is counted
+        self.load_cycles = min((model.load_math[leaf] for leaf in bits(model.buffered)), default=0)
+        self.leaf_outputs = (model.outputs & model.buffered).bit_count()
+        self.beaten, self.beaten_if_dying = self._beaten()
+        self.variants = [w for w in model.variants if not self.beaten[w.index]]
+        self.keepers = self._keepers()
+        self.uses = [[self._use(leaf) for leaf in bits(w.in_dst & model.buffered)] for w in model.variants]
+        most = max((len(uses) for uses in self.uses), default=0)
+        self.users_of_leaves = [0] * most  # ops that may use at least one leaf in DST, two, ...
+        for variant in self.variants:
+            for count in range(len(self.uses[variant.index])):
+                self.users_of_leaves[count] |= variant.executes
+        self.at_once = [
+            best and w.rule != ZEROED and not w.in_dst & model.buffered
+            for w, best in zip(model.variants, model.never_beaten, strict=True)
+        ]
+        self.known_steps: dict[int, list[Step]] = {}
+        self.known_fresh: dict[int, int] = {}
+        self.known_useful: dict[int, int] = {}
+        self.settled: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def _beaten(self) -> tuple[list[bool], list[int]]:
+        """Per variant: whether another one always costs less, and values that must outlive it so that none does.
+
+        The other one needs no more leaves and no slot besides; what it may cost are its init, a switch back, and a load of the
+        leaf it destroys.
+        """
+        model = self.model
+        beaten, if_dying = [False] * len(model.variants), [0] * len(model.variants)
+        dearest = max(model.init_prices)
+        reload = self.load_cycles + model.init_prices[self.load_init] + dearest if self.load_init else 1 << 30
+        for variants in model.of_op.values():
+            for one in variants:
+                if one.rule == ZEROED:
+                    continue
+                switches = model.init_prices[one.init] + dearest
+                for other in variants:
+                    saved = other.math - one.math - switches
+                    if saved <= 0 or one.executes != other.executes or one.in_dst & model.buffered & ~other.in_dst:
+                        continue
+                    if one.destroys & ~model.buffered:
+                        if_dying[other.index] |= one.destroys
+                    elif not one.destroys or saved > reload:
+                        beaten[other.index] = True
+        return beaten, if_dying
+
+    def _keepers(self) -> dict[int, int]:
+        keepers = dict.fromkeys(bits(self.model.buffered), 0)
+        for variant in self.variants:
+            for leaf in bits(variant.in_dst & self.model.buffered & ~(variant.destroys & ~self.copied_leaves)):
+                keepers[leaf] |= variant.executes
+        return keepers
+
+    def _use(self, leaf: int) -> _Use:
+        bit = 1 << leaf
+        return _Use(bit, -1 if bit & self.model.outputs else self.model.dst_users[leaf], self.keepers[leaf])
+
+    def useful_leaves(self, executed: int) -> int:
+        """More leaves in DST than that are of no use."""
+        known = self.known_useful.get(executed)
+        if known is None:
+            left = ~executed
+            known = self.leaf_outputs
+            for ops in self.users_of_leaves:
+                known += (ops & left).bit_count()
+            self.known_useful[executed] = known
+        return known
+
+    def fresh_leaves(self, executed: int) -> int:
+        """Leaves, and further instances of them, that no op of the set can have used and kept."""
+        known = self.known_fresh.get(executed)
+        if known is None:
+            known = 0
+            for leaf, keepers in self.keepers.items():
+                if not keepers & executed:
+                    known |= 1 << leaf | sum(self.model.instances.get(leaf, ()))
+            self.known_fresh[executed] = known
+        return known
+
+    def settle(self, executed: int, init: int) -> tuple[int, int]:
+        """The set after all ops that run at once under ``init``, and their cycles.
+
+        Such an op replaces a value that dies with it, so running it later cannot cost less.
+        """
+        known = self.settled.get((executed, init))
+        if known is not None:
+            return known
+        sets, now, cycles = self.sets, executed, 0
+        variant = self._next_at_once(now, init)
+        while variant is not None:
+            now = sets.after(now, variant)
+            cycles += variant.math
+            variant = self._next_at_once(now, init)
+        self.settled[(executed, init)] = now, cycles
+        return now, cycles
+
+    def _next_at_once(self, executed: int, init: int) -> Variant | None:
+        for variant in self.sets.ready[executed]:
+            if self.at_once[variant.index] and (not variant.init or variant.init == init):
+                dying = self.sets.dying(variant, executed | variant.executes)
+                if dying & variant.destroys if variant.rule == IN_PLACE else dying:
+                    return variant
+        return None
+
+    def steps(self, executed: int) -> list[Step]:
+        """What can come next; equal steps once."""
+        known = self.known_steps.get(executed)
+        if known is None:
+            steps = dict.fromkeys(step for variant in self.sets.ready[executed] for step in self._steps_of(variant, executed))
+            known = self.known_steps[executed] = list(steps)
+        return known
+
+    def _steps_of(self, variant: Variant, executed: int) -> list[Step]:
+        if self.beaten[variant.index]:
+            return []
+        after = self.sets.after(executed, variant)
+        dying = self.sets.dying(variant, after)
+        if dying & self.beaten_if_dying[variant.index]:
+            return []
+        left = ~after
+        uses = self.uses[variant.index]
+        gone = fresh = 0
+        for use in uses:
+            fresh += not use.keepers & executed
+            if not use.users & left:
+                gone |= use.bit
+        if variant.rule != IN_PLACE:
+            return [self._step(variant, after, False, fresh, gone, int(variant.rule == ZEROED))]
+        if not variant.destroys & self.model.buffered:
+            copies = not variant.destroys & dying
+            return [self._step(variant, after, copies, fresh, gone, int(copies))]
+        steps = [self._step(variant, after, False, fresh, gone | variant.destroys, 0)]
+        if variant.destroys & self.copied_leaves & ~gone:
+            steps.append(self._step(variant, after, True, fresh, gone, 1))
+        return steps
+
+    def _step(self, variant: Variant, after: int, copies: bool, fresh: int, gone: int, room: int) -> Step:
+        cycles, settled = variant.math, after
+        init = variant.init
+        if copies:
+            cycles += self.model.copy_math
+            init = init or self.model.copy_init
+        if init:
+            settled, more = self.settle(after, init)
+            cycles += more
+        leaves, waiting = len(self.uses[variant.index]), self.sets.waiting[after].bit_count()
+        useful = self.useful_leaves(settled)
+        return Step(variant.init, cycles, copies, fresh, leaves, room, gone.bit_count(), waiting, settled, useful)
