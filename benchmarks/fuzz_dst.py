@@ -106,15 +106,17 @@ def _absorbing(
         inner = product - leaves
         others = [v for v in operands[op] if v != product]
         uses = sum(product in values for values in operands)
-        if inner < 0 or uses != 1 or product in outputs or len(others) != 1 or len(operands[inner]) != 2:
+        if inner < 0 or len(others) != 1 or len(operands[inner]) != 2:
             continue
+        shared = uses != 1 or product in outputs
+        whole: dict[str, tuple[int, ...]] = {"repeats" if shared else "absorbs": (inner,)}
         reached = [*operands[inner], others[0]]
         if choose.random() < 0.5 and len(set(reached)) == 3:
             fused = [(v, DST) for v in reached]
-            forms.append(_form(choose, "fused", fused, ResultRule.FREE, 240, absorbs=(inner,)))
+            forms.append(_form(choose, "fused", fused, ResultRule.FREE, 240, **whole))
         if all(v < leaves for v in operands[inner]):
             parts = [(reached[0], BUFFER), (reached[1], BUFFER), (others[0], DST)]
-            forms.append(_form(choose, "multiply-add", parts, ResultRule.ACCUMULATE, 70, 70, reuses=2, absorbs=(inner,)))
+            forms.append(_form(choose, "multiply-add", parts, ResultRule.ACCUMULATE, 70, 70, reuses=2, **whole))
     return forms
 
 
@@ -128,6 +130,7 @@ def _form(
     *,
     reuses: int | None = None,
     absorbs: tuple[int, ...] = (),
+    repeats: tuple[int, ...] = (),
 ) -> Form:
     if rule is ResultRule.IN_PLACE:
         reuses = 0
@@ -138,6 +141,7 @@ def _form(
         result=rule,
         reuses=reuses,
         absorbs=absorbs,
+        repeats=repeats,
         math_cycles=math,
         unpack_cycles=unpack,
         init=init,

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any
 
 WORMHOLE = "wormhole_b0"
+UNCERTAINTY = 0.15  # share by which cycles may be off: counted instructions lie within it of what silicon was measured at
 
 # Releases renamed these; the table knows the canonical name only.
 RENAMED = {

@@ -26,7 +26,7 @@ class Options:
     schedule: str = "auto"  # auto, source or lars: order of ops before linear-scan
     fpu_binary_ops: bool = True  # allow add, sub, mul on the matrix unit
     allow_tf32: bool = False  # f32 operands may pass the matrix unit, which reads 11 significant bits
-    round_trips: bool = True  # values may go through a buffer where that costs less than keeping them in DST
+    round_trips: bool | None = None  # values go through a buffer: True where it costs less than DST, None where surely so
     skip_faces: bool = True  # vector calls leave out the parts of a tile that nobody looks at
     enable_unroll: bool = False  # write tile loops out
     dst_capacity: int | None = None  # DST tiles, instead of the hardware's number

@@ -14,7 +14,7 @@ HELP: dict[str, str] = {
     "schedule": "order of operations before linear-scan",
     "fpu_binary_ops": "add, subtract and multiply on the matrix unit where both operands come from buffers",
     "allow_tf32": "f32 operands may pass the matrix unit, which reads 11 significant bits of them",
-    "round_trips": "values may go through a buffer where that costs less than keeping them in DST",
+    "round_trips": "values go through a buffer wherever that costs less by the model than keeping them in DST",
     "skip_faces": "vector calls leave out the parts of a tile that nobody looks at",
     "enable_unroll": "write tile loops out",
     "dst_capacity": "DST tiles, instead of the hardware's number",

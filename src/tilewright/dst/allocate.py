@@ -17,7 +17,7 @@ from tilewright.dst.optimal import SIZE_LIMIT, optimal
 from tilewright.dst.problem import Problem
 from tilewright.dst.remedies import remedies
 from tilewright.dst.requirements import requirements
-from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles
+from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles, is_worth_it
 
 Allocator = Literal["optimal", "linear-scan", "lars"]
 Schedule = Literal["source", "lars"]
@@ -63,7 +63,7 @@ def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recom
 
 def _with_round_trips(problem: Problem, plan: Plan) -> Plan:
     parts = cheaper_round_trips(problem, plan)
-    if parts is None:
+    if parts is None or not is_worth_it(problem, parts, plan):
         return plan
     count = sum(part.spilled for part in parts)
     values = f"{count} value{'s' if count > 1 else ''}"

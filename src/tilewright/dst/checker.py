@@ -52,9 +52,9 @@ def check(problem: Problem, plan: Plan) -> None:
 
 
 def _check_form(problem: Problem, op: int, form: Form) -> None:
-    """Expanding the op through the ops the form absorbs must reach exactly the form's operands."""
+    """Expanding the op through the ops the form computes with it must reach exactly the form's operands."""
     pending = list(problem.ops[op].operands)
-    absorbed = set(form.absorbs)
+    absorbed = {*form.absorbs, *form.repeats}
     reached: set[int] = set()
     met: set[int] = set()
     while pending:

@@ -43,7 +43,7 @@ class NoUsableForm(Exception):
 
 def plain_form(problem: Problem, op: int) -> int:
     """The form with every operand in DST, else the first that takes only leaves from buffers."""
-    forms = [(number, form) for number, form in enumerate(problem.ops[op].forms) if not form.absorbs]
+    forms = [(number, form) for number, form in enumerate(problem.ops[op].forms) if not (form.absorbs or form.repeats)]
     for number, form in forms:
         if all(operand.place is Place.DST for operand in form.operands):
             return number

@@ -77,7 +77,7 @@ def priced_allocation(
     keys = [(key, cycles) for _, _, key, cycles in costs]
     inits, switches, last = init_cost(keys)
     if layout is Layout.TILE_MAJOR and tiles > 1:
-        again, again_switches, _ = init_cost(keys, last)
+        again, again_switches, _ = init_cost([pair for pair in keys if pair[0] not in problem.lasting_inits], last)
         inits += again * (tiles - 1)
         switches += again_switches * (tiles - 1)
     math = sum(cost[0] for cost in costs)

@@ -54,7 +54,7 @@ class _Scheduler:
 
     def _destroyed(self, op: int) -> int | None:
         """The value this op overwrites in every form it has, if there is one."""
-        values = {destroyed_value(form) for form in self.problem.ops[op].forms if not form.absorbs}
+        values = {destroyed_value(form) for form in self.problem.ops[op].forms if not (form.absorbs or form.repeats)}
         if any(form.result is ResultRule.FREE for form in self.problem.ops[op].forms) or len(values) != 1:
             return None
         return next(iter(values))

@@ -195,7 +195,8 @@ class Model:
             executes=mask_of(first + i for i in inner),
             result=1 << first + op,
             value=first + op,
-            needs=(in_dst | in_buffer) & ~self.buffered,
+            # A repeated op comes first although nobody reads its result here: bounds may go by the order of the ops.
+            needs=(in_dst | in_buffer | mask_of(first + i for i in form.repeats)) & ~self.buffered,
             in_dst=in_dst,
             in_buffer=in_buffer,
             destroys=0 if reused is None else 1 << reused,

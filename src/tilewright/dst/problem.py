@@ -39,10 +39,11 @@ class Form:
     """One way to execute an op. ``key`` is opaque to the allocator and given back in the result."""
 
     key: str
-    operands: tuple[Operand, ...]  # may differ from the op's own operands when the form absorbs producers
+    operands: tuple[Operand, ...]  # may differ from the op's own operands when the form absorbs or repeats producers
     result: ResultRule
     reuses: int | None = None  # position in ``operands`` for IN_PLACE and ACCUMULATE
     absorbs: tuple[int, ...] = ()  # ops (indices) computed inside this form; each has no other use and is no output
+    repeats: tuple[int, ...] = ()  # ops (indices) computed once more inside this form; their results stay until it has run
     math_cycles: int = 0
     unpack_cycles: int = 0
     init: str = ""  # forms with equal keys share one init; "" needs none
@@ -92,6 +93,8 @@ class Problem:
     full_sync: bool = False
     spill_limit: int = 32  # how many intermediate buffers a split may use
     round_trips: int = 0  # of these, how many a region that fits may use where that costs less
+    lasting_inits: frozenset[str] = frozenset()  # keys that nothing in the region undoes: set for one tile, they serve the next
+    round_trip_saving: float = 0.0  # share of the cycles that such a use has to save
 
     @property
     def value_count(self) -> int:

@@ -4,6 +4,8 @@ In a buffer a value can be loaded any number of times (14 cycles against 133 for
 (102 cycles for a 16-bit product against 756 of two tiles in DST). The packer works beside the math thread; what is paid is the
 handshake, a load, and the pack of the last sub-block, which nothing hides.
 
+How far such costs can be trusted is the caller's to say: ``Problem.round_trip_saving`` is what a round trip has to save.
+
 Values are added to the set that travels one by one, each time the one that saves most by an estimate, until none saves
 anything; what is taken is searched and compared with the plan without.
 """
@@ -47,10 +49,36 @@ def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
     return total
 
 
+def is_worth_it(problem: Problem, parts: Sequence[Part], plan: Plan) -> bool:
+    """Whether ``parts`` save as much as the problem asks for.
+
+    Any saving counts against a plan that is split anyway, and against one with a copy that costs more than computing the value
+    again would: there DST is no place for the value, and code that does not share it at all would be faster.
+    """
+    if len(plan.parts) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, plan)):
+        return True
+    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, plan.parts)
+
+
+def _copied(problem: Problem, plan: Plan) -> set[int]:
+    """Results the plan copies in DST."""
+    steps = [step for part in plan.parts for step in part.allocation.steps]
+    return {step.value for step in steps if isinstance(step, Copy) and not problem.is_leaf(step.value)}
+
+
+def _is_cheaper_again(problem: Problem, value: int) -> bool:
+    """Whether computing a result again from leaves costs less than a copy of it."""
+    for form in problem.ops[problem.op_of(value)].forms:
+        if all(problem.is_leaf(operand.value) for operand in form.operands):
+            loads = sum(problem.leaves[o.value].load_math_cycles for o in form.operands if o.place is Place.DST)
+            if form.math_cycles + loads < problem.costs.copy:
+                return True
+    return False
+
+
 def _candidates(problem: Problem, plan: Plan) -> list[int]:
     """Results the plan copies, and results that a form could read from a buffer."""
-    steps = [step for part in plan.parts for step in part.allocation.steps]
-    found = {step.value for step in steps if isinstance(step, Copy) and not problem.is_leaf(step.value)}
+    found = _copied(problem, plan)
     needed = {op for part in plan.parts for op in part.ops}
     for op in needed:
         for form in problem.ops[op].forms:

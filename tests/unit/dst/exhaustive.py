@@ -80,6 +80,8 @@ def _moves(problem, state, wanted, tiles) -> Iterator[tuple[int, int, object]]:
         for form in problem.ops[op].forms:
             if executed & set(form.absorbs) or not set(form.absorbs) <= wanted:
                 continue
+            if any(problem.result_of(inner) not in contents for inner in form.repeats):
+                continue
             if any(o.place is Place.BUFFER and not problem.is_leaf(o.value) for o in form.operands):
                 continue
             yield from _runs(problem, state, op, form, tiles)
@@ -103,7 +105,7 @@ def _runs(problem, state, op, form, tiles):
         copy_paid, copy_key = _switch(init, problem.costs.copy_init, problem.costs.copy_init_cycles)
         op_paid, op_key = _switch(copy_key, form.init, form.init_cycles)
         copied = (problem.costs.copy + form.math_cycles) * tiles + copy_paid + op_paid
-        others = {o.value for o in form.operands if o.place is Place.DST}
+        others = {o.value for o in form.operands if o.place is Place.DST} | {problem.result_of(inner) for inner in form.repeats}
         for slot in range(len(contents)):
             # The copy may not overwrite the only instance of an operand.
             if all(value in _put(contents, slot, destroyed) for value in others):

@@ -142,6 +142,10 @@ def test_forms_must_match_the_expression() -> None:
     fused = replace(PROBLEM, ops=(*PROBLEM.ops[:2], replace(PROBLEM.ops[2], forms=(absorbing,))))
     steps = [*GOOD[:1], Execute(1, 0, (0,), 0), Execute(2, 0, (None, None, 0), 0)]
     check(fused, plan_of(steps, fused))
+    repeating = replace(absorbing, absorbs=(), repeats=(0,))
+    twice = [*GOOD[:3], Execute(2, 0, (None, None, 1), 1)]
+    again = replace(fused, ops=(*fused.ops[:2], replace(fused.ops[2], forms=(repeating,))))
+    check(again, plan_of(twice, again, output_slots=(1,)))
     not_inside = replace(absorbing, absorbs=(0, 1))
     with pytest.raises(CheckError, match="does not take the operands"):
         check(replace(fused, ops=(*fused.ops[:2], replace(fused.ops[2], forms=(not_inside,)))), plan_of(steps, fused))

@@ -47,6 +47,24 @@ def test_none_where_it_does_not_pay_or_is_not_allowed(bodies) -> None:
     assert len(allocate(body(bodies, "a b c | m=mul a b; s=add m c; y=exp s | y")).parts) == 1
 
 
+def test_a_round_trip_has_to_save_what_is_asked_for(bodies) -> None:
+    text = "a b | g=exp a; s=add g b; t=tanh s; y=mul g t | y"
+    problem = body(bodies, text)
+    kept = allocate(replace(problem, round_trips=0))
+    saved = 1 - exposed_cycles(problem, allocate(problem).parts) / exposed_cycles(problem, kept.parts)
+    assert 0.3 < saved < 0.5
+    assert len(allocate(replace(problem, round_trip_saving=saved - 0.01)).parts) == 2
+    assert allocate(replace(problem, round_trip_saving=saved + 0.01)).parts == kept.parts
+
+
+def test_any_saving_counts_where_the_copy_costs_more_than_the_value(bodies) -> None:
+    """``a * b`` takes 70 cycles, a copy of it 133: holding it in DST would lose against computing it twice."""
+    problem = replace(body(bodies, SHARED_PRODUCT, tiles=4), round_trip_saving=0.9)
+    assert allocate(problem).spills == (2,)
+    dear = body(bodies, "a b | m=exp a; x=abs m; y=exp m | x y")
+    assert allocate(dear).spills and not allocate(replace(dear, round_trip_saving=0.9)).spills
+
+
 def test_packing_that_nothing_hides_is_paid(bodies) -> None:
     """With one tile per block all of the pack is waited for, with many only that of the last sub-block."""
     costs = [exposed_cycles(p, allocate(p).parts) for p in (body(bodies, SHARED_PRODUCT, tiles=n) for n in (4, 64))]

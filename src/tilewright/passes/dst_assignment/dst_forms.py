@@ -224,7 +224,8 @@ class FormBuilder:
             product = op.operands[position].owner
             if op.operands[0] is op.operands[1] or not isinstance(product, Operation) or not is_tile_math(product):
                 continue
-            if not self.absorbable(product):
+            shared = not self.absorbable(product)
+            if shared and not isinstance(product, TileOpBase):
                 continue
             factors = tuple(Operand(self.numbers[value], Place.BUFFER) for value in product.operands)
             if isinstance(product, TileOpBase):
@@ -237,10 +238,10 @@ class FormBuilder:
             else:
                 continue
             operands = (Operand(self.numbers[op.operands[1 - position]], Place.DST), *factors)
-            absorbs = (self.numbers[product.results[0]] - self.leaf_count,)
-            built = self.form(
-                ACCUMULATE, operands, ResultRule.ACCUMULATE, cost, init, reuses=0, absorbs=absorbs, repeat=repeat
-            )
+            built = self.form(ACCUMULATE, operands, ResultRule.ACCUMULATE, cost, init, reuses=0, repeat=repeat)
+            inner = (self.numbers[product.results[0]] - self.leaf_count,)
+            # A product that others want too is made once more: with the sum it is one call, cheaper than a copy of the tile.
+            built = replace(built, repeats=inner) if shared else replace(built, absorbs=inner)
             return [(built, FormUse(ACCUMULATE, product))]
         return []
 

@@ -16,6 +16,7 @@ from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
+from tilewright.passes.dst_assignment.init_keys import lasting_inits
 from tilewright.passes.dst_assignment.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -70,15 +71,19 @@ def region_problem(
         copy_init_cycles=round(copy.init_math_cycles),
         pack=round(pack),
     )
+    loads = tuple(_leaf(value, config, chip) for value in leaves)
+    problem_ops = tuple(builder.op(index, op) for index, op in enumerate(ops))
     problem = Problem(
-        leaves=tuple(_leaf(value, config, chip) for value in leaves),
-        ops=tuple(builder.op(index, op) for index, op in enumerate(ops)),
+        leaves=loads,
+        ops=problem_ops,
         outputs=outputs,
         capacity=capacity_of(config, context),
         tiles=tiles,
         full_sync=config.dst_full_sync_en,
         costs=costs,
+        lasting_inits=lasting_inits(loads, problem_ops, builder.uses),
         round_trips=trips,
+        round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
     return RegionProblem(problem, ops, leaves, builder.uses)
 

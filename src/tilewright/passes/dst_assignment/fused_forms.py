@@ -19,6 +19,7 @@ from tilewright.dialects.tile_op import Unit, UnitForm, release_key
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.verify import parameters_of
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
+from tilewright.passes.dst_assignment.init_keys import STATELESS
 
 if TYPE_CHECKING:
     from tilewright.passes.dst_assignment.dst_forms import FormBuilder
@@ -166,6 +167,6 @@ class FusedForms:
 
 def _key(form: UnitForm, row: str, params: dict[str, Any] | None = None) -> str:
     """Key of the init a row runs under; parameters that its init does not see only make it a little longer."""
-    return f"{form.init}:{row}{params or ''}" if form.stateful else "sfpu"
+    return f"{form.init}:{row}{params or ''}" if form.stateful else STATELESS
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_op import UnitForm, dst_format
+from tilewright.dialects.tile_op import Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.verify import parameters_of
+from tilewright.dst.problem import Leaf, Op
+
+if TYPE_CHECKING:
+    from tilewright.passes.dst_assignment.fused_forms import FormUse
+
+STATELESS = "sfpu"  # key of all inits that set nothing of their own
 
 
 def template_values(op: TileOpBase, *, dst32: bool) -> dict[str, Any]:
@@ -38,8 +45,24 @@ def init_params(form: UnitForm) -> frozenset[str]:
 def init_key(form: UnitForm, op: TileOpBase) -> str:
     """Stateless inits share one key: any SFPU init does for them."""
     if not form.stateful:
-        return "sfpu"
+        return STATELESS
     values = template_values(op, dst32=False)
     template = ",".join(form.init_call_template(values))
     arguments = ",".join(str(values[a.split(":")[0]]) for a in form.init_args if ":" in a)
     return f"{form.init}<{template}>({arguments})"
+
+
+def lasting_inits(leaves: Sequence[Leaf], ops: Sequence[Op], uses: Mapping[tuple[int, int], FormUse]) -> frozenset[str]:
+    """Inits that stay in force over the tiles of an acquire: the only one of their unit, whatever forms are chosen.
+
+    Loads and the matrix unit share their state, the vector unit has its own.
+    """
+    matrix, vector = {leaf.init for leaf in leaves}, set[str]()
+    for (op, form), use in uses.items():
+        units = {call.unit for call in use.calls} or {use.unit}
+        states = vector if units == {Unit.SFPU.value} else matrix
+        states.add(ops[op].forms[form].init)
+        if len(units) > 1:
+            return frozenset()  # two inits in one form
+    alone = [states for states in (matrix, vector - {STATELESS}) if len(states) == 1]
+    return frozenset({STATELESS}.union(*alone))

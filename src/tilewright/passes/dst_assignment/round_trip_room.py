@@ -24,7 +24,7 @@ SHARE_OF_L1 = 0.5  # of what is free; the rest is for regions that must be split
 
 def round_trips(compute: ComputeOp, ops: Sequence[Operation], config: ComputeConfig, context: PassContext) -> int:
     options = context.options
-    if not options.round_trips or options.allocator != "optimal" or config.fp32_dest_acc_en or not 2 <= len(ops) <= MOST_OPS:
+    if options.round_trips is False or options.allocator != "optimal" or config.fp32_dest_acc_en or not 2 <= len(ops) <= MOST_OPS:
         return 0
     if not is_identity(compute) or any(accumulation.accumulates(block) for block in compute.outputs):
         return 0
