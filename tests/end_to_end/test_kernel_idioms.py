@@ -215,3 +215,60 @@ def test_kernel_that_is_a_method():
     for factor in (3, -1):
         run(Layer(factor).forward, x, out, mode="sim")
         close(out, np.maximum(x.astype(np.float64), 0) * factor)
+
+
+@ttl.operation(grid=(1, 1))
+def state_with_a_flag(start, x, decay, states, final):
+    """A recurrence whose first state is popped once, by a flag that only Python knows: the loop is unrolled."""
+    steps = x.shape[0] // TILE
+    start_dfb = ttl.make_dataflow_buffer_like(start, shape=(1, 1), block_count=1)
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    decay_dfb = ttl.make_dataflow_buffer_like(decay, shape=(1, 1), block_count=2)
+    states_dfb = ttl.make_dataflow_buffer_like(states, shape=(1, 1), block_count=2)
+    final_dfb = ttl.make_dataflow_buffer_like(final, shape=(1, 1), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        first = start_dfb.wait()
+        state = first
+        popped = False
+        for _ in range(steps):
+            x_blk, decay_blk = x_dfb.wait(), decay_dfb.wait()
+            states_dfb.reserve().store(x_blk @ state)
+            following = ttl.math.exp(decay_blk) * state + x_blk
+            if not popped:
+                first.pop()
+                popped = True
+            state = following
+            x_blk.pop()
+            decay_blk.pop()
+        final_dfb.reserve().store(state)
+
+    @ttl.datamovement()
+    def read():
+        ttl.copy(start[0, 0], start_dfb.reserve()).wait()
+        for step in range(steps):
+            ttl.copy(x[step, 0], x_dfb.reserve()).wait()
+            ttl.copy(decay[step, 0], decay_dfb.reserve()).wait()
+
+    @ttl.datamovement()
+    def write():
+        for step in range(steps):
+            ttl.copy(states_dfb.wait(), states[step, 0]).wait()
+        ttl.copy(final_dfb.wait(), final[0, 0]).wait()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_that_an_unrolled_loop_hands_on(mode):
+    """They are computed before the blocks they come from are released, as in a loop on the device."""
+    start, x = random(1, 1), random(3, 1)
+    decay = (-np.abs(random(3, 2)[:, :TILE].astype(np.float32))).astype(ml_dtypes.bfloat16)
+    states, final = zeros(3, 1), zeros(1, 1)
+    run(state_with_a_flag, start, x, decay, states, final, mode=mode)
+    state, parts = start.astype(np.float64), []
+    for step in range(3):
+        rows = slice(step * TILE, (step + 1) * TILE)
+        parts.append(x[rows].astype(np.float64) @ state)
+        state = np.exp(decay[rows].astype(np.float64)) * state + x[rows].astype(np.float64)
+    close(final, state)
+    np.testing.assert_allclose(states.astype(np.float64), np.concatenate(parts), atol=0.1)

@@ -7,7 +7,7 @@ import ast
 NAMES = "tilewright_names"
 
 
-def loop_names(loop: ast.For) -> tuple[set[str], set[str]]:
+def loop_names(loop: ast.For | ast.While) -> tuple[set[str], set[str]]:
     """What a loop's body assigns, and what it may read before that; kept with the node."""
     known = loop.__dict__.get(NAMES)
     if known is None:

@@ -36,7 +36,7 @@ class Carried:
     """A name that loops change, over all loops nested around the change."""
 
     name: str
-    loop: ForOp  # the outermost
+    loop: ForOp | None  # the outermost; none if its loop is unrolled
     span: Span
     start: Block | float
     buffer: CircularBuffer | None = None
@@ -153,6 +153,28 @@ def after(thread: Thread, scope: Scope, outer: Any, node: ast.AST) -> Any:
     return last.waited
 
 
+def keep(
+    thread: Thread, name: str, buffer: CircularBuffer | None, value: Block, node: ast.AST
+) -> tuple[CircularBuffer | None, Block]:
+    """A value for the next copy of an unrolled body, where blocks it reads have been released: it is computed before that.
+
+    Gives the buffer it went through, which the next copies use as well, and the value as they find it.
+    """
+    value = whole(thread, value, node)
+    release = _first_release(value.ssa, thread.emitter.block)
+    if release is None:
+        return buffer, value
+    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+        buffer = _new_buffer(thread, name, value.shape, value.dtype, thread.span(node))
+    carried = Carried(name, None, thread.span(node), value, buffer)
+    ops = _stored(thread, carried, value)
+    ops.append(CBPushOp.create(operands=[thread.buffer(buffer)], location=ops[-1].location))
+    thread.emitter.block.insert_ops_before(ops, release)
+    ssa = _acquire(thread, carried, CBWaitOp)
+    ssa.name_hint = name
+    return buffer, Block(ssa, value.shape, value.dtype, reduced=value.reduced)
+
+
 def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
     carried = scope.carried
     if not isinstance(value, Block):
@@ -207,13 +229,7 @@ def _first_release(value: SSAValue, body: IRBlock) -> Operation | None:
 
 
 def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str, node: ast.AST) -> None:
-    build = thread.build
-    buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(build.buffers), span=carried.span)
-    taken = {other.name for other in build.buffers}
-    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{carried.name}_carried{i or ''}") not in taken)
-    buffer.origin = "compiler"
-    build.buffers.append(buffer)
-    carried.buffer = buffer
+    buffer = carried.buffer = _new_buffer(thread, carried.name, shape, dtype, carried.span)
     start = carried.start
     scratch, block = IRBlock(), thread.emitter.block
     thread.emitter.block = scratch
@@ -226,11 +242,21 @@ def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype
     scratch.add_ops(_stored(thread, carried, value))
     thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     thread.emitter.block = block
-    before = carried.loop.parent
-    assert before is not None
+    before = carried.loop.parent if carried.loop is not None else None
+    assert carried.loop is not None and before is not None
     for op in list(scratch.ops):
         op.detach()
         before.insert_op_before(op, carried.loop)
+
+
+def _new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, span: Span) -> CircularBuffer:
+    buffers = thread.build.buffers
+    buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(buffers), span=span)
+    taken = {other.name for other in buffers}
+    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{name}_carried{i or ''}") not in taken)
+    buffer.origin = "compiler"
+    buffers.append(buffer)
+    return buffer
 
 
 def _stored(thread: Thread, carried: Carried, value: Block) -> list[Operation]:

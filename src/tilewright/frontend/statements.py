@@ -19,6 +19,7 @@ from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import CountedLoop, LeaveBody
 from tilewright.frontend.values import Block, Unusable
+from tilewright.lang.buffers import CircularBuffer
 
 HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",
@@ -206,6 +207,7 @@ def _unrolled(thread: Thread, node: ast.For | ast.While, starts: Iterable[Callab
     """The body once per start; ``break`` and ``continue`` are exceptions on their way here."""
     body = early_ends.loop_body(node.body)
     thread.loops.append(thread.depth)
+    buffers: dict[str, CircularBuffer | None] = {}
     for start in starts:
         start()
         try:
@@ -213,7 +215,20 @@ def _unrolled(thread: Thread, node: ast.For | ast.While, starts: Iterable[Callab
         except LeaveBody as leaving:
             if leaving.kind is ast.Break:
                 break
+        _keep_blocks(thread, node, buffers)
     thread.loops.pop()
+
+
+def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, CircularBuffer | None]) -> None:
+    """Block values that the next copy of the body reads are computed before blocks they come from are released."""
+    if thread.kind != "compute":
+        return
+    assigned, exposed = loop_names(node)
+    for name in sorted(assigned & exposed):
+        value = thread.frame.names.get(name)
+        if isinstance(value, Block) and value.held is None:
+            thread.at(node)
+            buffers[name], thread.frame.names[name] = carried.keep(thread, name, buffers.get(name), value, node)
 
 
 def _while(thread: Thread, node: ast.While) -> None:
