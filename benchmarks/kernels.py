@@ -5,15 +5,7 @@
 The peer's numbers are counted in the C++ that tt-lang 1.1.1 emits for the same kernels (one block each); ours are counted by the
 simulator. A dash means that the peer does not compile the kernel or was not counted. ``trips`` are tiles packed beyond the outputs:
 each is written to L1 to be read again or added to. The last lines name every count of acquires, inits, copies (``copy_tile`` and
-``copy_dest_values``) and packs that is above the peer's.
-
-Some are above it because the plan then takes fewer cycles. A product of two 16-bit tiles in DST costs 756 cycles, with one of them in
-a buffer 102, so in k, d, m2 and the LSTM cell a value goes through L1; the rows "no round trips" have the same kernels with every
-value kept in DST. Copies in c are above it in any case: the product is packed in two versions, abs and exp both work in place, so
-it must exist twice. The peer multiplies twice (8 products for 4 tiles); computed once, it is copied in DST (4 ``copy_dest_values``) or
-read back from L1 (8 ``copy_tile``, fewer cycles). f32 kernels load their operands because the matrix unit would read 11 bits of
-each number; with ``allow_tf32`` they are read as the peer reads them. Without the matrix unit b has more acquires, because one call
-(``addcmul``) on three slots takes fewer cycles than a product and a sum on two.
+``copy_dest_values``) and packs that is above the peer's, and why. A count above it for no reason ends with status 1.
 """
 
 from __future__ import annotations
@@ -111,7 +103,7 @@ def main(names: list[str]) -> int:
     head = f"{'kernel':22}" + "".join(f"{column:>14}" for column in (*COLUMNS, "trips")) + f"{'buffers':>9}{'error':>11}"
     print(head)
     print("-" * len(head))
-    higher: list[tuple[str, list[str]]] = []
+    higher: list[tuple[Case, list[str]]] = []
     with tempfile.TemporaryDirectory() as folder:
         for case in chosen:
             ours, error, between = run(case, Path(folder))
@@ -120,13 +112,13 @@ def main(names: list[str]) -> int:
             pairs = [*zip(ours, theirs, strict=True), (trips_ours, trips_theirs)]
             cells = "".join(f"{f'{value} / {peer}':>14}" for value, peer in pairs)
             print(f"{case.name:22}{cells}{between:>9}{error:>11.2e}", flush=True)
-            higher.append((case.name, above(case, ours)))
+            higher.append((case, above(case, ours)))
     compared = sum(case.peer is not None for case in chosen)
-    found = [(name, counted) for name, counted in higher if counted]
+    found = [(case, counted) for case, counted in higher if counted]
     print(f"\nours / tt-lang 1.1.1; {compared - len(found)} of {compared} compared rows have no count above the peer's, the others:")
-    for name, counted in found:
-        print(f"  {name}: {', '.join(counted)}")
-    return 0
+    for case, counted in found:
+        print(f"  {case.name}: {', '.join(counted)}; {case.why or 'no reason'}")
+    return int(any(not case.why for case, _ in found))
 
 
 if __name__ == "__main__":
