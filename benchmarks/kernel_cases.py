@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,8 @@ import loop_kernels
 import numpy as np
 
 import block_kernels
+from fused_expressions import CASES as EXPRESSIONS
+from fused_expressions import gelu, softmax
 
 BCAST = "ttl.math.broadcast"
 
@@ -30,20 +31,12 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     between: dict[str, tuple[int, int]] = field(default_factory=dict)  # buffers the body fills and reads itself
     source: str = ""  # the whole kernel, where it is more than one block of everything
+    cores: int = 1  # that share the outputs evenly
     why: str = ""  # why a count is above the peer's
 
 
 def sigmoid(x: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
-
-
-def gelu(x: Any) -> Any:
-    return 0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
-
-
-def softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
 
 
 SOFTMAX = f"""e = ttl.math.exp(xb - {BCAST}(ttl.math.reduce_max(xb, dims=[1]), dims=[1], shape=(1, 4)))
@@ -192,6 +185,39 @@ PEER_CASES = (
          source=block_kernels.flash_attention(rows=1, keys=2, depth=2, steps=4, scale=0.125, masked=False)),
 )  # fmt: skip
 
+
+
+def expression(name: str, dtype: str) -> Case:
+    inputs, output, body, reference, *_ = EXPRESSIONS[name]
+    source = block_kernels.single_block(inputs, [output], body)
+    return Case(f"{name} {dtype}", inputs, (output,), "", reference, dtype=dtype, source=source)
+
+
+def large_products(dtype: str) -> tuple[Case, ...]:
+    """512 cubed on one core and on 64, and a loop over 16 blocks; counts are those of the first core."""
+    one = block_kernels.matmul(grid=(1, 1), block=(2, 2, 16), blocks=(8, 8, 1))
+    many = block_kernels.matmul(grid=(8, 8), block=(2, 2, 4), blocks=(8, 8, 4))
+    loop = block_kernels.matmul(grid=(1, 1), block=(2, 2, 1), blocks=(1, 1, 16))
+    square: dict[str, Any] = {"inputs": {"a": (16, 16), "b": (16, 16)}, "outputs": ((16, 16),)}
+    long: dict[str, Any] = {"inputs": {"a": (2, 16), "b": (16, 2)}, "outputs": ((2, 2),)}
+    rest: dict[str, Any] = {"body": "", "reference": lambda a, b: a @ b, "dtype": dtype}
+    return (
+        Case(f"512 cubed {dtype}", source=one, **square, **rest),
+        Case(f"512 cubed, 8x8 {dtype}", source=many, cores=64, **square, **rest),
+        Case(f"K loop of 16 {dtype}", source=loop, **long, **rest),
+    )
+
+
+def flash(depth: int, dtype: str) -> Case:
+    """Online softmax over eight blocks of keys, with a mask."""
+    source = block_kernels.flash_attention(rows=1, keys=1, depth=depth, steps=8, scale=0.125)
+    inputs = {"q": (1, depth), "k": (depth, 8), "v": (8, depth), "mask": (1, 8)}
+    return Case(
+        f"flash, head {32 * depth} {dtype}", inputs, ((1, depth),), "",
+        lambda q, k, v, mask: softmax(q @ k * 0.125 + mask) @ v, dtype=dtype, source=source,
+    )  # fmt: skip
+
+
 CASES = (
     *PEER_CASES,
     Case("LSTM cell 2x2", FIVE, ((2, 2), (2, 2)), LSTM, lstm, peer=(4, 36, 0, 28, 32, 0, 8, 48)),
@@ -206,16 +232,7 @@ CASES = (
     Case("m16 a*bcast_col(b)", {"a": (4, 4), "b": (4, 1)}, ((4, 4),), f"o0.store(ab * {BCAST}(bb, dims=[1], shape=(4, 4)))",
          lambda a, b: a * b[:, :1], peer=(4, 16, 0, 16, 0, 0, 16, 13)),
     Case("swiglu", {"g": (2, 2), "u": (2, 2)}, ((2, 2),), "o0.store(gb * ttl.math.sigmoid(gb) * ub)", lambda g, u: g * sigmoid(g) * u),
-    Case("rmsnorm 2x4", {"x": (2, 4), "w": (1, 4)}, ((2, 4),),
-         f"r = ttl.math.rsqrt(ttl.math.reduce_sum(xb * xb, dims=[1]) * {1 / 128} + 1e-5)\n"
-         f"o0.store(xb * {BCAST}(r, dims=[1], shape=(2, 4)) * {BCAST}(wb, dims=[0], shape=(2, 4)))",
-         lambda x, w: x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * w[:1]),
-    Case("dense layer 2x2x3", {"x": (2, 2), "w": (2, 3), "b": (1, 3)}, ((2, 3),),
-         f"h = ttl.math.relu(xb @ wb + {BCAST}(bb, dims=[0], shape=(2, 3)))\n"
-         f"o0.store(h - {BCAST}(ttl.math.reduce_sum(h, dims=[1]) * {1 / 96}, dims=[1], shape=(2, 3)))",
-         lambda x, w, b: (h := np.maximum(x @ w + b[:1], 0)) - h.mean(1, keepdims=True)),
-    Case("attention block", {"q": (2, 2), "k": (2, 3), "v": (3, 2)}, ((2, 2),),
-         "e = ttl.math.exp((qb @ kb) * 0.125)\n"
-         f"o0.store((e * {BCAST}(ttl.math.recip(ttl.math.reduce_sum(e, dims=[1])), dims=[1], shape=(2, 3))) @ vb)",
-         lambda q, k, v: (e := np.exp(q @ k * 0.125)) / e.sum(1, keepdims=True) @ v),
+    *(expression(name, dtype) for name in EXPRESSIONS for dtype in ("bf16", "f32")),
+    *(large for dtype in ("bf16", "f32") for large in large_products(dtype)),
+    *(flash(depth, dtype) for depth in (2, 4) for dtype in ("bf16", "f32")),
 )  # fmt: skip

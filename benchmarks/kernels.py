@@ -82,7 +82,7 @@ def run(case: Case, folder: Path) -> tuple[tuple[int, ...], float, int]:
 
 
 def trips(case: Case, packed: int) -> int:
-    return packed - sum(rows * columns for rows, columns in case.outputs)
+    return packed - sum(rows * columns for rows, columns in case.outputs) // case.cores
 
 
 def above(case: Case, ours: tuple[int, ...]) -> list[str]:
@@ -100,7 +100,7 @@ def above(case: Case, ours: tuple[int, ...]) -> list[str]:
 
 def main(names: list[str]) -> int:
     chosen = [case for case in CASES if not names or any(name in case.name for name in names)]
-    head = f"{'kernel':22}" + "".join(f"{column:>14}" for column in (*COLUMNS, "trips")) + f"{'buffers':>9}{'error':>11}"
+    head = f"{'kernel':25}" + "".join(f"{column:>14}" for column in (*COLUMNS, "trips")) + f"{'buffers':>9}{'error':>11}"
     print(head)
     print("-" * len(head))
     higher: list[tuple[Case, list[str]]] = []
@@ -111,7 +111,7 @@ def main(names: list[str]) -> int:
             trips_ours, trips_theirs = trips(case, ours[6]), "-" if case.peer is None else trips(case, case.peer[6])
             pairs = [*zip(ours, theirs, strict=True), (trips_ours, trips_theirs)]
             cells = "".join(f"{f'{value} / {peer}':>14}" for value, peer in pairs)
-            print(f"{case.name:22}{cells}{between:>9}{error:>11.2e}", flush=True)
+            print(f"{case.name:25}{cells}{between:>9}{error:>11.2e}", flush=True)
             higher.append((case, above(case, ours)))
     compared = sum(case.peer is not None for case in chosen)
     found = [(case, counted) for case, counted in higher if counted]
