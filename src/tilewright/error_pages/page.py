@@ -1,0 +1,11 @@
+"""One diagnostic code: what is wrong in a few words, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Code:
+    title: str
+    page: str  # what ``tilewright explain CODE`` prints
