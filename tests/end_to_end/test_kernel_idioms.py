@@ -272,3 +272,40 @@ def test_values_that_an_unrolled_loop_hands_on(mode):
         state = np.exp(decay[rows].astype(np.float64)) * state + x[rows].astype(np.float64)
     close(final, state)
     np.testing.assert_allclose(states.astype(np.float64), np.concatenate(parts), atol=0.1)
+
+
+@ttl.operation(grid=(1, 1))
+def alternating_norms(x, out):
+    """Rows and columns are divided by their sums in turn, in the block that leaves; the compiler releases what was waited for."""
+    x_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    sum_dfb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_dfb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        x_blk = x_dfb.wait()
+        with out_dfb.reserve() as o:
+            o.store(ttl.math.exp(x_blk))
+            for _ in range(2):
+                sum_dfb.reserve().store(ttl.math.reduce_sum(o, dims=[1]))
+                o.store(o * ttl.math.recip(ttl.math.broadcast(sum_dfb.wait(), dims=[1])))
+                sum_dfb.reserve().store(ttl.math.reduce_sum(o, dims=[0]))
+                o.store(o * ttl.math.recip(ttl.math.broadcast(sum_dfb.wait(), dims=[0])))
+
+    @ttl.datamovement()
+    def read():
+        ttl.copy(x[0, 0], x_dfb.reserve()).wait()
+
+    @ttl.datamovement()
+    def write():
+        ttl.copy(out_dfb.wait(), out[0, 0]).wait()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_block_that_is_rewritten_in_place(mode):
+    x, out = random(1, 1), zeros(1, 1)
+    run(alternating_norms, x, out, mode=mode)
+    expected = np.exp(x.astype(np.float64))
+    for axis in (1, 0, 1, 0):
+        expected /= expected.sum(axis, keepdims=True)
+    np.testing.assert_allclose(out.astype(np.float64), expected, rtol=0.04)

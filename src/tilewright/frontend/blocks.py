@@ -9,7 +9,6 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute
 
-from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import i64_attr
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
@@ -25,6 +24,7 @@ from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
 from tilewright.frontend.folding import fold, grows_in_place, unfold, value_type
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
+from tilewright.frontend.stored_blocks import content
 from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 
@@ -35,26 +35,7 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
     """The value of a block. A reserved block that was stored to stands for what was stored."""
     held = block.held
-    if held is None or held.kind == "wait":
-        return block
-    if held.released:
-        raise thread.error(
-            "TW206",
-            f"block of '{held.buffer.name}' is read after it was pushed",
-            node,
-            notes=(Note("it was reserved here", held.span),),
-            help="use the stored expression itself, or wait for the block",
-        )
-    if held.stored is None or not thread.emitter.is_open(held.stored.ssa):
-        raise thread.error(
-            "TW203",
-            f"block of '{held.buffer.name}' is read, but it was only reserved and holds nothing yet",
-            node,
-            label="reserved, not waited for",
-            notes=(Note("it was reserved here", held.span),),
-            help=f"read what was stored to it, or wait() for '{held.buffer.name}' after the push",
-        )
-    return held.stored
+    return block if held is None or held.kind == "wait" else content(thread, held, node)
 
 
 def whole(thread: Thread, block: Block, node: ast.AST) -> Block:

@@ -20,11 +20,10 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
-from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBWaitOp
 from tilewright.frontend.blocks import whole
 from tilewright.frontend.describe import described
-from tilewright.frontend.folding import value_type
+from tilewright.frontend.early_values import acquired, first_release, new_buffer, stored_in
 from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -36,7 +35,7 @@ class Carried:
     """A name that loops change, over all loops nested around the change."""
 
     name: str
-    loop: ForOp | None  # the outermost; none if its loop is unrolled
+    loop: ForOp  # the outermost
     span: Span
     start: Block | float
     buffer: CircularBuffer | None = None
@@ -153,28 +152,6 @@ def after(thread: Thread, scope: Scope, outer: Any, node: ast.AST) -> Any:
     return last.waited
 
 
-def keep(
-    thread: Thread, name: str, buffer: CircularBuffer | None, value: Block, node: ast.AST
-) -> tuple[CircularBuffer | None, Block]:
-    """A value for the next copy of an unrolled body, where blocks it reads have been released: it is computed before that.
-
-    Gives the buffer it went through, which the next copies use as well, and the value as they find it.
-    """
-    value = whole(thread, value, node)
-    release = _first_release(value.ssa, thread.emitter.block)
-    if release is None:
-        return buffer, value
-    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
-        buffer = _new_buffer(thread, name, value.shape, value.dtype, thread.span(node))
-    carried = Carried(name, None, thread.span(node), value, buffer)
-    ops = _stored(thread, carried, value)
-    ops.append(CBPushOp.create(operands=[thread.buffer(buffer)], location=ops[-1].location))
-    thread.emitter.block.insert_ops_before(ops, release)
-    ssa = _acquire(thread, carried, CBWaitOp)
-    ssa.name_hint = name
-    return buffer, Block(ssa, value.shape, value.dtype, reduced=value.reduced)
-
-
 def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
     carried = scope.carried
     if not isinstance(value, Block):
@@ -198,38 +175,16 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
             help="a value that a loop changes keeps its shape and dtype",
         )
     thread.reduced_buffers.stored(carried.key, value.reduced)
-    ops = _stored(thread, carried, value)
-    release = _first_release(value.ssa, scope.body)
+    ops = stored_in(thread, _buffer(carried), value)
+    release = first_release(value.ssa, scope.body)
     if release is None:
         scope.body.add_ops(ops)
     else:
         scope.body.insert_ops_before(ops, release)
 
 
-def _first_release(value: SSAValue, body: IRBlock) -> Operation | None:
-    """The first pop, behind the value, of a buffer the value reads: it must have been computed by then."""
-    queues: set[SSAValue] = set()
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        if current in seen or not isinstance(current.owner, Operation):
-            continue
-        seen.add(current)
-        if isinstance(current.owner, CBWaitOp):
-            queues.add(current.owner.operands[0])
-        elif not isinstance(current.owner, CBReserveOp):
-            pending += current.owner.operands
-    owner = value.owner
-    op = owner.next_op if isinstance(owner, Operation) and owner.parent is body else body.first_op
-    while op is not None:
-        if any(isinstance(inner, CBPopOp) and inner.operands[0] in queues for inner in op.walk()):
-            return op
-        op = op.next_op
-    return None
-
-
 def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str, node: ast.AST) -> None:
-    buffer = carried.buffer = _new_buffer(thread, carried.name, shape, dtype, carried.span)
+    buffer = carried.buffer = new_buffer(thread, carried.name, shape, dtype, carried.span)
     start = carried.start
     scratch, block = IRBlock(), thread.emitter.block
     thread.emitter.block = scratch
@@ -239,39 +194,14 @@ def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype
         value = filled(thread, number, shape, dtype, node)
     thread.reduced_buffers.stored(carried.key, value.reduced)
     carried.reduced = thread.reduced_buffers.assumed(carried.key, value.reduced)
-    scratch.add_ops(_stored(thread, carried, value))
+    scratch.add_ops(stored_in(thread, _buffer(carried), value))
     thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     thread.emitter.block = block
-    before = carried.loop.parent if carried.loop is not None else None
-    assert carried.loop is not None and before is not None
+    before = carried.loop.parent
+    assert before is not None
     for op in list(scratch.ops):
         op.detach()
         before.insert_op_before(op, carried.loop)
-
-
-def _new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, span: Span) -> CircularBuffer:
-    buffers = thread.build.buffers
-    buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(buffers), span=span)
-    taken = {other.name for other in buffers}
-    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{name}_carried{i or ''}") not in taken)
-    buffer.origin = "compiler"
-    buffers.append(buffer)
-    return buffer
-
-
-def _stored(thread: Thread, carried: Carried, value: Block) -> list[Operation]:
-    """A new block of the buffer with the value in it; the push comes later."""
-    scratch, block = IRBlock(), thread.emitter.block
-    thread.emitter.block = scratch
-    _acquire(thread, carried, CBReserveOp)
-    last = scratch.last_op
-    assert last is not None
-    thread.emitter.add(StoreOp, [value.ssa, last.results[0]])
-    thread.emitter.block = block
-    ops = list(scratch.ops)
-    for op in ops:
-        op.detach()
-    return ops
 
 
 def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
@@ -281,7 +211,7 @@ def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
     scratch, block = IRBlock(), thread.emitter.block
     thread.emitter.block = scratch
     thread.at(node)
-    ssa = _acquire(thread, carried, CBWaitOp)
+    ssa = acquired(thread, _buffer(carried), CBWaitOp)
     thread.emitter.block = block
     ssa.name_hint = carried.name
     around: Operation | None = None
@@ -296,13 +226,6 @@ def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
         else:
             scope.body.insert_op_before(op, around)
     scope.waited = Block(ssa, buffer.shape, buffer.dtype, reduced=carried.reduced)
-
-
-def _acquire(thread: Thread, carried: Carried, kind: type[Operation]) -> SSAValue:
-    buffer = _buffer(carried)
-    queue, shape = thread.buffer(buffer), value_type(buffer.shape, buffer.dtype)
-    raw = thread.emitter.add(kind, [queue], [shape]).results[0]
-    return thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
 
 
 def _buffer(carried: Carried) -> CircularBuffer:

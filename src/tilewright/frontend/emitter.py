@@ -76,6 +76,10 @@ class Emitter:
         self._open.pop()
         self.block = self._open[-1][0]
 
+    def open_blocks(self) -> list[IRBlock]:
+        """The pieces of code we are in, outermost first."""
+        return [block for block, _ in self._open]
+
     def is_open(self, ssa: SSAValue) -> bool:
         """Whether a value still exists here: its region has not ended."""
         owner = ssa.owner

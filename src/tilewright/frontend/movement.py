@@ -10,11 +10,12 @@ from xdsl.ir import SSAValue
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import i32_attr, number_attr
 from tilewright.dialects.ir_types import TransferType
+from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
-from tilewright.frontend import pipes
-from tilewright.frontend.blocks import at_size, readable
+from tilewright.frontend import pipes, stored_blocks
+from tilewright.frontend.blocks import apply_op, at_size, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
@@ -139,9 +140,19 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         )
     thread.at(node)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
-    thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
+    value = _grown_sum(thread, held, source, node) if accumulate else source
+    op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
     thread.reduced_buffers.stored(held.buffer.index, source.reduced)
-    held.stored = None if accumulate else source
+    stored_blocks.stored(thread, held, value, op, node)
+
+
+def _grown_sum(thread: Thread, held: Acquisition, source: Block, node: ast.AST) -> Block | None:
+    """What the block holds after an accumulating store, if that is known here."""
+    if held.store is None:
+        return source if len(thread.emitter.open_blocks()) == 1 else None
+    if held.stored is None or held.store.parent is not thread.emitter.block or source.dtype not in dtypes_of(BY_NAME["add"]):
+        return None
+    return apply_op(thread, BY_NAME["add"], [held.stored, source], {}, node)
 
 
 def _check_stored_size(thread: Thread, source: Block, block: Block, held: Acquisition, node: ast.AST) -> None:

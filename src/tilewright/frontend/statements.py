@@ -9,8 +9,10 @@ from typing import Any
 
 from tilewright.frontend import carried, containers, early_ends, expressions, loop_forms, movement
 from tilewright.frontend.assigned import assigned_names, loop_names
+from tilewright.frontend.blocks import whole
 from tilewright.frontend.calls import UNROLL_LIMIT, bind_target, local_function
 from tilewright.frontend.describe import described
+from tilewright.frontend.early_values import kept
 from tilewright.frontend.expressions import BINARY, evaluate
 from tilewright.frontend.generators import Generated, run_loop
 from tilewright.frontend.host_calls import DynamicRange
@@ -93,6 +95,7 @@ def _with(thread: Thread, node: ast.With) -> None:
     for item in node.items:
         value = evaluate(thread, item.context_expr)
         if isinstance(value, Block) and value.held is not None:
+            value.held.scoped = True
             held.append((value, item.context_expr))
         elif value is not None:
             raise thread.error(
@@ -228,7 +231,8 @@ def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, C
         value = thread.frame.names.get(name)
         if isinstance(value, Block) and value.held is None:
             thread.at(node)
-            buffers[name], thread.frame.names[name] = carried.keep(thread, name, buffers.get(name), value, node)
+            value = whole(thread, value, node)
+            buffers[name], thread.frame.names[name] = kept(thread, name, buffers.get(name), value, thread.span(node))
 
 
 def _while(thread: Thread, node: ast.While) -> None:

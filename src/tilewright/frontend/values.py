@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
@@ -23,7 +24,11 @@ class Acquisition:
     kind: str  # wait or reserve
     span: Span
     released: bool = False
+    scoped: bool = False  # by a ``with``, which releases it
     stored: Block | None = None  # what a reserved block holds, once stored
+    store: Operation | None = None  # the last store to it
+    loop: CountedLoop | None = None  # the loop it stands in
+    read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
     block: Block | None = None  # what the acquire gave
 
 

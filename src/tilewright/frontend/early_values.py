@@ -1,0 +1,107 @@
+"""Values that are computed earlier than where they are read: before the blocks they come from are released."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.diagnostics import Span
+from tilewright.dialects.ttl import StoreOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.frontend.folding import value_type
+from tilewright.frontend.thread import Thread
+from tilewright.frontend.values import Block
+from tilewright.lang.buffers import CircularBuffer
+
+
+def kept(
+    thread: Thread, name: str, buffer: CircularBuffer | None, value: Block, span: Span
+) -> tuple[CircularBuffer | None, Block]:
+    """The value as it is found after blocks it reads have been released: in a buffer, which it goes through before that.
+
+    Gives the buffer as well; a later value of the same name may go through it too.
+    """
+    home = value.ssa.owner.parent if isinstance(value.ssa.owner, Operation) else None
+    release = first_release(value.ssa, home) if home is not None else None
+    if release is None:
+        return buffer, value
+    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+        buffer = new_buffer(thread, name, value.shape, value.dtype, span)
+    return buffer, through_buffer(thread, buffer, name, value, release)
+
+
+def through_buffer(thread: Thread, buffer: CircularBuffer, name: str, value: Block, before: Operation) -> Block:
+    """Stores the value in front of ``before``, and gives what is found in the buffer."""
+    ops = stored_in(thread, buffer, value)
+    scratch, block = IRBlock(), thread.emitter.block
+    thread.emitter.block = scratch
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    ssa = acquired(thread, buffer, CBWaitOp)
+    thread.emitter.block = block
+    ssa.name_hint = name if name.isascii() else None
+    for op in list(scratch.ops):
+        op.detach()
+        ops.append(op)
+    home = before.parent
+    assert home is not None
+    home.insert_ops_before(ops, before)
+    return Block(ssa, value.shape, value.dtype, reduced=value.reduced)
+
+
+def waits_below(value: SSAValue) -> list[CBWaitOp]:
+    """The waits for all blocks that a value is computed from."""
+    found: list[CBWaitOp] = []
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if current in seen or not isinstance(current.owner, Operation):
+            continue
+        seen.add(current)
+        if isinstance(current.owner, CBWaitOp):
+            found.append(current.owner)
+        elif not isinstance(current.owner, CBReserveOp):
+            pending += current.owner.operands
+    return found
+
+
+def first_release(value: SSAValue, body: IRBlock) -> Operation | None:
+    """The first pop, behind the value, of a buffer the value reads: it must have been computed by then."""
+    queues = {wait.operands[0] for wait in waits_below(value)}
+    owner = value.owner
+    op = owner.next_op if isinstance(owner, Operation) and owner.parent is body else body.first_op
+    while op is not None:
+        if any(isinstance(inner, CBPopOp) and inner.operands[0] in queues for inner in op.walk()):
+            return op
+        op = op.next_op
+    return None
+
+
+def new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, span: Span) -> CircularBuffer:
+    buffers = thread.build.buffers
+    buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(buffers), span=span)
+    taken = {other.name for other in buffers}
+    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{name}_carried{i or ''}") not in taken)
+    buffer.origin = "compiler"
+    buffers.append(buffer)
+    return buffer
+
+
+def stored_in(thread: Thread, buffer: CircularBuffer, value: Block) -> list[Operation]:
+    """A new block of the buffer with the value in it; the push comes later."""
+    scratch, block = IRBlock(), thread.emitter.block
+    thread.emitter.block = scratch
+    acquired(thread, buffer, CBReserveOp)
+    last = scratch.last_op
+    assert last is not None
+    thread.emitter.add(StoreOp, [value.ssa, last.results[0]])
+    thread.emitter.block = block
+    ops = list(scratch.ops)
+    for op in ops:
+        op.detach()
+    return ops
+
+
+def acquired(thread: Thread, buffer: CircularBuffer, kind: type[Operation]) -> SSAValue:
+    queue, shape = thread.buffer(buffer), value_type(buffer.shape, buffer.dtype)
+    raw = thread.emitter.add(kind, [queue], [shape]).results[0]
+    return thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
