@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import CallOp
-from tilewright.dialects.ir_types import KernelCBType, ThreadAttr
+from tilewright.dialects.class_table import ClassTable
 from tilewright.dialects.tile_op import TileOp, UnitForm
 from tilewright.dialects.verify import expect
 
@@ -143,27 +143,33 @@ class KernelAccessorType(ParametrizedAttribute, TypeAttribute):
     name = "ttkernel.accessor"
 
 
-def _call_class(call: Call, row: TileOp | None = None, form: UnitForm | None = None) -> type[KernelCallOp]:
-    words = "".join(word.capitalize() for word in call.name.split("_"))
-    members = {"name": f"ttkernel.{call.name}", "CALL": call, "SPEC": row, "FORM": form, "__doc__": call.summary}
+def _calls_of_rows() -> dict[str, tuple[TileOp, UnitForm]]:
+    """Who brings a call or an init into the dialect: the first form that needs it."""
+    found: dict[str, tuple[TileOp, UnitForm]] = {}
+    for row in tile_ops.ROWS:
+        for form in row.forms:
+            found.setdefault(form.call, (row, form))
+            if form.init:
+                found.setdefault(form.init, (row, form))
+    return found
+
+
+_STRUCTURAL = {call.name: call for call in STRUCTURAL_CALLS}
+_OF_ROWS = {name: owner for name, owner in _calls_of_rows().items() if name not in _STRUCTURAL}
+
+
+def _call_class(name: str) -> type[KernelCallOp]:
+    row, form = _OF_ROWS.get(name, (None, None))
+    call = _STRUCTURAL[name] if row is None or form is None else _call_of(name, row, form)
+    words = "".join(word.capitalize() for word in name.split("_"))
+    members = {"name": f"ttkernel.{name}", "CALL": call, "SPEC": row, "FORM": form, "__doc__": call.summary}
     return type(f"{words}Op", (KernelCallOp,), members)
 
 
-def _table_classes() -> dict[str, type[KernelCallOp]]:
-    classes: dict[str, type[KernelCallOp]] = {call.name: _call_class(call) for call in STRUCTURAL_CALLS}
-    for row in tile_ops.ROWS:
-        for form in row.forms:
-            engine = "m" if form.unit.value == "sfpu" else "um"
-            operands = sum(":" not in argument for argument in form.args)
-            if form.call not in classes:
-                classes[form.call] = _call_class(Call(form.call, engine, operands, 0, row.summary), row, form)
-            if form.init and form.init not in classes:
-                count = sum(":" not in argument for argument in form.init_args)
-                classes[form.init] = _call_class(Call(form.init, engine, count, 0, f"prepare {form.call}"), row, form)
-    return classes
+def _call_of(name: str, row: TileOp, form: UnitForm) -> Call:
+    engine = "m" if form.unit.value == "sfpu" else "um"
+    arguments, summary = (form.args, row.summary) if name == form.call else (form.init_args, f"prepare {form.call}")
+    return Call(name, engine, sum(":" not in argument for argument in arguments), 0, summary)
 
 
-CALLS: dict[str, type[KernelCallOp]] = _table_classes()
-
-
-TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])
+CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _call_class)

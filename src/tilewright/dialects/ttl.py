@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -15,28 +15,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import BareOp, FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
+from tilewright.dialects.class_table import ClassTable
 from tilewright.dialects.ir_types import (
-    AccessorType,
     CBType,
-    DstType,
-    PipeType,
-    SemaphoreType,
-    SliceType,
     TileType,
-    TransferType,
 )
 from tilewright.dialects.tile_faces import FACES, MEMBERS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
-from tilewright.dialects.ttl_blocks import BLOCK_OPS, shape_of
-from tilewright.dialects.ttl_buffers import BUFFER_OPS
-from tilewright.dialects.ttl_compute import COMPUTE_OPS
-from tilewright.dialects.ttl_debug import DEBUG_OPS
-from tilewright.dialects.ttl_movement import MOVEMENT_OPS
-from tilewright.dialects.ttl_network import NETWORK_OPS
-from tilewright.dialects.ttl_program import PROGRAM_OPS
-from tilewright.dialects.ttl_regions import REGION_OPS
-from tilewright.dialects.ttl_tile_blocks import TILE_BLOCK_OPS
-from tilewright.dialects.ttl_work import WORK_OPS
+from tilewright.dialects.ttl_blocks import shape_of
 from tilewright.dialects.verify import expect, expect_operands, parameters_of
 
 PURE = traits_def(Pure())
@@ -86,13 +72,18 @@ def both_float(first: Attribute, second: Attribute) -> bool:
     return all(isinstance(tile, TileType) and tile.dtype in FLOAT_DTYPES for tile in tiles)
 
 
-def _row_class(base: type[Operation], name: str, row: TileOp) -> type[Operation]:
-    words = "".join(word.capitalize() for word in row.name.split("_"))
-    return type(f"{words}{base.__name__}", (base,), {"name": name, "SPEC": row, "__doc__": row.summary, "traits": PURE})
+def _row_classes(base: type[Operation], prefix: str) -> ClassTable[Operation]:
+    def make(name: str) -> type[Operation]:
+        row = tile_ops.BY_NAME[name]
+        words = "".join(word.capitalize() for word in name.split("_"))
+        members = {"name": f"{prefix}{name}", "SPEC": row, "__doc__": row.summary, "traits": PURE}
+        return type(f"{words}{base.__name__}", (base,), members)
+
+    return ClassTable(tile_ops.BY_NAME, make)
 
 
-TENSOR_OPS: dict[str, type[Operation]] = {r.name: _row_class(TensorMathOp, f"ttl.{r.name}", r) for r in tile_ops.ROWS}
-TILE_OPS: dict[str, type[Operation]] = {r.name: _row_class(TileOpBase, f"ttl.tile_{r.name}", r) for r in tile_ops.ROWS}
+TENSOR_OPS = _row_classes(TensorMathOp, "ttl.")
+TILE_OPS = _row_classes(TileOpBase, "ttl.tile_")
 
 
 class CoreOp(FlatOp):
@@ -180,29 +171,3 @@ def thread_kind(function: Operation) -> str:
 def name_of(op: Operation, default: str) -> str:
     attribute = op.attributes.get("name")
     return attribute.data if isinstance(attribute, StringAttr) else default
-
-
-TTL = Dialect(
-    "ttl",
-    [
-        *BUFFER_OPS,
-        *MOVEMENT_OPS,
-        *DEBUG_OPS,
-        *COMPUTE_OPS,
-        *BLOCK_OPS,
-        *TILE_BLOCK_OPS,
-        *REGION_OPS,
-        *WORK_OPS,
-        *NETWORK_OPS,
-        *PROGRAM_OPS,
-        CoreOp,
-        GridSizeOp,
-        StoreOp,
-        YieldOp,
-        InitSfpuOp,
-        *SYNC_OPS,
-        *TENSOR_OPS.values(),
-        *TILE_OPS.values(),
-    ],
-    [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType],
-)

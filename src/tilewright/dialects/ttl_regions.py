@@ -17,6 +17,7 @@ from xdsl.printer import Printer
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import FlatOp, TileMathOp, parse_groups, print_attributes, print_groups
+from tilewright.dialects.class_table import ClassTable
 from tilewright.dialects.verify import expect, expect_operands
 
 
@@ -69,7 +70,7 @@ def _alias(row: str) -> type[BlockAliasOp]:
     return type(f"Block{words}Op", (BlockAliasOp,), {"name": f"ttl.block_{row}", "ROW": row})
 
 
-BLOCK_ALIASES: dict[str, type[BlockAliasOp]] = {row.name: _alias(row.name) for row in tile_ops.ROWS}
+BLOCK_ALIASES = ClassTable(tile_ops.BY_NAME, _alias)
 
 
 class BlockMatmulOp(FlatOp):
@@ -159,9 +160,8 @@ class RestoreTileOp(TileMathOp):
 
 MARKERS = (RequireDstOp, AcquireDstOp, ReleaseDstOp)
 
-REGION_OPS: tuple[type[Operation], ...] = (
+REGION_OPS: tuple[type[Operation], ...] = (  # and the aliases
     ComputeRegionOp,
-    *BLOCK_ALIASES.values(),
     BlockMatmulOp,
     BlockReduceSumOp,
     BlockReduceMaxOp,

@@ -14,13 +14,13 @@ from tilewright.dialects.pass_names import PASS_NAMES
 
 
 def _ttl() -> Dialect:
-    from tilewright.dialects.ttl import TTL
+    from tilewright.dialects.registered import TTL
 
     return TTL
 
 
 def _ttkernel() -> Dialect:
-    from tilewright.dialects.ttkernel import TTKernel
+    from tilewright.dialects.registered import TTKernel
 
     return TTKernel
 

@@ -19,7 +19,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_debug import PrintOp
-from tilewright.dialects.ttl_regions import REGION_OPS
+from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion import loop_invariants
@@ -36,7 +36,7 @@ from tilewright.passes.thin_values import drop_unseen_broadcasts
 NAME = "convert-ttl-to-compute"
 
 # Ops that only text contains; what turns them into ours is loaded when one is met.
-TEXT_FORMS = frozenset({"linalg.generic", *(op.name for op in REGION_OPS)})
+TEXT_FORMS = frozenset({"linalg.generic", *(op.name for op in REGION_OPS), *(f"ttl.block_{row}" for row in BLOCK_ALIASES)})
 
 
 def run(module: ModuleOp, context: PassContext) -> None:

@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects.ir_types import TTCore
-from tilewright.dialects.ttl import TTL
+from tilewright.dialects.registered import TTL
 
 
 def block(*shape: int) -> str:

@@ -361,8 +361,7 @@ def parsed(text: str):
     from xdsl.parser import Parser
 
     from tilewright.dialects.ir_types import TTCore
-    from tilewright.dialects.ttkernel import TTKernel
-    from tilewright.dialects.ttl import TTL
+    from tilewright.dialects.registered import TTL, TTKernel
 
     context = Context()
     for dialect in (builtin.Builtin, func.Func, TTL, TTCore, TTKernel):

@@ -10,7 +10,7 @@ from xdsl.dialects import arith, builtin, func, scf
 from xdsl.parser import Parser
 
 from tilewright.dialects.ir_types import TTCore
-from tilewright.dialects.ttkernel import TTKernel
+from tilewright.dialects.registered import TTKernel
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
 from tilewright.sim.numerics import fpu
