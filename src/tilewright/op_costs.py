@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 WORMHOLE = "wormhole_b0"
@@ -55,7 +55,7 @@ class CallCost:
 
 @cache
 def cost_data() -> dict[str, Any]:
-    return json.loads(resources.files("tilewright").joinpath("op_costs.json").read_text(encoding="utf-8"))
+    return json.loads(Path(__file__).with_name("op_costs.json").read_text(encoding="utf-8"))
 
 
 def known_calls() -> frozenset[str]:
@@ -160,12 +160,14 @@ def copy_dest_values_cost(dst32: bool, chip: str = WORMHOLE) -> CallCost:
     return call_cost("copy_dest_values", dst32=dst32, chip=chip)
 
 
+@cache
 def pack_cost(dtype: str, chip: str = WORMHOLE) -> CallCost:
     """A tile from DST into a buffer of ``dtype``."""
     data = cost_data()
     return CallCost(0.0, 0.0, data["transfer"]["pack"][chip][dtype], 0.0, data["transfer_evidence"]["pack"])
 
 
+@cache
 def sync_cost(chip: str = WORMHOLE) -> CallCost:
     """One acquire, commit, wait and release together."""
     calls = [call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")]

@@ -28,11 +28,11 @@ def forbidden_after(name: str) -> tuple[str, ...]:
     return gone
 
 
-@lru_cache(maxsize=4096)
-def is_left(op_name: str, stage: str) -> bool:
-    """Whether ops of this name must be gone after that pass."""
-    prefixes = forbidden_after(stage)
-    return op_name in prefixes or op_name.startswith(tuple(prefix for prefix in prefixes if prefix.endswith(".")))
+@lru_cache(maxsize=64)
+def _names_and_dialects(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """What is forbidden after a pass: names of ops, and dialects."""
+    gone = forbidden_after(name)
+    return frozenset(gone), tuple(prefix for prefix in gone if prefix.endswith("."))
 
 
 def _position(name: str) -> int:
@@ -40,8 +40,9 @@ def _position(name: str) -> int:
 
 
 def check_stage(name: str, module: ModuleOp) -> None:
-    if not forbidden_after(name):
+    names, dialects = _names_and_dialects(name)
+    if not names:
         return
-    left = [each for each in {op.name for op in operations(module)} if is_left(each, name)]
+    left = [each for each in {op.name for op in operations(module)} if each in names or each.startswith(dialects)]
     if left:
         raise AssertionError(f"{min(left)} is left after {name}")
