@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import linecache
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.error_codes import CODES
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Span:
     """A place in the user's file; columns count from 1."""
 
@@ -19,13 +20,13 @@ class Span:
     end_column: int | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Note:
     message: str
     span: Span | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Diagnostic:
     code: str  # a key of error_codes.CODES
     message: str  # the fact that was found

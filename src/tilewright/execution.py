@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.options import Options
@@ -30,7 +31,7 @@ COMPILE = "compile"  # compile every called kernel, run none
 MODES = (AUTO, SIM, FAST, NATIVE, DEVICE, COMPILE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Execution:
     """One kernel call that has finished."""
 
@@ -45,7 +46,7 @@ Listener = Callable[[Execution], None]
 CompiledListener = Callable[["Program"], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Session:
     mode: str = AUTO
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's

@@ -7,7 +7,7 @@ found with `tests/vendor`; 0.78 accepts a little more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tilewright.records import record
 
 TILE_ROWS = 32
 TILE_COLS = 32
@@ -21,7 +21,7 @@ DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 r
 TILE_BYTES = {"bf16": 2048, "f32": 4096, "bfp8_b": 1088, "bfp4_b": 576, "i32": 4096, "u32": 4096, "u16": 2048, "u8": 1024}
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Chip:
     """One Tensix generation."""
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.records import record
 
-@dataclass(frozen=True)
+
+@record
 class Compiler:
     path: str
     version: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+
+from tilewright.records import record
 
 COUNT_SHIFT = 24  # a pipe's ready word: receivers above, sum of their blocks' places below
 SEPARATE_WORDS = 4  # pipes of one source that each have a ready word of their own
@@ -57,7 +58,7 @@ def chip_place(core: Sequence[int], grid: Sequence[int], columns: int) -> tuple[
     return core[0], core[1] * grid[2] + core[2]
 
 
-@dataclass(frozen=True)
+@record
 class PipeSpec:
     """One pipe. Coordinates have the number of dimensions the user gave, at most three."""
 
@@ -87,7 +88,7 @@ def _inside(core: Core, ranges: tuple[Range, ...]) -> bool:
     return all(place in range(*bounds) for place, bounds in zip(core, ranges, strict=True))
 
 
-@dataclass(frozen=True)
+@record
 class NetSpec:
     """A net of pipes on a grid. ``number`` and ``name`` tell nets of one kernel apart."""
 
@@ -133,7 +134,7 @@ def _grouped(net: NetSpec, grid: Core) -> tuple[dict[Core, tuple[int, ...]], dic
 Field = dict[tuple[Core, int], int]  # a number per core and pipe of that core
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """How a number that differs among cores can be had.
 

@@ -8,10 +8,11 @@ evidence says so. The data, ``op_costs.json``, is made by ``benchmarks/make_op_c
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tilewright.records import record
 
 WORMHOLE = "wormhole_b0"
 UNCERTAINTY = 0.15  # share by which cycles may be off: counted instructions lie within it of what silicon was measured at
@@ -40,7 +41,7 @@ APPROXIMATE_AT = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class CallCost:
     """Cycles one call keeps each thread of a core busy, and what its init costs."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from tilewright.hardware import CHIPS
+from tilewright.records import record
 
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -18,7 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Options:
     metal: str = "0.78"  # ttnn release the C++ is spelled for
     arch: str = "wormhole_b0"  # wormhole_b0 or blackhole

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -23,10 +22,11 @@ from tilewright.passes import (
     ttl_validate,
 )
 from tilewright.passes.context import PassContext
+from tilewright.records import record
 from tilewright.trace import Stage
 
 
-@dataclass(frozen=True)
+@record
 class Pass:
     name: str
     run: Callable[[ModuleOp, PassContext], None]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.options import Options
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 ROW_MAJOR = "row_major"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class TensorSpec:
     """One tensor argument. ``shape`` is in elements; the last two dimensions are tiled."""
 
@@ -31,7 +32,7 @@ class TensorSpec:
     shard_cores: tuple[tuple[int, int], ...] = ()  # column and row on the chip, by shard number; empty if it is not known
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class BufferSpec:
     """One circular buffer of every core."""
 
@@ -57,7 +58,7 @@ class BufferSpec:
         return tiles
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class SemaphoreSpec:
     """One counter of every core."""
 
@@ -66,7 +67,7 @@ class SemaphoreSpec:
     initial: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class ComputeConfig:
     fp32_dest_acc_en: bool = False
     dst_full_sync_en: bool = False
@@ -75,7 +76,7 @@ class ComputeConfig:
     unpack_to_dest: tuple[int, ...] = ()  # buffers whose f32 tiles go to DST unchanged
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class ThreadSpec:
     """One kernel file. Arguments are in the order the C++ reads them."""
 

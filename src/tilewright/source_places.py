@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import linecache
-from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Span
 from tilewright.dialects.location import span_of
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class ParsedFile:
     lines: tuple[str, ...]
     tree: ast.Module

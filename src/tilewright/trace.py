@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.records import record
 
-@dataclass(frozen=True, kw_only=True)
+
+@record(kw_only=True)
 class Decision:
     """One choice a pass made, with the reason and the numbers behind it."""
 

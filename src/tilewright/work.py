@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilewright.hardware import Chip
+from tilewright.records import record
 
 START, COUNT, FIXED = "start", "count", "fixed"
 PARTS = (START, COUNT, FIXED)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class WorkArgument:
     """A run-time argument that follows from the core's number: its first block, how many it takes, or a plain number."""
 

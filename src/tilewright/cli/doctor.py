@@ -12,14 +12,16 @@ import json
 import platform
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from tilewright.records import record
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     name: str
     state: str

@@ -10,10 +10,12 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+
+from tilewright.records import record
 
 FLOAT_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b")
 INTEGER_DTYPES = ("i32", "u32", "u16")
@@ -42,7 +44,7 @@ class Writes(Enum):
     ACCUMULATES = "accumulates"  # adds to what is there: needs a zero slot
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Param:
     """A compile-time argument of an op, e.g. the scalar of ``x + 2.0``."""
 
@@ -61,7 +63,7 @@ class Param:
         return self.example if self.example is not None else self.default
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Spelling:
     """How a form is written from one release on, where that differs from the form itself. ``None``: as in the form."""
 
@@ -72,7 +74,7 @@ class Spelling:
     init_template: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class UnitForm:
     """One way to run an op.
 
@@ -128,7 +130,7 @@ class UnitForm:
         return written_template(self.init_template, self.init_defaults, values)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class TileOp:
     """One op."""
 
@@ -164,7 +166,7 @@ class TileOp:
         return dict(self.by_dtype).get(dtype, "")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Step:
     """One op of a composite: ``a0 a1`` are the composite's operands, ``s0 s1`` results of earlier steps."""
 
@@ -173,7 +175,7 @@ class Step:
     params: tuple[tuple[str, Any], ...] = ()  # a value, or "=name" for a parameter of the composite
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Composite:
     """A Python function or operator the kernel API has no call for: the front end writes its steps instead."""
 

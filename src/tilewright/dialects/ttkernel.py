@@ -6,7 +6,6 @@ from the list of structural calls below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.ir import ParametrizedAttribute, TypeAttribute
@@ -17,9 +16,10 @@ from tilewright.dialects.assembly import CallOp
 from tilewright.dialects.class_table import ClassTable
 from tilewright.dialects.tile_op import TileOp, UnitForm
 from tilewright.dialects.verify import expect
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """What every part needs to know of a kernel-API call: who executes it and how many operands it has."""
 
@@ -158,12 +158,17 @@ _STRUCTURAL = {call.name: call for call in STRUCTURAL_CALLS}
 _OF_ROWS = {name: owner for name, owner in _calls_of_rows().items() if name not in _STRUCTURAL}
 
 
-def _call_class(name: str) -> type[KernelCallOp]:
-    row, form = _OF_ROWS.get(name, (None, None))
-    call = _STRUCTURAL[name] if row is None or form is None else _call_of(name, row, form)
-    words = "".join(word.capitalize() for word in name.split("_"))
-    members = {"name": f"ttkernel.{name}", "CALL": call, "SPEC": row, "FORM": form, "__doc__": call.summary}
+def _call_class(call: Call, row: TileOp | None = None, form: UnitForm | None = None) -> type[KernelCallOp]:
+    words = "".join(word.capitalize() for word in call.name.split("_"))
+    members = {"name": f"ttkernel.{call.name}", "CALL": call, "SPEC": row, "FORM": form, "__doc__": call.summary}
     return type(f"{words}Op", (KernelCallOp,), members)
+
+
+def _class_named(name: str) -> type[KernelCallOp]:
+    if name in _STRUCTURAL:
+        return _call_class(_STRUCTURAL[name])
+    row, form = _OF_ROWS[name]
+    return _call_class(_call_of(name, row, form), row, form)
 
 
 def _call_of(name: str, row: TileOp, form: UnitForm) -> Call:
@@ -172,4 +177,4 @@ def _call_of(name: str, row: TileOp, form: UnitForm) -> Call:
     return Call(name, engine, sum(":" not in argument for argument in arguments), 0, summary)
 
 
-CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _call_class)
+CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _class_named)

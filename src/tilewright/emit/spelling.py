@@ -7,10 +7,11 @@ arrive as C++ text in the order of the canonical (oldest) call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Written:
     """A call about to be written."""
 

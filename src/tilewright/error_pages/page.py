@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Code:
     title: str
     page: str  # what ``tilewright explain CODE`` prints

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import KernelError
@@ -17,6 +16,7 @@ from tilewright.frontend.values import Block, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import find_function
 from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
 
 HANDLED_BUILTINS = (len, tuple, list, zip, enumerate, reversed, isinstance, slice)
 
@@ -24,7 +24,7 @@ HANDLED_BUILTINS = (len, tuple, list, zip, enumerate, reversed, isinstance, slic
 OUTSIDE_WORLD = (open, input, exec, eval, compile, globals, locals, vars, __import__, breakpoint)
 
 
-@dataclass(frozen=True)
+@record
 class DynamicRange:
     """``range`` with a bound that is known per core or iteration only."""
 

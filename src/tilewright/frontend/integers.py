@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from tilewright.records import record
 
 UNBOUNDED = 2**31  # index arithmetic on the device is 32 bits wide
 
 
-@dataclass(frozen=True)
+@record
 class Leaf:
     """A value that only the IR knows. ``low`` and ``high`` are its inclusive bounds."""
 
@@ -25,7 +26,7 @@ class Leaf:
     high: int
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     op: str
     args: tuple[Any, ...]

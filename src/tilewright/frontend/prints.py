@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
@@ -17,13 +16,14 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Text
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
 
 PROCESSORS = ("unpack", "math", "pack")
 SETTINGS = ("sep", "end", "flush", "num_pages", "thread")
 SUBJECT_PROCESSOR = {"waited": "unpack", "reserved": "pack", "buffer": "unpack", "": "math"}
 
 
-@dataclass(frozen=True)
+@record
 class Subject:
     """The one object a print may show."""
 

@@ -6,7 +6,6 @@ import ast
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr
@@ -19,6 +18,7 @@ from tilewright.frontend.integers import Value, constant_difference, is_dynamic,
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import TensorSlice
 from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
 
 MOST_PARTS = 256  # transfers written out for one copy
 
@@ -50,7 +50,7 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
     )
 
 
-@dataclass(frozen=True)
+@record
 class Range:
     """Tiles of one dimension: ``extent`` of them from a start, ``step`` apart, or one at each of several starts."""
 

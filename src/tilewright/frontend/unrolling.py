@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tilewright.diagnostics import KernelError, Span
+from tilewright.records import record
 
 COPIES_LIMIT = 128  # of the innermost body, over all loops unrolled around it
 
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
+@record
 class CountedLoop:
     """A loop over a range that is known."""
 

@@ -14,6 +14,7 @@ from tilewright.diagnostics import Span
 from tilewright.frontend.unrolling import CountedLoop
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
 
 
 @dataclass(eq=False)
@@ -82,7 +83,7 @@ class TransferGroup:
     transfers: list[Transfer] = field(default_factory=list[Transfer])
 
 
-@dataclass(frozen=True)
+@record
 class Text:
     """An f-string with parts that are known per core or iteration only; ``print`` takes it."""
 
@@ -92,7 +93,7 @@ class Text:
         return "text with a number that is known per core or iteration only"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class BoundMethod:
     """``block.store``, ``buffer.wait`` … before it is called."""
 
@@ -100,7 +101,7 @@ class BoundMethod:
     name: str
 
 
-@dataclass(frozen=True)
+@record
 class Unusable:
     """A name that has no single value here. ``reason`` completes the sentence "'x' …"."""
 

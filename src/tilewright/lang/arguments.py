@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from inspect import BoundArguments, Signature
 from typing import Any
 
 from tilewright.lang.tensors import is_tensor
+from tilewright.records import record
 
 Replace = Callable[[str, Any], Any]  # name of a tensor, the tensor -> what stands for it
 
 
-@dataclass(frozen=True)
+@record
 class Arguments:
     """One value per parameter. Tensors may also stand in ``*args``, ``**kwargs`` and in lists, tuples and dictionaries."""
 

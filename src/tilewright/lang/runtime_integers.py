@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
+from tilewright.records import record
 
 LARGEST = 2**31 - 1
 WRITTEN = re.compile(r"(?:\w+\.)?runtime_int(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?$")
 
 
-@dataclass(frozen=True)
+@record
 class RuntimeInteger:
     """What the kernel's body sees in place of such an argument. ``given`` is the value of the call that compiles it."""
 
@@ -22,7 +23,7 @@ class RuntimeInteger:
     given: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class RuntimeIntAnnotation:
     """``n: ttl.runtime_int`` or, with bounds that slices are checked against, ``n: ttl.runtime_int(0, 64)``."""
 

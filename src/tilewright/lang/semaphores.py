@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.diagnostics import fail
 from tilewright.lang.building import caller_span, current_build
+from tilewright.records import record
 
 SEMAPHORE_METHODS = ("wait_eq", "wait_ge", "set", "inc", "get_remote", "get_remote_multicast")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class BodyRemote:
     """``semaphore.get_remote(…)`` in the kernel's body: each thread that uses it gets its own."""
 

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from tilewright.native.program import (
 )
 from tilewright.native.program_file import write_program
 from tilewright.native.toolchain import compile_kernel, runner_path
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.program import Program
@@ -47,7 +48,7 @@ __all__ = [
 DEFAULT_SECONDS = 120
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NativeResult:
     """``outputs`` holds every tensor's bytes after the run, by name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tilewright.records import record
 
 # Code -> what it means. A warning does not make the numbers wrong on this run.
 MEANINGS = {
@@ -57,7 +57,7 @@ MEANINGS = {
 WARNINGS = frozenset({"pages-left", "mask-left", "signal-before-data"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Finding:
     """One complaint, at one kernel line."""
 

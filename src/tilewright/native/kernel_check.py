@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tilewright.native.driver import NativeResult, run
 from tilewright.native.errors import NativeError
 from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, ComputeConfig, KernelSource, NativeProgram
+from tilewright.records import record
 
 _IN_FILE = re.compile(r"^//\s*tilewright check:\s*(.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class CheckSetup:
     """What the host side of the kernel would say."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright.hardware import WORMHOLE_B0, tile_bytes
 from tilewright.native.errors import NativeError
+from tilewright.records import record
 
 Bytes = NDArray[np.uint8]
 Core = tuple[int, int]
@@ -21,7 +22,7 @@ FORMATS = {"f32": 0, "bf16": 5, "bfp8_b": 6, "bfp4_b": 7, "i32": 8, "u16": 9, "u
 FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class KernelSource:
     """One kernel file. ``runtime_args`` is one list for every core, or a list per core."""
 
@@ -46,7 +47,7 @@ class KernelSource:
         return self.runtime_args
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class BufferSpec:
     """One circular buffer, the same on every core. ``alias_of`` shares the L1 of another index."""
 
@@ -67,7 +68,7 @@ class BufferSpec:
         return self.page_bytes or tile_bytes(self.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class TensorSpec:
     """A tensor as pages: ``data`` holds them one after the other."""
 
@@ -86,7 +87,7 @@ class TensorSpec:
         return flat
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class ComputeConfig:
     fp32_dest_acc_en: bool = False
     dst_full_sync_en: bool = False
@@ -95,7 +96,7 @@ class ComputeConfig:
     bfp8_pack_precise: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NativeProgram:
     """Everything one launch has."""
 

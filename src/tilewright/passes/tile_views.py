@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import SSAValue
 
 from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.records import record
 
 DYNAMIC = -(2**63)  # MLIR's marker for an offset given as an operand
 
 
-@dataclass(frozen=True)
+@record
 class TileView:
     """Tile number = ``base`` + sum of offset * stride over ``offsets`` + sum of index * stride over ``strides``."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.hardware import CHIPS, tile_bytes
 from tilewright.program import BufferSpec, Program, ThreadSpec
+from tilewright.records import record
 from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments
 
 DATA_TYPES = {
@@ -34,7 +34,7 @@ def core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:
     return ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(*place), ttnn.CoreCoord(*place)) for place in places])
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Setup:
     """All of a launch that stays the same from call to call."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp
@@ -13,6 +13,7 @@ from tilewright.diagnostics import Diagnostic, fail
 from tilewright.hardware import CHIPS
 from tilewright.network import chip_place
 from tilewright.program import Program
+from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.calls import catalogue
 from tilewright.sim.exact_arithmetic import ExactArithmetic
@@ -29,7 +30,7 @@ from tilewright.sim.translate import Translation, translate
 MANY_CORES = 32  # machines of fewer cores collect operations until there are enough tiles for one array
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class GroupResult:
     """What the cores of one group did; they all did the same."""
 
@@ -39,7 +40,7 @@ class GroupResult:
     max_dst: int  # DST tiles the largest section used
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class SimResult:
     groups: tuple[GroupResult, ...]
     warnings: tuple[Diagnostic, ...] = field(default=())

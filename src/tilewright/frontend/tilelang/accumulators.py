@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilewright.frontend.integers import bounds, make
 from tilewright.frontend.tilelang.buffers import Buffers
@@ -14,11 +13,12 @@ from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Pr
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, bodies, walk
 from tilewright.hardware import dst_tiles
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.records import record
 
 SMALLEST_DST = dst_tiles(fp32_dest_acc=True, full_sync=False)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Accumulator:
     fragment: Fragment
     update: Assign

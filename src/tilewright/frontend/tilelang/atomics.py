@@ -7,7 +7,6 @@ not say by itself where the block lies; the launcher adds them up and onto the t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.frontend.integers import Leaf, Value, linear, make
@@ -17,12 +16,13 @@ from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor, plain
 from tilewright.frontend.tilelang.tile_program import Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.records import record
 
 PARTS = "parts"
 MOST_PARTS = 2**26  # elements
 
 
-@dataclass(frozen=True)
+@record
 class Parts:
     """The tensor (by its number) that the parts are added to, and how many of the made one's dimensions tell parts apart."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr, f32
@@ -23,6 +22,7 @@ from tilewright.frontend.tilelang.liveness import Fragments
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Product, Read, Reduction
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
 from tilewright.frontend.values import Block
+from tilewright.records import record
 
 FLOATS = ("bf16", "f32")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -30,7 +30,7 @@ OPERATORS = ("+", "-", "*", "/", "**")
 REPEATED = {COLUMN: 1, ROW: 0}  # dimension along which a vector is repeated
 
 
-@dataclass(frozen=True)
+@record
 class Tile:
     """A block and how it lies: a matrix, or a vector in the first column or row of its tiles."""
 

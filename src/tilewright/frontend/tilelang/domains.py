@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.frontend.tilelang.symbols import Index
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Counted:
     """``range``, ``T.serial``, ``T.Pipelined``, ``T.unroll``: one variable."""
 
@@ -18,7 +18,7 @@ class Counted:
     stages: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class PersistentDomain:
     """``T.Persistent(sizes, wave_size, index)``: of all tiles, every ``wave_size``-th from ``index`` on."""
 
@@ -27,14 +27,14 @@ class PersistentDomain:
     index: Any
 
 
-@dataclass(frozen=True)
+@record
 class ParallelDomain:
     """``T.Parallel(M, N)``."""
 
     extents: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class KernelDomain:
     """``T.Kernel(gx, gy)`` before its ``with``."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
@@ -17,6 +16,7 @@ from tilewright.frontend.tilelang.data_indices import ELEMENT, is_data
 from tilewright.frontend.tilelang.symbols import Read, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
@@ -26,7 +26,7 @@ MOST_GATHERED = 2**24  # elements
 TILE = hardware.TILE_ROWS
 
 
-@dataclass(frozen=True)
+@record
 class Gather:
     """Where the elements of a made tensor are: indices of the tensor with this number, by the variables of its dimensions."""
 

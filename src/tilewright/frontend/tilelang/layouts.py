@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
@@ -12,6 +11,7 @@ from tilewright.frontend.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
 from tilewright.program import TensorSpec
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TILE = hardware.TILE_ROWS
 
 
-@dataclass(frozen=True)
+@record
 class TensorLayout:
     """``order`` are the tensor's axes: untiled ones first, then those of tile rows and columns (rows: None for a vector)."""
 

@@ -6,7 +6,6 @@ TIR statements know no place in the user's file, so this text is the only source
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.frontend.tilelang.prim_func_expressions import (
@@ -19,6 +18,7 @@ from tilewright.frontend.tilelang.prim_func_expressions import (
     kind,
     variables,
 )
+from tilewright.records import record
 
 ALLOCATIONS = {"shared": "shared", "local": "fragment", "local.fragment": "fragment"}
 LAUNCH = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
@@ -29,7 +29,7 @@ HINT_ATTRIBUTES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class PrimFuncText:
     """``dimensions`` are the names of sizes that the arguments of a call decide."""
 

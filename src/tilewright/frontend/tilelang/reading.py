@@ -25,6 +25,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
@@ -41,7 +42,7 @@ def current(what: str) -> Reading:
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Corner(Arithmetic):
     """``A[by * 64, bx * 64]``: where a copy starts, and the other side says how much; or, in an expression, that element."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, is_truth, make
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.records import record
 
 
 class Arithmetic:
@@ -232,7 +233,7 @@ class Fragment(Arithmetic):
         return f"fragment '{self.name}' {self.shape}"
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """The tensor (by its number) that a made one repeats the elements of; ``fixed`` are the indices that never change."""
 
@@ -240,14 +241,14 @@ class Origin:
     fixed: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """The tensor (by its number) whose elements, in order, have another shape here."""
 
     tensor: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class TensorData:
     """``A.data``: there are no pointers, but ``T.Tensor(shape, dtype, A.data)`` is the tensor in another shape."""
 

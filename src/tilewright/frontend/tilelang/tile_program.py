@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.frontend.integers import Leaf, Value
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.symbols import Expression, Fragment, Tensor
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 COLUMN, ROW, FULL = "column", "row", "full"
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where a statement was written."""
 
@@ -26,7 +27,7 @@ class Place:
     node: ast.AST
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Window:
     """A rectangle of a tensor: where it starts and how large it is, per dimension, in elements."""
 
@@ -40,7 +41,7 @@ class Window:
         return tuple(extent for extent in self.extents if extent != 1)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Load:
     target: Fragment
     window: Window
@@ -49,14 +50,14 @@ class Load:
     pipelined: bool = False  # in a loop that asks for so many
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Store:
     source: Fragment
     window: Window
     place: Place
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Assign:
     """The whole fragment gets a new value."""
 
@@ -65,7 +66,7 @@ class Assign:
     place: Place
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Loop:
     variable: Leaf
     start: Value
@@ -74,7 +75,7 @@ class Loop:
     place: Place
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Branch:
     condition: Value
     then: list[Statement]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from tilewright.records import record
+
 
 @dataclass(frozen=True, order=True)
 class CoreCoord:
@@ -15,7 +17,7 @@ class CoreCoord:
         return iter((self.x, self.y))
 
 
-@dataclass(frozen=True)
+@record
 class CoreRange:
     """All cores of a rectangle, corners included."""
 
@@ -69,7 +71,7 @@ class CoreRangeSet:
         return f"CoreRangeSet({list(self._ranges)!r})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class CoreGrid:
     """``CoreGrid(y=rows, x=columns)``"""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.standin_ttnn.cores import CoreGrid, CoreRangeSet
+from tilewright.records import record
 
 
 class Layout(Enum):
@@ -67,7 +67,7 @@ class Shape(tuple[int, ...]):
     __str__ = __repr__
 
 
-@dataclass(frozen=True)
+@record
 class ShardSpec:
     """Which cores hold shards, and the shape of one in elements."""
 
@@ -95,7 +95,7 @@ class ShardSpec:
         return self.grid.num_cores()
 
 
-@dataclass(frozen=True)
+@record
 class MemoryConfig:
     memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED
     buffer_type: BufferType = BufferType.DRAM

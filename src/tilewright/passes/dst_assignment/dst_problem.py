@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
@@ -20,9 +18,10 @@ from tilewright.passes.dst_assignment.init_keys import lasting_inits
 from tilewright.passes.dst_assignment.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class RegionProblem:
     problem: Problem
     ops: tuple[Operation, ...]

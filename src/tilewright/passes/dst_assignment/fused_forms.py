@@ -6,7 +6,6 @@ stand for to within one unit in the last place of a 16-bit DST.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import FloatAttr
@@ -20,6 +19,7 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.verify import parameters_of
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
 from tilewright.passes.dst_assignment.init_keys import STATELESS
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.passes.dst_assignment.dst_forms import FormBuilder
@@ -29,7 +29,7 @@ PACK_RELU_SINCE = (0, 78)
 PREVIOUS = -1  # the result of the call before, in a form of several calls
 
 
-@dataclass(frozen=True)
+@record
 class RowCall:
     """One call of a form: a row of the table on some of the form's operands."""
 
@@ -40,7 +40,7 @@ class RowCall:
     faces: str = ""  # part of the tile it is confined to
 
 
-@dataclass(frozen=True)
+@record
 class FormUse:
     """How one form is written back into the IR."""
 

@@ -8,7 +8,7 @@ renamed answer goes through ``dst/checker.py`` like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import ResidentTileOp
@@ -21,9 +21,10 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_forms import FormUse
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.program import ComputeConfig
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class RegionPlan:
     region: RegionProblem
     part: Part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -14,6 +13,7 @@ from tilewright.dialects.ir_types import KernelCBType
 from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call
+from tilewright.records import record
 
 ANY = "any"  # some init of that engine ran; which one does not matter
 
@@ -24,7 +24,7 @@ WHOLE_TILES = "whole"  # the packer writes every datum
 REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # calls that need more than half of the replay buffer
 
 
-@dataclass(frozen=True)
+@record
 class Requirement:
     state: str  # fpu, sfpu, srca, srcb, pack
     key: str

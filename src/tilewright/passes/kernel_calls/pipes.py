@@ -10,8 +10,6 @@ words are semaphores of the net:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
@@ -27,9 +25,10 @@ from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_calls.places import Places, insert
+from tilewright.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NetSemaphores:
     """Numbers of a net's semaphores; ``ready`` is the first of as many as a source has pipes."""
 
@@ -38,7 +37,7 @@ class NetSemaphores:
     one: int  # a word that is always 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NetPlan:
     """What all threads must agree on about one net."""
 
@@ -52,7 +51,7 @@ class NetPlan:
 Key = tuple[Core, int]  # a core, and which of its pipes
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Sending:
     """One copy into a pipe: from where, how much, and to where on whom."""
 

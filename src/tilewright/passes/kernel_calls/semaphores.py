@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -32,10 +30,11 @@ from tilewright.passes.kernel_calls.pipes import (
     is_send,
     pipe_of,
 )
+from tilewright.records import record
 from tilewright.source_places import place_of
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NetworkPlan:
     """Semaphore numbers of a whole kernel."""
 

@@ -14,9 +14,10 @@ from tilewright.dialects.ttl_network import GetRemoteMulticastSemaphoreOp, GetRe
 from tilewright.network import Core, NetSpec, PipeSpec, cores_of
 from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event
+from tilewright.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Posted:
     """A block a receiver has ready."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -19,12 +17,13 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
 )
 from tilewright.dialects.walking import operations
+from tilewright.records import record
 
 TALKING: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
 
 
-@dataclass(frozen=True)
+@record
 class TalkOp:
     word: str
     number: int  # of the net or semaphore

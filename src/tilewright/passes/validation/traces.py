@@ -23,6 +23,7 @@ from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, N
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, bind_of
 from tilewright.passes.validation.talk import TALKING, integers_of, talk_ops
+from tilewright.records import record
 from tilewright.work import WorkArgument, core_number
 
 EVENT_LIMIT = 1_000_000
@@ -35,7 +36,7 @@ INFIX = {
 PREDICATES = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">=", 6: "<", 7: "<=", 8: ">", 9: ">="}
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Event:
     """One buffer op: ``amount`` blocks waited for or reserved (with those already held), or one handed over.
 

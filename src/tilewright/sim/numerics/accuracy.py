@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from tilewright.records import record
 
 _FILE = "accuracy.json"
 
@@ -19,7 +20,7 @@ class UnknownOperation(KeyError):
         super().__init__(f"no numeric model of {key!r}; similar: {', '.join(close) or 'none'}")
 
 
-@dataclass(frozen=True)
+@record
 class Accuracy:
     """Distance of a model from the recordings.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from tilewright.records import record
 from tilewright.sim.numerics import block_floats
 from tilewright.sim.numerics.formats import (
     BLOCK_FLOATS,
@@ -32,7 +32,7 @@ QUIET_NAN = np.uint32(0x7FC00000)
 RELU_MAX_COMPARED = np.uint32(0xFFFFE000)  # the max comparison of fp32 data ignores the low 13 bits
 
 
-@dataclass(frozen=True)
+@record
 class Relu:
     """Packer ReLU: ``threshold`` holds bf16 bits and must not be negative."""
 
