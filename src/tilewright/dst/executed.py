@@ -12,6 +12,7 @@ class ExecutedSets:
         self.model = model
         self.ready: dict[int, list[Variant]] = {0: [w for w in model.variants if not w.needs]}
         self.waiting: dict[int, int] = {0: 0}  # results an op to come uses, or that are packed
+        self._enabled = [[w for value in bits(v.executes) for w in model.needing[value]] for v in model.variants]
         kept = model.buffered | model.outputs
         # Per variant: results that may die with it, and the ops that use them.
         self.dying_uses = [
@@ -26,10 +27,9 @@ class ExecutedSets:
             return after
         left = ~after
         ready = [other for other in self.ready[executed] if not other.executes & after]
-        for value in bits(variant.executes):
-            for other in self.model.needing[value]:
-                if not (other.needs & left or other.executes & after):
-                    ready.append(other)
+        for other in self._enabled[variant.index]:
+            if not (other.needs & left or other.executes & after):
+                ready.append(other)
         self.ready[after] = ready
         waiting = self.waiting[executed] & ~self.dying(variant, after)
         if self.model.users[variant.value] & left or variant.result & self.model.outputs:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tilewright.dst.allocation import Allocation
-from tilewright.dst.bounds import COPY_TIE, COST_SHIFT
-from tilewright.dst.init_bounds import InitBounds, InitTables
+from tilewright.dst.bounds import COST_SHIFT
+from tilewright.dst.budget_bounds import BudgetBounds
+from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options
 from tilewright.dst.pareto import ParetoSearch
-from tilewright.dst.parts import best_layout, budgets, rank
+from tilewright.dst.parts import best_layout, rank
 from tilewright.dst.place import place
 from tilewright.dst.pressure import Pressure
-from tilewright.dst.relaxed_bound import NEVER
 from tilewright.dst.search import Exhausted, Found, Search
 
 BEAM_WIDTH = 24
@@ -82,40 +85,59 @@ class Optimizer:
         self.init_work_left = effort.init_work
         self.math_proved = True  # every search without inits came to its end
         self.fixed_cycles = self.problem.costs.spill_overhead * spilled  # per tile, whatever the allocation
+        self.bounds = BudgetBounds(self.tables, recompute=recompute, fixed_cycles=self.fixed_cycles)
 
     @property
     def proved(self) -> bool:
         return self.best is not None and self.best.cycles_per_tile <= self.lower_bound + 1e-6
 
+    @cached_property
+    def fewest_slots(self) -> int:
+        """Fewer do not fit."""
+        return least_slots(self.tables, recompute=self.recompute)
+
+    @property
+    def least_cycles(self) -> float:
+        """A lower bound that takes no search."""
+        return self.bounds.least(self.fewest_slots)
+
     def run(self) -> Allocation | None:
-        floor = least_slots(self.tables, recompute=self.recompute)
-        fitting = [row for row in budgets(self.problem.capacity, self.problem.tiles) if row[1] >= floor]
-        quick = [(self._bound(tiles, slots, 0), -tiles, slots) for tiles, slots in fitting]
-        for bound, negative_tiles, slots in sorted(quick):  # a good answer early spares other budgets their search
-            bound = self._searched(-negative_tiles, slots, bound)
-            if bound is not None:
-                self.lower_bound = min(self.lower_bound, bound)
+        for tiles, slots, bound in self._promising():
+            searched = self._searched(tiles, slots, bound)
+            self.lower_bound = min(self.lower_bound, searched)
         if self.best is None and not self.math_proved and not self.recompute:
             self._any_that_fits()
-        self._fewer_slots_for_tile_major(floor)
+        self._fewer_slots_for_tile_major()
         return self.best
 
-    def _searched(self, tiles: int, slots: int, bound: float) -> float | None:
-        """Improve the best by this budget if it can; the answer is a proved bound on the budget, None if nothing fits it."""
-        if not self._may_improve(bound):
-            return bound
-        relaxed = None if self.recompute else self.tables.relaxed(tiles, slots)
-        if relaxed is not None:
-            if relaxed.root >= NEVER:
-                return None
-            bound = max(bound, self._cycles(relaxed.root, tiles))
-            if not self._may_improve(bound):
-                return bound
+    def _promising(self) -> Iterator[tuple[int, int, float]]:
+        """Budgets that may improve the best, the least bound first; a bound is made tighter only where it is the least.
+
+        So the budget of the answer is usually the first to be searched, and the others need no more than a bound.
+        """
+        heap = [(quick, 0, -tiles, slots) for quick, tiles, slots in self.bounds.by_quick(self.fewest_slots)]
+        while heap and self._may_improve(heap[0][0]):
+            bound, refined, negative_tiles, slots = heapq.heappop(heap)
+            tiles = -negative_tiles
+            if refined == 0:
+                heapq.heappush(heap, (max(bound, self.bounds.chained(tiles, slots)), 1, negative_tiles, slots))
+            elif refined == 1:
+                tight = self.bounds.relaxed(tiles, slots)
+                heapq.heappush(heap, (bound if tight is None else max(bound, tight), 2, negative_tiles, slots))
+            elif bound < float("inf"):
+                yield tiles, slots, bound
+        if heap:
+            self.lower_bound = min(self.lower_bound, heap[0][0])
+
+    def _searched(self, tiles: int, slots: int, bound: float) -> float:
+        """Improve the best by this budget; the answer is a proved bound on the budget, infinite if nothing fits it."""
+        if not self.recompute and self.tables.relaxed(tiles, slots) is not None:
             search = Search(self.model, self._init_options(tiles, slots), self._upper_bound(tiles, 0), tables=self.tables)
             if self._complete(search):
-                return self._bound_of_complete(Budget(tiles, slots, bound, None, True)) if self.best is not None else None
+                nothing_fits = self.best is None
+                return float("inf") if nothing_fits else self._bound_of_complete(Budget(tiles, slots, bound, None, True))
         budget = self._without_inits(tiles, slots)
-        return None if budget is None else self._with_inits(budget)
+        return float("inf") if budget is None else self._with_inits(budget)
 
     def _may_improve(self, bound: float) -> bool:
         return bound < self.below and (self.best is None or bound <= self.best.cycles_per_tile)
@@ -126,27 +148,27 @@ class Optimizer:
         options = Options(slots=slots, tiles=1, work_limit=WIDE_BEAM_WORK)
         found = Search(self.model, options, tables=self.tables).beam(WIDE_BEAM_WIDTH)
         if found is not None:
-            self._with_inits(Budget(1, slots, self._bound(1, slots, 0), found, False))
+            self._with_inits(Budget(1, slots, self.bounds.chained(1, slots), found, False))
 
-    def _fewer_slots_for_tile_major(self, floor: int) -> None:
+    def _fewer_slots_for_tile_major(self) -> None:
         """Where op-major holds one tile, a plan with fewer slots may hold more of them tile-major."""
         if self.best is None or self.best.tiles_per_acquire > 1 or self.problem.tiles == 1:
             return
         outputs = self.model.outputs.bit_count()
-        for slots in range(self.problem.capacity - outputs, floor - 1, -1):
+        for slots in range(self.problem.capacity - outputs, self.fewest_slots - 1, -1):
             shared = slots - outputs
             tiles = min((self.problem.capacity - shared) // max(outputs, 1), self.problem.tiles)
             saved = self.problem.costs.sync * (1 - 1 / max(tiles, 1))
-            if self._bound(1, slots, 0) - saved < self.best.cycles_per_tile and not self._fits_tile_major(slots, saved):
+            if self.bounds.chained(1, slots) - saved < self.best.cycles_per_tile and not self._fits_tile_major(slots, saved):
                 return  # still fewer slots fit even less
 
     def _fits_tile_major(self, slots: int, saved: float) -> bool:
         """Offer the best plan of so few slots; false if none was found."""
-        relaxed = None if self.recompute else self.tables.relaxed(1, slots)
+        relaxed = self.bounds.relaxed(1, slots)
         if relaxed is not None:
-            if relaxed.root < NEVER and self._may_improve(self._cycles(relaxed.root, 1) - saved):
+            if self._may_improve(relaxed - saved):
                 self._complete(Search(self.model, self._init_options(1, slots), self._upper_bound(1, 0), tables=self.tables))
-            return relaxed.root < NEVER
+            return relaxed < float("inf")
         options = Options(slots=slots, tiles=1, recompute=self.recompute, work_limit=TILE_MAJOR_WORK)
         found = None
         with contextlib.suppress(Exhausted):
@@ -154,7 +176,7 @@ class Optimizer:
         if found is None:
             return False
         floor_cost = found.cost >> COST_SHIFT << COST_SHIFT
-        self._with_inits(Budget(1, slots, self._bound(1, slots, floor_cost) - saved, found, True))
+        self._with_inits(Budget(1, slots, self.bounds.chained(1, slots, floor_cost) - saved, found, True))
         return True
 
     @property
@@ -168,7 +190,7 @@ class Optimizer:
         capacity, costs = self.problem.capacity, self.problem.costs
         tiles = min((capacity - 1) // max(self.model.outputs.bit_count(), 1), self.problem.tiles)
         saved = costs.sync * (1 - 1 / max(tiles, 1)) + max(self.model.init_prices)
-        return tiles > 1 and self._bound(1, capacity, 0) - saved < self.best.cycles_per_tile
+        return tiles > 1 and self.bounds.chained(1, capacity) - saved < self.best.cycles_per_tile
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it, or nothing below the best."""
@@ -187,42 +209,12 @@ class Optimizer:
                     found = Search(self.model, options, tables=self.tables).dive()
                     if found is None:
                         return None
-            return Budget(tiles, slots, self._bound(tiles, slots, 0), found, False)
+            return Budget(tiles, slots, self.bounds.chained(tiles, slots), found, False)
         self.work_left -= search.work
         if found is None:
             return None
         floor = found.cost >> COST_SHIFT << COST_SHIFT
-        return Budget(tiles, slots, self._bound(tiles, slots, floor), found, True)
-
-    def _bound(self, tiles: int, slots: int, math_floor: int) -> float:
-        """Cycles per tile no answer of this budget can beat."""
-        bounds = InitBounds(
-            self.tables,
-            tiles=tiles,
-            slots=slots,
-            copy_extra=COPY_TIE,
-            copies_count=not self.recompute,
-            leaves_are_copied=bool(self.model.leaves_worth_a_copy(tiles, inits=True)),
-        )
-        certain, possible = bounds.inits(0, 0, 0, self.tables.sets.ready[0])
-        math = bounds.total + bounds.correction(0, 0, self.model.outputs)
-        return self._cycles(max(math + possible, math_floor + certain), tiles)
-
-    def _cycles(self, cost: int, tiles: int) -> float:
-        """Cycles per tile at least, where an acquire has this scaled cost."""
-        cycles = (cost >> COST_SHIFT) + self._offset(tiles)
-        pack = self.problem.costs.pack * len(self.model.output_list)
-        engines = max(cycles / tiles, self.tables.unpack_total, 0 if self._packs_serially else pack)
-        return engines + self.fixed_cycles
-
-    @property
-    def _packs_serially(self) -> bool:
-        return self.problem.full_sync and self.problem.costs.full_sync_serialises_pack
-
-    def _offset(self, tiles: int) -> int:
-        """What an acquire pays on the math thread besides the searched cost."""
-        pack = self.problem.costs.pack * len(self.model.output_list)
-        return self.problem.costs.sync + (pack * tiles if self._packs_serially else 0)
+        return Budget(tiles, slots, self.bounds.chained(tiles, slots, floor), found, True)
 
     def _with_inits(self, budget: Budget) -> float:
         """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows.
@@ -239,7 +231,7 @@ class Optimizer:
         search = Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)
         if not self._complete(search):
             self._improve(budget)
-            return max(budget.bound, self._cycles(search.least_left, budget.tiles))
+            return max(budget.bound, self.bounds.cycles(search.least_left, budget.tiles))
         return self._bound_of_complete(budget)
 
     def _bound_of_complete(self, budget: Budget) -> float:
@@ -249,7 +241,7 @@ class Optimizer:
 
     def _against_unpack(self, budget: Budget) -> float:
         """The best is bound by the unpacker: look for an answer that trades math for unpack cycles."""
-        offset = self._offset(budget.tiles)
+        offset = self.bounds.offset(budget.tiles)
         options = self._init_options(budget.tiles, budget.slots)
         upper_bound = self._upper_bound(budget.tiles, offset)
         search = ParetoSearch(self.model, options, upper_bound, budget.math_floor, self.tables)
@@ -291,7 +283,7 @@ class Optimizer:
         least = min(self.below, self.best.cycles_per_tile if self.best is not None else self.below)
         if least == float("inf"):
             return None
-        cycles = (least - self.fixed_cycles) * tiles - self._offset(tiles) + offset
+        cycles = (least - self.fixed_cycles) * tiles - self.bounds.offset(tiles) + offset
         if tiles == 1 and self.problem.tiles > 1:
             cycles += self.problem.costs.sync  # tile-major may divide it by many tiles
         return (int(cycles + 1e-6) + 1) << COST_SHIFT

@@ -8,35 +8,25 @@ leave still fewer. ``relaxed_bound.py`` finds the cheapest way on from each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 from tilewright.dst.executed import ExecutedSets
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 
+# One op in one form, after a set of ops (plain tuples: they are made by the hundred):
+Step = tuple[
+    int,  # its init
+    int,  # its cycles, with the copy and with all ops that run at once afterwards
+    bool,  # whether it copies
+    int,  # leaves it uses in DST that no op can have used before
+    int,  # all leaves it uses in DST
+    int,  # slots it takes besides leaves and what waits, while it runs
+    int,  # how many of its leaves are not in DST any more
+    int,  # results that wait right after it
+    int,  # ops executed when all that runs at once has run
+    int,  # more leaves in DST than that are of no use then
+]
 
-class Step(NamedTuple):
-    """One op in one form, after a set of ops."""
-
-    init: int
-    cycles: int  # with the copy, and with all ops that run at once afterwards
-    copies: bool
-    fresh: int  # leaves it uses in DST that no op can have used before
-    leaves: int  # all leaves it uses in DST
-    room: int  # slots besides leaves and what waits, while it runs
-    gone: int  # of its leaves, how many are not in DST any more
-    waiting: int  # results that wait right after it
-    after: int  # ops executed when all that runs at once has run
-    useful: int  # more leaves in DST are of no use then
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A leaf in DST that a variant uses."""
-
-    bit: int
-    users: int  # ops that may use it from DST; never done with for a leaf that is packed
-    keepers: int  # ops that may use it from DST and keep it
+# A leaf that a variant uses in DST: its bit, ops that may use it from DST (for ever if it is packed), ops that may and keep it.
+Use = tuple[int, int, int]
 
 
 class Relaxation:
@@ -100,9 +90,9 @@ class Relaxation:
                 keepers[leaf] |= variant.executes
         return keepers
 
-    def _use(self, leaf: int) -> _Use:
+    def _use(self, leaf: int) -> Use:
         bit = 1 << leaf
-        return _Use(bit, -1 if bit & self.model.outputs else self.model.dst_users[leaf], self.keepers[leaf])
+        return bit, -1 if bit & self.model.outputs else self.model.dst_users[leaf], self.keepers[leaf]
 
     def useful_leaves(self, executed: int) -> int:
         """More leaves in DST than that are of no use."""
@@ -154,34 +144,37 @@ class Relaxation:
     def steps(self, executed: int) -> list[Step]:
         """What can come next; equal steps once."""
         known = self.known_steps.get(executed)
-        if known is None:
-            steps = dict.fromkeys(step for variant in self.sets.ready[executed] for step in self._steps_of(variant, executed))
-            known = self.known_steps[executed] = list(steps)
+        if known is not None:
+            return known
+        steps: dict[Step, None] = {}
+        sets, buffered = self.sets, self.model.buffered
+        for variant in sets.ready[executed]:
+            index = variant.index
+            if self.beaten[index]:
+                continue
+            after = executed | variant.executes
+            dying = sets.dying(variant, after)
+            if dying & self.beaten_if_dying[index]:
+                continue
+            sets.after(executed, variant)
+            left = ~after
+            gone = fresh = 0
+            for bit, users, keepers in self.uses[index]:
+                if not keepers & executed:
+                    fresh += 1
+                if not users & left:
+                    gone |= bit
+            if variant.rule != IN_PLACE:
+                steps[self._step(variant, after, False, fresh, gone, int(variant.rule == ZEROED))] = None
+            elif not variant.destroys & buffered:
+                copies = not variant.destroys & dying
+                steps[self._step(variant, after, copies, fresh, gone, int(copies))] = None
+            else:
+                steps[self._step(variant, after, False, fresh, gone | variant.destroys, 0)] = None
+                if variant.destroys & self.copied_leaves & ~gone:
+                    steps[self._step(variant, after, True, fresh, gone, 1)] = None
+        known = self.known_steps[executed] = list(steps)
         return known
-
-    def _steps_of(self, variant: Variant, executed: int) -> list[Step]:
-        if self.beaten[variant.index]:
-            return []
-        after = self.sets.after(executed, variant)
-        dying = self.sets.dying(variant, after)
-        if dying & self.beaten_if_dying[variant.index]:
-            return []
-        left = ~after
-        uses = self.uses[variant.index]
-        gone = fresh = 0
-        for use in uses:
-            fresh += not use.keepers & executed
-            if not use.users & left:
-                gone |= use.bit
-        if variant.rule != IN_PLACE:
-            return [self._step(variant, after, False, fresh, gone, int(variant.rule == ZEROED))]
-        if not variant.destroys & self.model.buffered:
-            copies = not variant.destroys & dying
-            return [self._step(variant, after, copies, fresh, gone, int(copies))]
-        steps = [self._step(variant, after, False, fresh, gone | variant.destroys, 0)]
-        if variant.destroys & self.copied_leaves & ~gone:
-            steps.append(self._step(variant, after, True, fresh, gone, 1))
-        return steps
 
     def _step(self, variant: Variant, after: int, copies: bool, fresh: int, gone: int, room: int) -> Step:
         cycles, settled = variant.math, after
@@ -194,4 +187,4 @@ class Relaxation:
             cycles += more
         leaves, waiting = len(self.uses[variant.index]), self.sets.waiting[after].bit_count()
         useful = self.useful_leaves(settled)
-        return Step(variant.init, cycles, copies, fresh, leaves, room, gone.bit_count(), waiting, settled, useful)
+        return (variant.init, cycles, copies, fresh, leaves, room, gone.bit_count(), waiting, settled, useful)

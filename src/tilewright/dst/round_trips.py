@@ -93,6 +93,7 @@ class _Travel:
         self.problem = problem
         self.estimates = Estimates(problem)
         self.estimated: dict[_Section, float] = {}
+        self.optimizers: dict[_Section, Optimizer] = {}
         self.allocations: dict[_Section, Allocation | None] = {}
 
     def parts_below(self, plan: Plan) -> tuple[Part, ...] | None:
@@ -103,7 +104,12 @@ class _Travel:
         for estimate, trips in reversed(grown):
             if best is not None and estimate > CLOSE * grown[-1][0]:
                 break
-            parts = self._parts(trips)
+            sections = self._sections(trips) or []
+            if sum(self._least(section) for section in sections) >= cost:
+                if best is not None:
+                    break
+                continue
+            parts = self._parts(sections)
             if parts is None:
                 continue
             cycles = exposed_cycles(self.problem, parts)
@@ -161,13 +167,22 @@ class _Travel:
         return sum(self.estimated[section] for section in sections)
 
     def _optimizer(self, section: _Section) -> Optimizer:
-        model = Model(self.problem, (*section.spills, *section.outputs), section.buffered)
-        return Optimizer(model, effort=TRIP_EFFORT, spilled=len(section.spills))
+        known = self.optimizers.get(section)
+        if known is None:
+            model = Model(self.problem, (*section.spills, *section.outputs), section.buffered)
+            known = Optimizer(model, effort=TRIP_EFFORT, spilled=len(section.spills))
+            self.optimizers[section] = known
+        return known
 
-    def _parts(self, trips: tuple[int, ...]) -> tuple[Part, ...] | None:
+    def _least(self, section: _Section) -> float:
+        """Exposed cycles of a section at least."""
+        waits = self.problem.costs.pack * len(section.spills) / self.problem.tiles
+        return self._optimizer(section).least_cycles + waits
+
+    def _parts(self, sections: Sequence[_Section]) -> tuple[Part, ...] | None:
         """The cheapest part for every section; None if one does not fit."""
         parts: list[Part] = []
-        for section in self._sections(trips) or ():
+        for section in sections:
             if section not in self.allocations:
                 self.allocations[section] = self._optimizer(section).run()
             allocation = self.allocations[section]
