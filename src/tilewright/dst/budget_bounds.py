@@ -24,7 +24,7 @@ class BudgetBounds:
         self.packs_serially = self.problem.full_sync and self.problem.costs.full_sync_serialises_pack
 
     def quick(self, tiles: int) -> float:
-        """Math cycles nothing avoids, and one init of each kind that some op cannot do without, or what doing without it costs."""
+        """Math cycles nothing avoids, and one init of each kind that some op cannot do without, or what doing without costs."""
         inits = self._needed_inits
         for init, price, ops in self.tables.preferring:
             if init not in self._fixed_inits:

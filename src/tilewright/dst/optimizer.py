@@ -25,6 +25,7 @@ BEAM_WORK = 5_000
 WIDE_BEAM_WIDTH = 200  # where nothing else fits
 WIDE_BEAM_WORK = 200_000
 LEAST_WORK = 4_000
+DIRECT_WORK = 1_500  # where leaves all alike bound the search well, it needs less; elsewhere the least math cycles help
 TILE_MAJOR_WORK = 4_000  # all there is to save is one wait of a few
 PRESSURE_OPS = 16  # in smaller bodies the search itself sees as fast what does not fit
 RECOMPUTE_BEAM_WIDTH = 4  # its states have many more successors
@@ -132,8 +133,9 @@ class Optimizer:
     def _searched(self, tiles: int, slots: int, bound: float) -> float:
         """Improve the best by this budget; the answer is a proved bound on the budget, infinite if nothing fits it."""
         if not self.recompute and self.tables.relaxed(tiles, slots) is not None:
-            search = Search(self.model, self._init_options(tiles, slots), self._upper_bound(tiles, 0), tables=self.tables)
-            if self._complete(search):
+            options = self._init_options(tiles, slots)
+            options = replace(options, work_limit=min(options.work_limit, DIRECT_WORK))
+            if self._complete(Search(self.model, options, self._upper_bound(tiles, 0), tables=self.tables)):
                 nothing_fits = self.best is None
                 return float("inf") if nothing_fits else self._bound_of_complete(Budget(tiles, slots, bound, None, True))
         budget = self._without_inits(tiles, slots)
@@ -272,7 +274,8 @@ class Optimizer:
 
     def _improve(self, budget: Budget) -> None:
         options = replace(self._init_options(budget.tiles, budget.slots), work_limit=self.effort.beam_work)
-        searching = Search(self.model, options, self._upper_bound(budget.tiles, 0), tables=self.tables)
+        floor = budget.math_floor if budget.proved else 0
+        searching = Search(self.model, options, self._upper_bound(budget.tiles, 0), floor, self.tables)
         found = searching.beam(self.beam_width)
         self.init_work_left -= searching.work
         if found is not None:

@@ -201,19 +201,16 @@ class Search:
 
     def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
         """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""
-        if self.relaxed is not None:
-            return cost + self.relaxed.rest(state[0], state[1], state[3])
+        relaxed = 0 if self.relaxed is None else cost + self.relaxed.rest(state[0], state[1], state[3])
+        if self.relaxed is not None and not self.math_floor:
+            return relaxed
         bounds = self.bounds
         estimate = cost + remaining + bounds.correction(state[0], state[1], state[5])
         if not self.options.inits:
             return estimate
         ready = self.generator.ready_of[state[0]]
         certain, possible = bounds.inits(state[0], state[1], state[3], ready)
-        return max(estimate + possible, self.math_floor + paid + certain)
-
-    def estimate_at(self, state: State) -> int:
-        """The bound at a state nothing has been paid for, usually the start."""
-        return self._estimate(0, 0, self.bounds.total, state)
+        return max(relaxed, estimate + possible, self.math_floor + paid + certain)
 
     def _path(self, node: int) -> tuple[Move, ...]:
         moves: list[Move] = []
