@@ -63,11 +63,17 @@ def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recom
 
 def _with_round_trips(problem: Problem, plan: Plan) -> Plan:
     parts = cheaper_round_trips(problem, plan)
-    if parts is None or not is_worth_it(problem, parts, plan):
+    if parts is None:
         return plan
     count = sum(part.spilled for part in parts)
     values = f"{count} value{'s' if count > 1 else ''}"
     cycles, without = exposed_cycles(problem, parts), exposed_cycles(problem, plan.parts)
+    if not is_worth_it(problem, parts, plan):
+        note = (
+            f"{values} through a buffer would cost {cycles:.0f} cycles per tile instead of {without:.0f}, and save "
+            f"{1 - cycles / without:.0%}; a round trip by choice has to save {problem.round_trip_saving:.0%}"
+        )
+        return replace(plan, notes=(*plan.notes, note))
     note = f"{values} through a buffer by choice: {cycles:.0f} cycles per tile against {without:.0f} without"
     return replace(plan, parts=parts, exact=False, split_by_choice=len(plan.parts) == 1, notes=(note,))
 

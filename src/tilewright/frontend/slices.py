@@ -19,6 +19,7 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import TensorSlice
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
+from tilewright.wording import counted
 
 MOST_PARTS = 256  # transfers written out for one copy
 
@@ -207,7 +208,7 @@ def _check_constant(thread: Thread, found: Range, size: int, axis: int, tensor: 
         place = str(start) if length == 1 else f"{start}:{start + length}"
         raise thread.error(
             "TW103",
-            f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {size} tile{'s' if size != 1 else ''}",
+            f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {counted(size, 'tile')}",
             node,
             label=f"valid: 0 to {size - 1}",
             help="indices count tiles of 32x32, not elements",

@@ -45,6 +45,7 @@ from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.buffers import check_limits
 from tilewright.passes.validation.events import buffers_of
 from tilewright.passes.validation.faces import check_faces
+from tilewright.wording import counted
 
 NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {
@@ -163,9 +164,9 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
     proof = "least cost, proven" if plan.exact else "heuristic"
     context.trace.decide(
         NAME,
-        f"{first.slots} of {region.problem.capacity} DST slots per tile, {first.tiles_per_acquire} tiles per acquire",
+        f"{first.slots} of {region.problem.capacity} DST slots per tile, {counted(first.tiles_per_acquire, 'tile')} per acquire",
         f"{plan.allocator} ({proof}), {first.layout.value}, {cycles:.0f} cycles per tile; "
-        f"{sum(p.allocation.loads for p in plan.parts)} loads, {sum(p.allocation.copies for p in plan.parts)} copies",
+        f"{counted(sum(p.allocation.loads for p in plan.parts), 'load')}, {counted(plan.copies, 'copy', 'copies')}",
         place=f"line {line_of(compute)}",
         remedies=[(remedy.kind, remedy.detail, remedy.cycles) for remedy in plan.remedies],
         notes=list(plan.notes),

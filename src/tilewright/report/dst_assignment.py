@@ -25,6 +25,7 @@ def region(problem: Any, plan: Any) -> dict[str, Any]:
         "copies": plan.copies,
         "reloads": plan.reloads,
         "remedies": [{"kind": item.kind, "detail": item.detail, "cycles": item.cycles} for item in plan.remedies],
+        "notes": list(plan.notes),
         "parts": [part_entry(problem, part) for part in plan.parts],
     }
 
@@ -79,15 +80,20 @@ def lines(trace: Trace) -> list[str]:
     for number, entry in enumerate(regions(trace), start=1):
         proof = "proven least" if entry["proven_least_cost"] else "heuristic"
         cost = f"{entry['cycles_per_tile']:.0f} cycles per tile ({entry['allocator']}, {proof})"
-        text.append(f"region {number}: {entry['tiles']} tiles, {entry['capacity']} DST slots, {cost}")
+        text.append(f"region {number}: {counted(entry['tiles'], 'tile')}, {entry['capacity']} DST slots, {cost}")
         text += [f"  remedy: {item['kind']}, {item['detail']} ({item['cycles']} cycles)" for item in entry["remedies"]]
+        text += [f"  note: {note}" for note in entry["notes"]]
         for part in entry["parts"]:
-            per_acquire = f"{part['tiles_per_acquire']} tiles per acquire"
-            text.append(f"  {per_acquire}, {part['layout']}, {part['slots_per_tile']} slots per tile")
+            tiles, slots = counted(part["tiles_per_acquire"], "tile"), counted(part["slots_per_tile"], "slot")
+            text.append(f"  {tiles} per acquire, {part['layout']}, {slots} per tile")
             text += [f"    {step_line(step)}" for step in part["steps"]]
             text += requirement_lines(part.get("requirements", {}))
             text += [f"    pack slot {item['slot']}: DST {span_of(item['dst'])}" for item in part["outputs"]]
     return text
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def requirement_lines(needs: dict[str, Any]) -> list[str]:
@@ -95,7 +101,7 @@ def requirement_lines(needs: dict[str, Any]) -> list[str]:
     if not needs:
         return []
     peak, most = needs["peak"], needs["largest_sub_block"]
-    text = [f"    needs {peak} slot{'s' if peak > 1 else ''} at once, so a sub-block has at most {most} tiles"]
+    text = [f"    needs {counted(peak, 'slot')} at once, so a sub-block has at most {counted(most, 'tile')}"]
     for value in needs["values"]:
         taken = "a new slot" if value["takes"] else "in the slot of a value that ends"
         lives = f"lives from step {value['from']} to {value['to']}"

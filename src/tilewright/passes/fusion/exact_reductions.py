@@ -21,6 +21,7 @@ from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.fusion.reduce_scalers import Scalers
 from tilewright.passes.kernel_calls.names import SFPU_REDUCE_SINCE
 from tilewright.passes.thin_values import ThinValues
+from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
 
@@ -33,7 +34,7 @@ def choose_exact(function: FuncOp, module: ModuleOp, scalers: Scalers, context: 
     for op in chosen:
         op.attributes["exact"] = UnitAttr()
     if chosen:
-        number = f"{len(chosen)} reduction{'s' if len(chosen) > 1 else ''}"
+        number = counted(len(chosen), "reduction")
         context.trace.decide(NAME, f"{number} of f32 on the vector unit", "the matrix unit would read 11 bits of each number")
         _clear(function, scalers, ThinValues(function, module))
 

@@ -21,6 +21,7 @@ from tilewright.passes.validation.talk import pipe_of
 from tilewright.passes.validation.thread_course import Runner
 from tilewright.passes.validation.traces import Event, ThreadTrace
 from tilewright.source_places import place_of
+from tilewright.wording import counted
 
 DEPTH_TRIES = 16
 MOST_NOTES = 4
@@ -137,7 +138,7 @@ class NetworkCheck:
         words = ("send", "post") if source[1] > target[1] else ("post", "send")
         anchor = places.get((words[0], net.number)) or places[words[1], net.number]
         other = places.get((words[1], net.number))
-        done = f"core {source[0]} sends {source[1]} block{'s' if source[1] != 1 else ''} into '{net.name}'"
+        done = f"core {source[0]} sends {counted(source[1], 'block')} into '{net.name}'"
         notes = () if other is None else (Note("the other side is here", place_of(other.op)),)
         return problem(
             "TW218",
@@ -261,7 +262,7 @@ class NetworkCheck:
             return f"waiting for a block of '{self.buffers[event.buffer].name}'"
         if event.word == "reserve":
             depth = self.depths[event.buffer]
-            return f"waiting for room in '{self.buffers[event.buffer].name}' ({depth} block{'s' if depth != 1 else ''})"
+            return f"waiting for room in '{self.buffers[event.buffer].name}' ({counted(depth, 'block')})"
         if event.word == "level":
             relation = "at least " if "at_least" in event.op.attributes else ""
             now = machine.level(runner.core, event.buffer)

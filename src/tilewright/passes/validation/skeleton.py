@@ -24,6 +24,7 @@ from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
 from tilewright.passes.validation.windows import check_windows
 from tilewright.source_places import place_of
+from tilewright.wording import counted
 
 NAME = "ttl-validate"
 DEPTH_TRIES = 64
@@ -138,7 +139,7 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
         problems.append(
             problem(
                 "TW210",
-                f"'{buffer.name}' gets {pushed} block{'s' if pushed != 1 else ''}{where}, but {popped} are taken",
+                f"'{buffer.name}' gets {counted(pushed, 'block')}{where}, but {popped} are taken",
                 anchor.op,
                 label=f"{popped if few else pushed} times",
                 notes=notes,
@@ -218,7 +219,7 @@ def _reason(event: Event, buffers: dict[int, Buffer]) -> str:
     name, depth = buffers[event.buffer].name, buffers[event.buffer].kind.factor.data
     if event.word == "wait":
         return f"waiting for a block of '{name}'"
-    return f"waiting for room in '{name}' ({depth} block{'s' if depth != 1 else ''})"
+    return f"waiting for room in '{name}' ({counted(depth, 'block')})"
 
 
 def _remedy(courses: Courses, buffers: dict[int, Buffer], depths: dict[int, int], blocked: list[Event]) -> str:

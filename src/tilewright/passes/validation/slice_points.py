@@ -17,6 +17,7 @@ from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validation.events import problem
+from tilewright.wording import counted
 from tilewright.work import core_number
 
 POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
@@ -128,7 +129,7 @@ class Points:
             problems.append(
                 problem(
                     "TW103",
-                    f"tiles {found} lie outside dimension {axis} of '{name}', which has {size} tile{'s' if size != 1 else ''}"
+                    f"tiles {found} lie outside dimension {axis} of '{name}', which has {counted(size, 'tile')}"
                     f"{self._example(int(wrong[0]))}",
                     op,
                     label=f"dimension {axis}: 0 to {size - 1}",
