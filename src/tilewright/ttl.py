@@ -29,7 +29,6 @@ math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
-    "atom",
     "raw_element_read",
     "raw_element_write",
     "read_index",

@@ -309,3 +309,38 @@ def test_a_block_that_is_rewritten_in_place(mode):
     for axis in (1, 0, 1, 0):
         expected /= expected.sum(axis, keepdims=True)
     np.testing.assert_allclose(out.astype(np.float64), expected, rtol=0.04)
+
+
+@ttl.kernel(grid=(1, 3))
+def with_a_pipe(x, out):
+    """The first generation writes guards of pipes as ``with``."""
+    pipe = ttl.Pipe(src=(0, 0), dst=(0, slice(0, 3)))
+    x_cb = ttl.make_circular_buffer_like(x, shape=(1, 1), buffer_factor=2)
+    out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=2)
+
+    @ttl.compute()
+    def compute():
+        with x_cb.wait() as x_blk, out_cb.reserve() as o:
+            o.store(abs(x_blk))
+
+    @ttl.datamovement()
+    def read():
+        with x_cb.reserve() as block:
+            with pipe.if_src():
+                ttl.copy(x[0, 0], block).wait()
+                ttl.copy(block, pipe).wait()
+            with pipe.if_dst():
+                ttl.copy(pipe, block).wait()
+
+    @ttl.datamovement()
+    def write():
+        _, row = ttl.core(dims=2)
+        with out_cb.wait() as block:
+            ttl.copy(block, out[row, 0]).wait()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_guards_of_pipes_as_with(mode):
+    x, out = random(1, 1), zeros(3, 1)
+    run(with_a_pipe, x, out, mode=mode)
+    close(out, np.concatenate([np.abs(x.astype(np.float64))] * 3))

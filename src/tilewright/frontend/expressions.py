@@ -51,7 +51,7 @@ METHODS: dict[type, tuple[str, ...]] = {
     Transfer: ("wait",),
     TransferGroup: ("add", "wait_all"),
     PipeNet: NET_METHODS,
-    Pipe: ("if_src", "if_dst"),
+    Pipe: NET_METHODS,
     Semaphore: SEMAPHORE_METHODS,
     RemoteSemaphore: REMOTE_METHODS,
 }

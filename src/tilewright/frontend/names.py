@@ -8,6 +8,7 @@ from __future__ import annotations
 # Attributes of the ``ttl`` module.
 MODULE_NAMES = {
     "operation": "kernel",
+    "atom": "kernel",
     "make_dataflow_buffer_like": "make_circular_buffer_like",
     "DataflowBuffer": "CircularBuffer",
     "node": "core",

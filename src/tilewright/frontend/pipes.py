@@ -71,6 +71,19 @@ def method(
     return None
 
 
+def guarded(node: ast.With) -> ast.If | None:
+    """``with pipe.if_src():``, as the first generation writes it, is ``if pipe.is_src():``."""
+    call = node.items[0].context_expr
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("if_src", "if_dst")):
+        return None
+    if call.args or call.keywords or node.items[0].optional_vars is not None:
+        return None
+    body: list[ast.stmt] = node.body if len(node.items) == 1 else [ast.copy_location(ast.With(node.items[1:], node.body), node)]
+    asked = ast.Attribute(call.func.value, call.func.attr.replace("if_", "is_"), ast.Load())
+    test = ast.copy_location(ast.Call(ast.copy_location(asked, call.func), [], []), call)
+    return ast.copy_location(ast.If(test, body, []), node)
+
+
 def callable_value(value: Any) -> bool:
     return callable(value) or type(value).__name__ == "LocalFunction"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
-from tilewright.frontend import carried, containers, early_ends, expressions, loop_forms, movement
+from tilewright.frontend import carried, containers, early_ends, expressions, loop_forms, movement, pipes
 from tilewright.frontend.assigned import assigned_names, loop_names
 from tilewright.frontend.blocks import whole
 from tilewright.frontend.calls import UNROLL_LIMIT, bind_target, local_function
@@ -91,6 +91,10 @@ def _augmented(thread: Thread, node: ast.AugAssign) -> None:
 
 
 def _with(thread: Thread, node: ast.With) -> None:
+    guarded = pipes.guarded(node)
+    if guarded is not None:
+        _if(thread, guarded)
+        return
     held: list[tuple[Block, ast.expr]] = []
     for item in node.items:
         value = evaluate(thread, item.context_expr)

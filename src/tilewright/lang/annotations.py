@@ -12,7 +12,7 @@ TILE_SHAPE = (hardware.TILE_ROWS, hardware.TILE_COLS)
 INTEGERS = ("PositiveInt", "NaturalInt", "Size", "Index", "Count")
 PLACES = ("Shape", "NodeCoord", "NodeRange", "CoreCoord", "CoreRange", "DstT")
 OBJECTS = (
-    "Block", "BlockExpr", "Transfer", "TensorSlice", "PipeIdentity", "UnicastRemoteSemaphore", "MulticastRemoteSemaphore",
+    "Block", "BlockExpr", "DFB", "Transfer", "TensorSlice", "PipeIdentity", "UnicastRemoteSemaphore", "MulticastRemoteSemaphore",
 )  # fmt: skip
 
 

@@ -36,7 +36,6 @@ INSTEAD = {
     "wait_any": "wait() for each copy, in the order in which what they bring is used",
     "make_dfb_allocation_group": "leave the group out: each buffer gets memory of its own, and the L1 budget is checked",
     "reset_dfbs": "leave it out: buffers that are pushed and popped equally often are empty again",
-    "atom": "write the three threads: one @ttl.compute() and two @ttl.datamovement() functions",
 }
 
 
