@@ -55,19 +55,22 @@ def test_buffers_of_one_element_name_a_value():
             x = T.alloc_fragment((32, 32), "float32")
             total = T.alloc_fragment((32, 32), "float32")
             scale = T.alloc_local((1,), "float32")
+            decay = T.alloc_fragment((1,), "float32")
+            T.copy(S[bx, 0, 0], decay)
             T.clear(total)
             for k in T.serial(4):
                 scale[0] = S[bx, k, 31]
                 T.copy(A[bx * 32, k * 32], x)
                 for i, j in T.Parallel(32, 32):
-                    total[i, j] = total[i, j] * 0.5 + x[i, j] * scale[0]
+                    total[i, j] = total[i, j] * decay[0] + x[i, j] * scale[0]
             T.copy(total, C[bx * 32, 0])
 
     a, s = uniform(64, 128), uniform(2, 4, 32, seed=1)
     found = both(kernel, a, s, np.zeros((64, 32), np.float32))
     wanted = np.zeros((64, 32), np.float32)
     for k in range(4):
-        wanted = wanted * 0.5 + a[:, k * 32 : k * 32 + 32] * np.repeat(s[:, k, 31], 32)[:, None]
+        wanted = wanted * np.repeat(s[:, 0, 0], 32)[:, None]
+        wanted += a[:, k * 32 : k * 32 + 32] * np.repeat(s[:, k, 31], 32)[:, None]
     assert np.abs(found - wanted).max() < 1e-5
 
 

@@ -50,6 +50,9 @@ def copy(reading: Reading, src: Any, dst: Any, *_width: Any, **_hints: Any) -> N
         window = window_like(source, target)
         if target.dtype != window.tensor.dtype:
             fitted(target.dtype, Number(0.5))  # a load does not truncate, and nothing rounds to small floats
+        if is_scalar(target) and window.tensor.format in FLOATS:
+            reading.scalars[target] = Corner(window.tensor, window.starts)  # as in ``target[0] = tensor[…]``
+            return
         if not _gathered(reading, window, target):
             refuse_data(window.starts, f"a copy of {target.shape}")
             reading.emit(Load(target, window, reading.place, max(2, reading.stages), reading.pipelined))
