@@ -225,6 +225,8 @@ def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Seque
 
 def template_text(entry: str, values: Mapping[str, Any]) -> str:
     """One template argument with its parameters filled in."""
+    if "{" not in entry:
+        return entry
 
     def text(match: re.Match[str]) -> str:
         value = values[match[1]]

@@ -18,11 +18,11 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def function_body(name: str, body: list[ast.stmt], *, gives_value: bool) -> list[ast.stmt]:
     """The body of a function without returns under ifs. Values returned become an assignment and one return at the end."""
+    if not any(_holds(part, ast.Return) for part in body if isinstance(part, ast.If)):
+        return body
     returns = [node for node in _nodes(body) if isinstance(node, ast.Return)]
     values = [node for node in returns if node.value is not None]
     inside = [node for part in _nodes(body) if isinstance(part, (*LOOPS, ast.With, ast.Try)) for node in _nodes([part])]
-    if not any(_holds(part, ast.Return) for part in body if isinstance(part, ast.If)):
-        return body
     if any(isinstance(node, ast.Return) for node in inside) or (values and not gives_value):
         return body  # these are said to be wrong where they stand, unless the ifs are decided at compile time
     result = f"{name}_result" if name.isidentifier() else "result"

@@ -36,6 +36,11 @@ FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
 FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
+PLACES = {  # of the two operands, where one comes from a buffer
+    Unit.FPU: (Place.BUFFER, Place.BUFFER),
+    Unit.REUSE_A: (Place.DST, Place.BUFFER),
+    Unit.REUSE_B: (Place.BUFFER, Place.DST),
+}
 MATRIX_FORMATS = ("bf16", "bfp8_b", "bfp4_b")  # what the matrix unit reads without losing bits
 
 
@@ -133,12 +138,7 @@ class FormBuilder:
         return found + FusedForms(self).of(op)
 
     def _row_form(self, op: TileOpBase, form: UnitForm, order: tuple[int, ...]) -> Form | None:
-        places = {
-            Unit.SFPU: (Place.DST,) * len(order),
-            Unit.FPU: (Place.BUFFER, Place.BUFFER),
-            Unit.REUSE_A: (Place.DST, Place.BUFFER),
-            Unit.REUSE_B: (Place.BUFFER, Place.DST),
-        }[form.unit]
+        places = (Place.DST,) * len(order) if form.unit is Unit.SFPU else PLACES[form.unit]
         operands = tuple(
             Operand(self.numbers[op.operands[position]], place) for position, place in zip(order, places, strict=True)
         )

@@ -30,7 +30,7 @@ def template_values(op: TileOpBase, *, dst32: bool) -> dict[str, Any]:
 
 def worked_on(op: TileOpBase) -> str:
     """The dtype an op computes in: its first operand's, or its result's if it has none."""
-    kind = (op.operands[0] if op.operands else op.results[0]).type
+    kind = next(iter(op.operands), op.results[0]).type
     assert isinstance(kind, TileType)
     return kind.dtype
 

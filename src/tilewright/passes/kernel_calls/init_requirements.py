@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import text_attr, text_value
@@ -96,7 +97,7 @@ def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = Fal
     formats: tuple[Requirement, ...]
     if unit is Unit.FPU:
         formats = _formats(buffers[0], buffers[1])
-    elif "DEST_TO_SRCA" in str(op.attributes.get("template")):
+    elif "DEST_TO_SRCA" in _written_template(op):
         formats = (_format("srcb", buffers[0], "reconfig_data_format_srcb"),)  # the reused tile takes SrcA
     else:
         formats = (_format("srca", buffers[0], "reconfig_data_format_srca"),)
@@ -108,7 +109,7 @@ def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requi
     name = op.CALL.name
     if name == "sfpu_reduce":
         # A maximum of rows records other instructions over those its init left for columns.
-        return (_engine("sfpu", init, [], str(op.attributes["template"])),)
+        return (_engine("sfpu", init, [], _written_template(op)),)
     if name.startswith("sfpu_"):
         return (_engine("sfpu", init, []),)
     if name in ("matmul_tiles", "matmul_block"):
@@ -116,9 +117,9 @@ def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requi
         return (*_formats(right, left), _engine("fpu", init, [left, right], _shape_key(op)))
     if name == "reduce_tile":
         data, scaler = op.operands[:2]
-        swapped = "SUM" in str(op.attributes["template"]) and "REDUCE_ROW" in str(op.attributes["template"])
+        edge = _written_template(op)
+        swapped = "SUM" in edge and "REDUCE_ROW" in edge
         engine = _engine("fpu", init, [data, scaler])
-        edge = str(op.attributes["template"])
         masked = Requirement("edge", edge, engine.make, also=(("fpu", engine.key),))
         both = Requirement("fpu", engine.key, engine.make, also=(("edge", edge),))
         return (*(_formats(scaler, data) if swapped else _formats(data, scaler)), both, masked)
@@ -130,6 +131,16 @@ def _block_requirements(op: KernelCallOp, init: Operation | None) -> tuple[Requi
     if "_tiles_bcast_" in name:
         return (*_formats(*op.operands[:2]), _engine("fpu", init, list(op.operands[:2])))
     return ()
+
+
+def _written_template(op: Operation) -> str:
+    """The template arguments of a call; empty if it has none."""
+    return _text(op.attributes["template"]) if "template" in op.attributes else ""
+
+
+@lru_cache(maxsize=1024)
+def _text(words: Attribute) -> str:
+    return str(words)
 
 
 def _shape_key(op: KernelCallOp) -> str:
@@ -153,8 +164,8 @@ def _engine(
 ) -> Requirement:
     if init is None:
         return Requirement(state, ANY, _impossible)
-    template, params = init.attributes.get("template"), init.attributes.get("params")
-    key = f"{init.name}{template or ''}{params or ''}{[source_format(buffer) for buffer in buffers]}{detail}"
+    params = init.attributes.get("params")
+    key = f"{init.name}{_written_template(init)}{params or ''}{[source_format(buffer) for buffer in buffers]}{detail}"
 
     def make() -> Operation:
         return init.clone({operand: operand for operand in init.operands})
