@@ -102,9 +102,9 @@ class _Writer:
                 lines += self._shared(op)
                 continue
             here = line_of(op)
-            if isinstance(op, ForOp):
+            if type(op) is ForOp:
                 lines += self._loop(op)
-            elif isinstance(op, IfOp):
+            elif type(op) is IfOp:
                 lines += self._branch(op)
             elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]

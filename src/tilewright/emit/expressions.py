@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.arith import CmpiOp, ConstantOp
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from tilewright.dialects.attributes import I1
+from tilewright.dialects.attributes import I1, constant_of
 
 # Operator and binding strength; a higher number binds tighter.
 BINARY = {
@@ -51,16 +50,14 @@ class Expressions:
         return f"({written})" if strength < outer else written
 
     def _written(self, value: SSAValue) -> tuple[str, int]:
-        if value in self.names:
-            return self.names[value], ATOM
+        name = self.names.get(value)
+        if name is not None:
+            return name, ATOM
+        number = constant_of(value)
+        if number is not None:
+            return (("true" if number else "false") if value.type == I1 else str(number)), ATOM
         op = value.owner
         assert isinstance(op, Operation), "a loop variable has a name"
-        if isinstance(op, ConstantOp):
-            assert isinstance(op.value, IntegerAttr)
-            number = op.value.value.data
-            if op.result.type == I1:
-                return ("true" if number else "false"), ATOM
-            return str(number), ATOM
         if op.name in BINARY:
             folded = self._folded(op)
             if folded is not None:
@@ -115,8 +112,9 @@ class Expressions:
             changed = last is not None and self.may_be_negative(last.operands[value.index - 1])
             return changed or self.may_be_negative(loop.iter_args[value.index - 1])
         assert isinstance(owner, Operation)
-        if isinstance(owner, ConstantOp):
-            return isinstance(owner.value, IntegerAttr) and owner.value.value.data < 0
+        number = constant_of(value)
+        if number is not None:
+            return number < 0
         if owner.name == "arith.subi":
             return True
         if isinstance(owner, ForOp) and isinstance(value, OpResult):
@@ -138,9 +136,10 @@ class Expressions:
         return None
 
     def _number(self, value: SSAValue) -> int | None:
+        number = constant_of(value)
+        if number is not None:
+            return number
         owner = value.owner
-        if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
-            return owner.value.value.data
         if isinstance(owner, Operation) and owner.name in ("arith.addi", "arith.muli") and value not in self.names:
             return _combined(owner.name, *(self._number(operand) for operand in owner.operands))
         return None

@@ -64,12 +64,16 @@ def _cut(cut: ExtractSliceOp, inner: TileView, shape: tuple[int, ...]) -> TileVi
 
 def block_start(value: SSAValue) -> int:
     """Tile of the buffer at which the whole block starts that ``value`` is a part of."""
-    owner = value.owner
-    while not isinstance(owner, AttachCBOp):
-        assert isinstance(owner, (CollapseShapeOp, ExtractSliceOp))
-        owner = owner.operands[0].owner
-    return owner.tile_offset
+    return _attachment(value).tile_offset
 
 
 def buffer_of(value: SSAValue) -> SSAValue:
-    return view_of(value).buffer
+    return _attachment(value).operands[1]
+
+
+def _attachment(value: SSAValue) -> AttachCBOp:
+    owner = value.owner
+    while not isinstance(owner, AttachCBOp):
+        assert isinstance(owner, (CollapseShapeOp, ExtractSliceOp)), f"{value} is not a view of a buffer"
+        owner = owner.operands[0].owner
+    return owner

@@ -16,7 +16,7 @@ from tilewright.dialects.ttl import StoreOp, TileRegsReleaseOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
-from tilewright.passes.tile_views import buffer_of, view_of
+from tilewright.passes.tile_views import buffer_of
 
 ACCUMULATE = "accumulate"
 
@@ -59,7 +59,7 @@ def _stored_before(compute: ComputeOp, loop: ForOp) -> bool:
         for inner in op.walk():
             if isinstance(inner, ComputeOp) and any(buffer_of(output) is buffer for output in inner.outputs):
                 return True
-            if isinstance(inner, StoreOp) and view_of(inner.operands[1]).buffer is buffer:
+            if isinstance(inner, StoreOp) and buffer_of(inner.operands[1]) is buffer:
                 return True
         op = op.prev_op
     return False
@@ -125,7 +125,7 @@ def _reserve_of(buffer: SSAValue, before: Operation) -> CBReserveOp | None:
 def _written_before(buffer: SSAValue, before: Operation) -> bool:
     op = before.prev_op
     while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is buffer):
-        if any(isinstance(inner, StoreOp) and view_of(inner.operands[1]).buffer is buffer for inner in op.walk()):
+        if any(isinstance(inner, StoreOp) and buffer_of(inner.operands[1]) is buffer for inner in op.walk()):
             return True
         op = op.prev_op
     return False

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
@@ -30,6 +30,8 @@ class MathConverter:
         self.indices = indices
         self.buffers = buffers
         self.config = config
+        self._views: dict[SSAValue, TileView] = {}
+        self._tile_numbers: dict[tuple[Block | None, int], Number] = {}
 
     def convert(self, op: Operation) -> bool:
         if isinstance(op, CopyTileOp):
@@ -56,15 +58,25 @@ class MathConverter:
 
     def tile_number(self, op: Operation) -> Number:
         """Number of the current tile in its sub-block, from the tile loops around ``op``."""
-        number: Number = int_value(op, "ttl.tile", 0)
+        first = int_value(op, "ttl.tile", 0)
+        key = (op.parent, first)
+        if key in self._tile_numbers:
+            return self._tile_numbers[key]
+        number: Number = first
         parent = op.parent_op()
         while parent is not None:
-            if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
+            if type(parent) is ForOp and "ttl.tile_stride" in parent.attributes:
                 variable = parent.body.blocks[0].args[0]
                 step = self.indices.multiply(variable, int_value(parent, "ttl.tile_stride"), op)
                 number = self.indices.add(step, number, op)
             parent = parent.parent_op()
+        self._tile_numbers[key] = number
         return number
+
+    def _view(self, value: SSAValue) -> TileView:
+        if value not in self._views:
+            self._views[value] = view_of(value)
+        return self._views[value]
 
     def tile_indices(self, op: Operation, view: TileView) -> tuple[Number, ...]:
         """Position of the current tile in a view of its sub-block, one index per dimension."""
@@ -99,7 +111,7 @@ class MathConverter:
         """Buffer and tile number behind a tile that was taken out of a block."""
         extract = value.owner
         assert isinstance(extract, ExtractOp), "this operand is read from a buffer"
-        view = view_of(extract.operands[0])
+        view = self._view(extract.operands[0])
         return self.buffers[view.buffer], self.indices.value(self._element(view, tuple(extract.operands[1:]), at))
 
     def _element(self, view: TileView, indices: Sequence[Number], at: Operation) -> Number:
@@ -121,7 +133,7 @@ class MathConverter:
     def _copy_tile(self, op: CopyTileOp) -> None:
         extract = op.operands[0].owner
         assert isinstance(extract, ExtractOp)
-        view = view_of(extract.operands[0])
+        view = self._view(extract.operands[0])
         buffer = self.buffers[view.buffer]
         if BY_POSITION in op.attributes:
             number = self.buffer_tile(op.operands[0], op)[1]
@@ -207,7 +219,7 @@ class MathConverter:
         return call(name, actual, attributes=attributes, like=op)
 
     def _pack(self, op: StoreOp) -> None:
-        view = view_of(op.operands[1])
+        view = self._view(op.operands[1])
         number = self._element(view, self.tile_indices(op, view), op)
         index = self.dst_index(op.operands[0], op)
         attributes: dict[str, Any] = dict(op.attributes)
