@@ -46,5 +46,7 @@ def module_of(op: Operation) -> ModuleOp:
 
 
 def erase(op: Operation) -> None:
+    """Takes an op out whose results nobody uses: xDSL's own way also replaces each result in the uses it does not have."""
+    assert all(result.first_use is None for result in op.results), f"{op.name} is still used"
     op.detach()
-    op.erase()
+    op.drop_all_references()

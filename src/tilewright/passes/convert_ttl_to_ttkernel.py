@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call, convert_buffer_op
 from tilewright.passes.kernel_calls.debug import convert_print
@@ -48,37 +48,37 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
     pipes = PipeConverter(function, indices, buffers, places, network.nets)
     semaphores = SemaphoreConverter(pipes, network)
     computes = thread_kind(function) == "compute"
-    converted: list[Operation] = []
+    done_with: list[Operation] = []
     for op in operations(function):
+        if type(op) in VIEW_OPS:
+            done_with.append(op)
         if not op.name.startswith("ttl."):
             continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
         done = done or convert_print(op, buffers, movement.accessors)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
-            converted.append(op)
-    _finish_increments(function)
-    share_tables(function)
-    _drop_block_results(function)
-    for op in reversed(converted):
-        for result in op.results:
-            assert not list(result.uses) or op.name.startswith("ttl."), op.name
+            done_with.append(op)
+    present = operations(function)
+    _finish_increments(function, present)
+    share_tables(present)
+    _drop_block_results(present)
+    for op in reversed(done_with):  # ops that earlier passes took out may still name them
         op.detach()
-        op.erase(safe_erase=False)
-    _erase_views(function)
+        op.drop_all_references()
 
 
-def _finish_increments(function: FuncOp) -> None:
+def _finish_increments(function: FuncOp, ops: list[Operation]) -> None:
     """A thread that changed semaphores of other cores ends when the changes have arrived."""
-    if any(op.name == "ttkernel.noc_semaphore_inc" for op in operations(function)):
+    if any(op.name == "ttkernel.noc_semaphore_inc" for op in ops):
         last = function.body.blocks[0].last_op
         assert last is not None
         function.body.blocks[0].insert_op_before(call("noc_async_atomic_barrier"), last)
 
 
-def _drop_block_results(function: FuncOp) -> None:
+def _drop_block_results(ops: list[Operation]) -> None:
     """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill. Integers stay."""
-    for loop in reversed([op for op in operations(function) if isinstance(op, ForOp) and op.results]):
+    for loop in reversed([op for op in ops if isinstance(op, ForOp) and op.results]):
         body = loop.body.blocks[0]
         last = body.last_op
         assert last is not None
@@ -105,12 +105,4 @@ def _drop_block_results(function: FuncOp) -> None:
         parent.insert_op_before(plain, loop)
         for number, result in zip(kept, plain.results, strict=True):
             loop.results[number].replace_all_uses_with(result)
-        loop.detach()
-        loop.erase()
-
-
-def _erase_views(function: FuncOp) -> None:
-    for op in reversed(operations(function)):
-        if type(op) in VIEW_OPS:
-            op.detach()
-            op.erase(safe_erase=False)
+        erase(loop)

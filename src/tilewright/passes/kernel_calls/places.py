@@ -10,7 +10,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
-from tilewright.dialects.walking import operations
 from tilewright.network import Core, Field, chip_place, cores_of, form_of, table_of
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
@@ -112,10 +111,10 @@ def insert(op: Operation, before: Operation) -> SSAValue:
     return op.results[0]
 
 
-def share_tables(function: FuncOp) -> None:
+def share_tables(ops: list[Operation]) -> None:
     """Tables with the same numbers are one argument, under the name of the first."""
     names: dict[Attribute, Attribute] = {}
-    for op in operations(function):
+    for op in ops:
         if op.name == "ttkernel.core_table":
             op.attributes["name"] = names.setdefault(op.attributes["values"], op.attributes["name"])
 

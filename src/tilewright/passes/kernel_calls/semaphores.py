@@ -17,7 +17,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
     nested_value,
 )
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import operations
 from tilewright.network import Core, PipeSpec, cores_of, rectangle
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
@@ -44,17 +44,19 @@ class NetworkPlan:
 
 def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    created = [op for function in functions for op in of_kind(function, CreateSemaphoreOp)]
+    threads = {function.sym_name.data: operations(function) for function in functions}
+    created = [op for ops in threads.values() for op in ops if isinstance(op, CreateSemaphoreOp)]
+    copies = {name: [op for op in ops if isinstance(op, CopyOp) and is_pipe_copy(op)] for name, ops in threads.items()}
     following = 1 + max((op.number for op in created), default=-1)
-    nets, following = _plan_nets(functions, context.grid, following)
+    nets, following = _plan_nets(copies, context.grid, following)
     outboxes: dict[str, int] = {}
-    for function in functions:
-        if any(isinstance(op, SemaphoreSetOp) and _is_remote(op) for op in operations(function)):
-            outboxes[function.sym_name.data] = following
+    for name, ops in threads.items():
+        if any(isinstance(op, SemaphoreSetOp) and _is_remote(op) for op in ops):
+            outboxes[name] = following
             following += 1
     limit = context.chip.max_semaphores
     if following > limit:
-        op = created[0] if created else next(iter(_pipe_copies(functions)))
+        op = created[0] if created else next(op for ops in copies.values() for op in ops)
         raise fail(
             "TW305",
             f"the kernel needs {following} semaphores, a core of {context.chip.name} has {limit}",
@@ -64,13 +66,9 @@ def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     return NetworkPlan(nets=nets, outboxes=outboxes)
 
 
-def _pipe_copies(functions: list[FuncOp]) -> list[CopyOp]:
-    return [op for function in functions for op in operations(function) if isinstance(op, CopyOp) and is_pipe_copy(op)]
-
-
-def _plan_nets(functions: list[FuncOp], grid: Core, following: int) -> tuple[dict[int, NetPlan], int]:
+def _plan_nets(copies: dict[str, list[CopyOp]], grid: Core, following: int) -> tuple[dict[int, NetPlan], int]:
+    """``copies``: those into and out of pipes, by thread."""
     plans: dict[int, NetPlan] = {}
-    copies = {function.sym_name.data: _pipe_copies([function]) for function in functions}
     nets = {pipe_of(op).net.number: pipe_of(op).net for ops in copies.values() for op in ops}
     one = following
     if any(not pipe.single for net in nets.values() for pipe in net.pipes):
