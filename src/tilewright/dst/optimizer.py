@@ -160,7 +160,7 @@ class Optimizer:
         for slots in range(self.problem.capacity - outputs, self.fewest_slots - 1, -1):
             shared = slots - outputs
             tiles = min((self.problem.capacity - shared) // max(outputs, 1), self.problem.tiles)
-            saved = self.problem.costs.sync * (1 - 1 / max(tiles, 1))
+            saved = self._spared(tiles)
             if self.bounds.chained(1, slots) - saved < self.best.cycles_per_tile and not self._fits_tile_major(slots, saved):
                 return  # still fewer slots fit even less
 
@@ -189,10 +189,16 @@ class Optimizer:
         and an init where a tile starts under the one the last tile ended with.
         """
         assert self.best is not None
-        capacity, costs = self.problem.capacity, self.problem.costs
+        capacity = self.problem.capacity
         tiles = min((capacity - 1) // max(self.model.outputs.bit_count(), 1), self.problem.tiles)
-        saved = costs.sync * (1 - 1 / max(tiles, 1)) + max(self.model.init_prices)
+        saved = self._spared(tiles) + max(self.model.init_prices)
         return tiles > 1 and self.bounds.chained(1, capacity) - saved < self.best.cycles_per_tile
+
+    def _spared(self, tiles: int) -> float:
+        """Cycles per tile that are paid once for all tiles of an acquire: the wait, and inits that nothing undoes."""
+        names, prices = self.model.init_names, self.model.init_prices
+        once = self.problem.costs.sync + sum(prices[names[key]] for key in self.problem.lasting_inits if key in names)
+        return once * (1 - 1 / max(tiles, 1))
 
     def _without_inits(self, tiles: int, slots: int) -> Budget | None:
         """Least math cycles in this budget; None if nothing fits it, or nothing below the best."""
