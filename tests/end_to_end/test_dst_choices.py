@@ -91,6 +91,7 @@ def test_a_shared_product_is_made_again_where_a_sum_takes_it_in(kernels, bf16):
     assert "copy_dest_values" not in cpp and "add_" not in cpp
     (plan,) = program.dst
     assert len(plan.parts) == 1 and plan.parts[0].allocation.math_cycles == 70 + 144 + 14 + 70
+    assert any("multiplied once more" in decision.title for decision in program.trace.decisions)
     a, b, c = (array.astype(np.float64) for array in inputs)
     assert np.abs(first - abs(a * b)).max() < 0.02 and np.abs(second - (a * b + c)).max() < 0.03
 

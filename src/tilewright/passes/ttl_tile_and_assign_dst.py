@@ -171,11 +171,14 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
         remedies=[(remedy.kind, remedy.detail, remedy.cycles) for remedy in plan.remedies],
         notes=list(plan.notes),
     )
-    for part in plan.parts:
-        for step in part.allocation.steps:
-            used = region.uses[step.op, step.form].unit if isinstance(step, Execute) else ""
-            if used in EPILOGUES:
-                context.trace.decide(NAME, EPILOGUES[used], place=f"line {line_of(region.ops[step.op])}")  # pyright: ignore
+    for step in (step for part in plan.parts for step in part.allocation.steps if isinstance(step, Execute)):
+        used, place = region.uses[step.op, step.form].unit, f"line {line_of(region.ops[step.op])}"
+        if used in EPILOGUES:
+            context.trace.decide(NAME, EPILOGUES[used], place=place)
+        form = region.problem.ops[step.op].forms[step.form]
+        if form.repeats:
+            detail = f"{form.math_cycles} cycles with the sum; a copy of it in DST takes {region.problem.costs.copy}"
+            context.trace.decide(NAME, "a shared product is multiplied once more, onto the sum", detail, place=place)
     context.trace.facts.setdefault("plans", []).append((region, plan))
 
 
