@@ -38,6 +38,7 @@ class Effort:
     work: int = 200_000  # without inits, for all slot budgets together; each has at least a little
     init_work: int = 10_000  # with inits, for all slot budgets together
     least_init_work: int = 400  # of which each budget has at least so much
+    unpack_work: int = 200_000  # and at most so much goes into trading math for unpack cycles
     beam_work: int = BEAM_WORK  # where that did not suffice
 
 
@@ -97,7 +98,7 @@ class Optimizer:
         """Fewer do not fit."""
         return least_slots(self.tables, recompute=self.recompute)
 
-    @property
+    @cached_property
     def least_cycles(self) -> float:
         """A lower bound that takes no search."""
         return self.bounds.least(self.fewest_slots)
@@ -134,7 +135,7 @@ class Optimizer:
         """Improve the best by this budget; the answer is a proved bound on the budget, infinite if nothing fits it."""
         if not self.recompute and self.tables.relaxed(tiles, slots) is not None:
             options = self._init_options(tiles, slots)
-            options = replace(options, work_limit=min(options.work_limit, DIRECT_WORK))
+            options = replace(options, work_limit=min(options.work_limit // 2, DIRECT_WORK))
             if self._complete(Search(self.model, options, self._upper_bound(tiles, 0), tables=self.tables)):
                 nothing_fits = self.best is None
                 return float("inf") if nothing_fits else self._bound_of_complete(Budget(tiles, slots, bound, None, True))
@@ -243,14 +244,19 @@ class Optimizer:
         return self._bound_of_complete(budget)
 
     def _bound_of_complete(self, budget: Budget) -> float:
-        if self.best is None or self.best.cycles_per_tile > self.best.unpack_cycles + self.fixed_cycles:
-            return self.best.cycles_per_tile if self.best is not None else budget.bound
+        """The bound once all answers of the budget were searched that cost the math thread less than the best."""
+        best = self.best
+        if best is None:
+            return budget.bound
+        if best.cycles_per_tile <= budget.bound or best.cycles_per_tile > best.unpack_cycles + self.fixed_cycles:
+            return best.cycles_per_tile
         return self._against_unpack(budget)
 
     def _against_unpack(self, budget: Budget) -> float:
         """The best is bound by the unpacker: look for an answer that trades math for unpack cycles."""
         offset = self.bounds.offset(budget.tiles)
         options = self._init_options(budget.tiles, budget.slots)
+        options = replace(options, work_limit=min(options.work_limit, self.effort.unpack_work))
         upper_bound = self._upper_bound(budget.tiles, offset)
         search = ParetoSearch(self.model, options, upper_bound, budget.math_floor, self.tables)
         search.offset = offset

@@ -13,26 +13,29 @@ anything; what is taken is searched and compared with the plan without.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.dst.allocation import Allocation, Copy, Part, Plan
 from tilewright.dst.estimate import Estimates
-from tilewright.dst.model import Model
+from tilewright.dst.model import Model, bits, mask_of
 from tilewright.dst.optimizer import Effort, Optimizer
 from tilewright.dst.parts import part_of
 from tilewright.dst.problem import Place, Problem
 
 CLOSE = 1.05  # a set whose estimate is further above the best one's is not searched
-TRIP_EFFORT = Effort(work=3_000, init_work=400, least_init_work=60, beam_work=120)
+TRIP_EFFORT = Effort(work=3_000, init_work=800, least_init_work=60, unpack_work=200, beam_work=120)
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(NamedTuple):
     """One part to be: what it packs for later parts, what it packs for good, and what it finds in buffers."""
 
-    spills: tuple[int, ...]
+    spills: int  # mask
     outputs: tuple[int, ...]
-    buffered: tuple[int, ...]
+    buffered: int  # mask
+
+    @property
+    def packs(self) -> tuple[int, ...]:
+        return (*bits(self.spills), *self.outputs)
 
 
 def cheaper_round_trips(problem: Problem, plan: Plan) -> tuple[Part, ...] | None:
@@ -92,6 +95,11 @@ class _Travel:
     def __init__(self, problem: Problem):
         self.problem = problem
         self.estimates = Estimates(problem)
+        self.ancestors = [0] * problem.value_count
+        for value, operands in enumerate(self.estimates.operands):
+            self.ancestors[value] = operands
+            for operand in bits(operands):
+                self.ancestors[value] |= self.ancestors[operand]
         self.estimated: dict[_Section, float] = {}
         self.optimizers: dict[_Section, Optimizer] = {}
         self.allocations: dict[_Section, Allocation | None] = {}
@@ -119,64 +127,72 @@ class _Travel:
                 break
         return best
 
-    def _growing(self, candidates: list[int]) -> list[tuple[float, tuple[int, ...]]]:
-        """Sets with one value more each, the one that saves most, as long as one does; with their estimates."""
+    def _growing(self, candidates: list[int]) -> list[tuple[float, int]]:
+        """Sets (masks) with one value more each, the one that saves most, as long as one does; with their estimates."""
         problem = self.problem
-        grown: list[tuple[float, tuple[int, ...]]] = []
-        chosen: tuple[int, ...] = ()
-        least = self._estimate([_Section((), problem.outputs, tuple(range(len(problem.leaves))))]) if candidates else 0.0
-        while len(chosen) < min(problem.round_trips, len(candidates)):
-            estimate, chosen = self._best_with_one_more(chosen, candidates)
+        grown: list[tuple[float, int]] = []
+        chosen = 0
+        least = self._estimate([_Section(0, problem.outputs, mask_of(range(len(problem.leaves))))]) if candidates else 0.0
+        while chosen.bit_count() < min(problem.round_trips, len(candidates)):
+            estimate, value = self._best_to_add(chosen, candidates)
             if estimate >= least:
                 break
             least = estimate
+            chosen |= 1 << value
             grown.append((estimate, chosen))
         return grown
 
-    def _sections(self, trips: tuple[int, ...]) -> list[_Section] | None:
-        """A part for every depth of travelling values below one another, and one for the rest; None if nothing is left for it."""
-        dependents = self.estimates.dependents
-        depth: dict[int, int] = {}
-        for value in trips:
-            depth[value] = 1 + max((level for below, level in depth.items() if dependents[below] >> value & 1), default=-1)
-        sections: list[_Section] = []
-        buffered = list(range(len(self.problem.leaves)))
-        left = list(self.problem.outputs)
-        for level in range(max(depth.values()) + 1):
-            spills = tuple(value for value in trips if depth[value] == level)
-            outputs = tuple(value for value in left if value in spills)
-            left = [value for value in left if value not in spills]
-            sections.append(_Section(spills, outputs, tuple(buffered)))
-            buffered += spills
-        return [*sections, _Section((), tuple(left), tuple(buffered))] if left else None
-
-    def _best_with_one_more(self, chosen: tuple[int, ...], candidates: list[int]) -> tuple[float, tuple[int, ...]]:
-        rows: list[tuple[float, tuple[int, ...]]] = []
+    def _best_to_add(self, chosen: int, candidates: list[int]) -> tuple[float, int]:
+        rows: list[tuple[float, int]] = []
         for value in candidates:
-            if value not in chosen:
-                trips = tuple(sorted((*chosen, value)))
-                sections = self._sections(trips)
-                rows.append((self._estimate(sections) if sections is not None else float("inf"), trips))
+            if not chosen >> value & 1:
+                sections = self._sections(chosen | 1 << value)
+                rows.append((self._estimate(sections) if sections is not None else float("inf"), value))
         return min(rows)
 
+    def _sections(self, trips: int) -> list[_Section] | None:
+        """A part for every depth of travelling values below one another, and one for the rest; None if nothing is left for it."""
+        levels: list[int] = []
+        for value in bits(trips):
+            level = len(levels)
+            while level and not levels[level - 1] & self.ancestors[value]:
+                level -= 1
+            if level == len(levels):
+                levels.append(0)
+            levels[level] |= 1 << value
+        sections: list[_Section] = []
+        buffered = mask_of(range(len(self.problem.leaves)))
+        left = self.problem.outputs
+        for spills in levels:
+            outputs = tuple(value for value in left if spills >> value & 1)
+            if outputs:
+                left = tuple(value for value in left if not spills >> value & 1)
+            sections.append(_Section(spills, outputs, buffered))
+            buffered |= spills
+        return [*sections, _Section(0, left, buffered)] if left else None
+
     def _estimate(self, sections: Sequence[_Section]) -> float:
+        total = 0.0
         for section in sections:
-            if section not in self.estimated:
-                wanted = (*section.spills, *section.outputs)
-                self.estimated[section] = self.estimates.cycles(wanted, section.buffered, len(section.spills))
-        return sum(self.estimated[section] for section in sections)
+            known = self.estimated.get(section)
+            if known is None:
+                spills, outputs, buffered = section
+                packed, spilled = spills | mask_of(outputs), spills.bit_count()
+                known = self.estimates.cycles(packed, buffered, spilled + len(outputs), spilled)
+                self.estimated[section] = known
+            total += known
+        return total
 
     def _optimizer(self, section: _Section) -> Optimizer:
         known = self.optimizers.get(section)
         if known is None:
-            model = Model(self.problem, (*section.spills, *section.outputs), section.buffered)
-            known = Optimizer(model, effort=TRIP_EFFORT, spilled=len(section.spills))
-            self.optimizers[section] = known
+            model = Model(self.problem, section.packs, tuple(bits(section.buffered)))
+            known = self.optimizers[section] = Optimizer(model, effort=TRIP_EFFORT, spilled=section.spills.bit_count())
         return known
 
     def _least(self, section: _Section) -> float:
         """Exposed cycles of a section at least."""
-        waits = self.problem.costs.pack * len(section.spills) / self.problem.tiles
+        waits = self.problem.costs.pack * section.spills.bit_count() / self.problem.tiles
         return self._optimizer(section).least_cycles + waits
 
     def _parts(self, sections: Sequence[_Section]) -> tuple[Part, ...] | None:
@@ -188,5 +204,5 @@ class _Travel:
             allocation = self.allocations[section]
             if allocation is None:
                 return None
-            parts.append(part_of(self.problem, allocation, (*section.spills, *section.outputs), len(section.spills)))
+            parts.append(part_of(self.problem, allocation, section.packs, section.spills.bit_count()))
         return tuple(parts)

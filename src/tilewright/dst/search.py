@@ -15,7 +15,7 @@ from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
 from tilewright.dst.relaxed_bound import NEVER
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
-Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node, cost, paid for inits, remaining, state
+Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node or -node, cost, paid for inits, remaining, state
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class Search:
         heap = [first]
         while heap:
             entry = heapq.heappop(heap)
-            estimate, _, node, cost, _, _, state = entry
+            estimate, _, order, cost, _, _, state = entry
             if self.upper_bound is not None and estimate >= self.upper_bound:
                 return None
             if costs[state] < cost:
                 continue
             if self._is_goal(state):
-                return Found(self._path(node), cost)
+                return Found(self._path(abs(order)), cost)
             for following in self._following(entry, costs):
                 heapq.heappush(heap, following)
             if self.work > self.options.work_limit:
@@ -124,9 +124,9 @@ class Search:
         heap = [(0, (0, 0), first)]
         while heap:
             _, _, entry = heapq.heappop(heap)
-            _, _, node, cost, _, _, state = entry
+            _, _, order, cost, _, _, state = entry
             if self._is_goal(state):
-                return Found(self._path(node), cost)
+                return Found(self._path(abs(order)), cost)
             for following in self._following(entry, costs):
                 costs[following[6]] = -1  # once is enough, whatever it costs
                 heapq.heappush(heap, (following[1], _held_results(following), following))
@@ -148,11 +148,11 @@ class Search:
         taken = 0
         while queue and taken < width * 4 and (taken == 0 or self.work < allowed):
             entry = heapq.heappop(queue)
-            _, _, node, cost, _, _, state = entry
+            _, _, order, cost, _, _, state = entry
             if costs[state] < cost:
                 continue
             if self._is_goal(state):
-                return Found(self._path(node), cost)
+                return Found(self._path(abs(order)), cost)
             taken += 1
             for following in self._following(entry, costs):
                 after = following[6]
@@ -172,7 +172,8 @@ class Search:
 
     def _following(self, entry: Entry, costs: dict[State, int]) -> Iterator[Entry]:
         """Entries for the states after ``entry`` that were not reached as cheaply before."""
-        _, _, node, cost, paid, remaining, state = entry
+        _, _, order, cost, paid, remaining, state = entry
+        node = abs(order)
         batches = self.options.inits and not (self.options.recompute or self.options.cuts)
         before = batch = self.batches[node] if batches else (0, 0)
         successors = self._successors(state, before[1])
@@ -197,7 +198,10 @@ class Search:
             self.parents.append((node, move))
             self.batches.append(batch)
             progress = -after[0].bit_count()
-            yield estimate, progress, len(self.parents) - 1, new_cost, paid + init_price, left, after
+            number = len(self.parents) - 1
+            # Where the bound is tight most estimates are alike: what was found last is nearest to the end.
+            order = number if self.relaxed is None else -number
+            yield estimate, progress, order, new_cost, paid + init_price, left, after
 
     def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
         """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""

@@ -9,7 +9,7 @@ import pytest
 from tilewright.dst.bounds import COST_SHIFT, BoundTables
 from tilewright.dst.estimate import Estimates
 from tilewright.dst.init_bounds import InitTables
-from tilewright.dst.model import Model
+from tilewright.dst.model import Model, mask_of
 from tilewright.dst.moves import Options, State
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.pressure import Pressure
@@ -93,8 +93,9 @@ def test_the_least_slots_are_never_above_the_fewest(bodies) -> None:
 def test_an_estimate_counts_copies_and_loads(bodies) -> None:
     problem = bodies.BodyBuilder("a b | m=mul a b; x=abs m; y=exp m | x y").problem(8, 64)
     estimates = Estimates(problem)
-    whole = estimates.cycles(problem.outputs, (0, 1), 0)
-    apart = estimates.cycles((2,), (0, 1), 1) + estimates.cycles(problem.outputs, (0, 1, 2), 0)
+    outputs = mask_of(problem.outputs)
+    whole = estimates.cycles(outputs, 0b011, 2, 0)
+    apart = estimates.cycles(0b100, 0b011, 1, 1) + estimates.cycles(outputs, 0b111, 2, 0)
     tables = BoundTables(Model(problem))
     assert whole >= tables.total + problem.costs.copy
     assert apart < whole
