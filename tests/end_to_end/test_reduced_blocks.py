@@ -108,3 +108,23 @@ def test_a_buffer_that_also_takes_full_tiles_holds_full_tiles(kernels):
     steps = x.astype(np.float64).reshape(4, 32, -1)
     assert np.abs(out.astype(np.float64) - (steps[3] - steps[:3].max(0))).max() <= 2**-6
     assert "bcast" not in program.cpp["compute"]
+
+
+def test_a_sum_beside_a_reduction_shares_its_section(kernels, block_kernels):
+    """The packer's mask hides nothing of what is packed: one element per row is all that anybody looks at."""
+    body = """
+with l_buffer.reserve() as first:
+    first.store(ttl.math.reduce_max(x, dims=[1]))
+with l_buffer.wait() as l:
+    o0.store(l * l + ttl.math.reduce_sum(x, dims=[1]))
+"""
+    x = np.random.default_rng(8).uniform(0.5, 2, (64, 96)).astype(ml_dtypes.bfloat16)
+    out = np.zeros((64, 32), ml_dtypes.bfloat16)
+    source = block_kernels.single_block({"x": (2, 3)}, [(2, 1)], body, between={"l": (2, 1)})
+    program = kernels.run(source, x, out)
+    text = program.cpp["compute"]
+    assert text.count("tile_regs_acquire();") == 2 and "between_" not in text
+    assert "mul_tiles(" in text and "add_binary_tile" not in text  # multiplied onto the sum
+    exact = x.astype(np.float64)
+    wanted = exact.max(1) ** 2 + exact.sum(1)
+    np.testing.assert_allclose(out[:, 0].astype(np.float64), wanted, rtol=2**-7)

@@ -81,7 +81,7 @@ def partition(stored: Sequence[SSAValue]) -> Partition:
     order = repeat_by_level(order, same, _levels_with(order, same, set(needed)), needed | wanted)
     cut = set(needed)
     _levels_with(order, same, cut)
-    _separate_masked(order, same, cut)
+    _separate_masked(order, same, cut, wanted)
     regions = _regions(order, same, cut, _levels_with(order, same, cut))
     owners = {op: region for region in regions for op in region.ops}
     for op in order:
@@ -160,7 +160,9 @@ def _regions(
     return sorted(found.values(), key=lambda region: region.level)
 
 
-def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> None:
+def _separate_masked(
+    order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], wanted: set[SSAValue]
+) -> None:
     """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it,
     a reduction of another kind neither: where a region mixes them, the reduced values go through buffers."""
     reduced: set[SSAValue] = set()
@@ -168,8 +170,10 @@ def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut
         below = [same.get(o, o) for o in op.operands]
         if is_masked(op) or any(value in reduced and value not in cut for value in below):
             reduced.add(op.results[0])
+    packed = cut | wanted
     for region in _regions(order, same, cut, _levels_with(order, same, cut)):
         heads = [op for op in region.ops if is_masked(op)]
         masks = {(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads}
-        if len(masks) > 1 or (heads and any(op.results[0] not in reduced for op in region.ops)):
+        others = any(op.results[0] in packed and op.results[0] not in reduced for op in region.ops)
+        if len(masks) > 1 or (heads and others):
             cut |= {op.results[0] for op in heads}

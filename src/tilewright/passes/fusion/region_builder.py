@@ -51,9 +51,10 @@ class RegionEmitter:
     def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:
         """Write everything in front of ``anchor``. ``targets`` are (value, block to store it in)."""
         held: dict[SSAValue, SSAValue] = {}  # materialised value -> its buffer
+        waited: dict[SSAValue, SSAValue] = {}  # materialised value -> its block, once somebody has waited for it
         readers = self._readers(parts)
         for region in parts.regions:
-            self._region(region, parts, targets, held, anchor)
+            self._region(region, parts, targets, held, waited, anchor)
             for value in [value for value in held if readers.get(value) is region]:
                 buffer = held.pop(value)
                 self._insert([CBPopOp.create(operands=[buffer], location=anchor.location)], anchor)
@@ -84,6 +85,7 @@ class RegionEmitter:
         parts: Partition,
         targets: Sequence[tuple[SSAValue, SSAValue]],
         held: dict[SSAValue, SSAValue],
+        waited: dict[SSAValue, SSAValue],
         anchor: Operation,
     ) -> None:
         blocks: dict[SSAValue, SSAValue] = {}
@@ -91,10 +93,12 @@ class RegionEmitter:
         for op in region.ops:
             for operand in op.operands:
                 value = parts.canonical(operand)
-                if value in held and value not in blocks:
+                if value in held and value not in waited:
                     ops = compiler_buffers.waited(held[value], location)
                     self._insert(ops, anchor)
-                    blocks[value] = ops[-1].results[0]
+                    waited[value] = ops[-1].results[0]
+                if value in held:
+                    blocks[value] = waited[value]
         inside: set[SSAValue] = {op.results[0] for op in region.ops}
         inputs = _inputs(region, parts, inside, blocks, self.scalers)
         outputs: list[SSAValue] = []

@@ -69,7 +69,7 @@ def math_broadcast(
     spread = machine.arithmetic.broadcast(tiles.b, dim, site.attributes.get("bcast_row_idx", 0))
     old = machine.dst.old(site, index)
     result = machine.arithmetic.binary(kind, tiles.a, spread, old, accumulate=kind == "mul")
-    machine.dst.put(site, index, result)
+    machine.dst.put(site, index, result, reduced=kind == "mul" and machine.dst.is_reduced(index))
     return None
 
 

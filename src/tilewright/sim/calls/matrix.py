@@ -104,7 +104,8 @@ def math_pair(
     tiles = machine.sources.take(site)
     accumulate = kind == "mul" or machine.matrix["m"].accumulate
     old = machine.dst.old(site, index)
-    machine.dst.put(site, index, machine.arithmetic.binary(kind, tiles.a, tiles.b, old, accumulate=accumulate))
+    result = machine.arithmetic.binary(kind, tiles.a, tiles.b, old, accumulate=accumulate)
+    machine.dst.put(site, index, result, reduced=accumulate and machine.dst.is_reduced(index))
     return None
 
 

@@ -153,7 +153,9 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         for (u32 i = 0; i < results; ++i) check_accumulation(name, mode, dst + i, intended, at);
     }
     u32* target = slot_values(dst);
-    const bool reduced = mode.kind == Kind::Reduce || (mode.reuse && current_half().slots[dst].reduced);
+    const Slot& before = current_half().slots[dst];
+    const bool kept = before.written && before.reduced && (mode.reuse || accumulates || mode.kind == Kind::Mul);
+    const bool reduced = mode.kind == Kind::Reduce || kept;
     switch (mode.kind) {
         case Kind::Copy:
         case Kind::Transpose: {
