@@ -80,6 +80,7 @@ class Search:
         self.math_floor = math_floor
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
         self.batches: list[Batch] = [(0, 0)]  # per node, beside ``parents``
+        self.newest_first = False  # among states with equal estimates
         self.work = 0  # states and successors looked at
         self.least_left = 0  # where the work was used up: no answer costs less
         self.eager = not avoidable
@@ -87,6 +88,8 @@ class Search:
 
     def run(self) -> Found | None:
         """The cheapest sequence of moves, or None if no sequence fits (below the upper bound)."""
+        # Where the bound is tight most estimates are alike: what was found last is nearest to the end.
+        self.newest_first = self.relaxed is not None
         first = self._first_entry()
         costs: dict[State, int] = {first[6]: 0}
         heap = [first]
@@ -199,9 +202,7 @@ class Search:
             self.batches.append(batch)
             progress = -after[0].bit_count()
             number = len(self.parents) - 1
-            # Where the bound is tight most estimates are alike: what was found last is nearest to the end.
-            order = number if self.relaxed is None else -number
-            yield estimate, progress, order, new_cost, paid + init_price, left, after
+            yield estimate, progress, -number if self.newest_first else number, new_cost, paid + init_price, left, after
 
     def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
         """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""
