@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import linecache
 from dataclasses import field
 
@@ -92,6 +91,8 @@ class KernelError(Exception):
         super().__init__("\n\n".join(diagnostic.render() for diagnostic in diagnostics))
 
     def as_json(self) -> str:
+        import json
+
         return json.dumps([diagnostic.as_json() for diagnostic in self.diagnostics], indent=2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.options import Options
@@ -89,7 +89,7 @@ class ThreadSpec:
     runtime_args: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class Program:
     name: str
     options: Options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewright.records import record
@@ -20,14 +20,14 @@ class Decision:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class Stage:
     name: str
     seconds: float
     ir: str = ""  # text after the pass, if kept
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class Trace:
     keep_ir: bool = False
     stages: list[Stage] = field(default_factory=list)

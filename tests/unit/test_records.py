@@ -102,3 +102,18 @@ def test_tools_of_dataclasses_and_copies_work() -> None:
     match point:
         case Point(x, y):
             assert (x, y) == (1, 2)
+
+
+@record(frozen=False)
+class Counter:
+    count: int = 0
+    seen: list[int] = field(default_factory=list[int])
+
+
+def test_one_that_may_change_has_no_hash() -> None:
+    counter = Counter()
+    counter.count += 1
+    del counter.seen
+    assert counter.count == 1 and Counter(1) == Counter(1) != Counter(2)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Counter())

@@ -16,12 +16,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import sys
 from pathlib import Path
 
 from tilewright import execution
-from tilewright.cli import failures, option_flags
+from tilewright.cli import option_flags
 from tilewright.program import Program
 
 
@@ -56,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
             from tilewright.cli.ir_listing import IrPrinter
 
             IrPrinter(arguments, sys.stdout).failed(error)
+        from tilewright.cli import failures
+
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
     if not programs:
         print(
@@ -71,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
             show(program)
     written = write(programs, arguments) if arguments.output else {}
     if arguments.json:
+        import json
+
         print(json.dumps([program_files.described(program) for program in programs], indent=2))
     elif written:
         for path in written.values():
@@ -114,6 +117,8 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
         with execution.session(**settings, cache=getattr(arguments, "cache", None)), held_back:
             script.run_script(arguments.source, arguments.arguments)
     except Exception as error:
+        from tilewright.cli import failures
+
         if not programs or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
             raise
         if isinstance(error, AssertionError) and not arguments.verbose:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import os
@@ -95,12 +96,17 @@ def run_command(words: list[str]) -> int:
         prog=f"tilewright {words[0]}",
         usage=f"tilewright {words[0]} {command.usage}",
         description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=functools.partial(argparse.RawDescriptionHelpFormatter, width=help_width(words)),
         allow_abbrev=False,
     )
     module.add_arguments(parser)
     ours, theirs = split_at_dashes(words[1:]) if words[0] in WITH_SCRIPT_AFTER_DASHES else (words[1:], [])
     return int(module.run(parser.parse_args(ours, argparse.Namespace(arguments=theirs))))
+
+
+def help_width(words: list[str]) -> int | None:
+    """None asks the terminal, which costs more than reading all arguments: only where help will be printed."""
+    return None if {"-h", "--help"} & set(words) else 80
 
 
 def split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:

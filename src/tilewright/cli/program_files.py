@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -57,6 +56,8 @@ def folder_names(programs: Sequence[Program]) -> list[str]:
 
 def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
     """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""
+    import json
+
     written: dict[str, Path] = {}
     for name, program in zip(folder_names(programs), programs, strict=True):
         folder = target / name

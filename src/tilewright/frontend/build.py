@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import traceback
-from dataclasses import dataclass
 from functools import partial
 from linecache import getline
 from typing import Any
@@ -40,12 +39,13 @@ from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
 from tilewright.program import TensorSpec
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 ROLES = ("reader", "writer")
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class BuiltKernel:
     """What the front end hands to the pipeline."""
 

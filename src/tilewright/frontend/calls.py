@@ -8,7 +8,7 @@ import inspect
 import types
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,11 +29,12 @@ from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSup
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import TensorAccessor
+from tilewright.records import record
 
 UNROLL_LIMIT = 4096
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class LocalFunction:
     """A function or lambda written inside a thread."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.scf import ForOp
@@ -28,9 +27,10 @@ from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.records import record
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Carried:
     """A name that loops change, over all loops nested around the change."""
 
@@ -47,7 +47,7 @@ class Carried:
         return (self.name, self.span)
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Scope:
     """A carried name as the body of one loop (or branch) sees it. The value is in the buffer unless ``waited`` says otherwise."""
 

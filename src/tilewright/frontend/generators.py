@@ -6,18 +6,18 @@ import ast
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.frontend.assigned import loop_names
 from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
+from tilewright.records import record
 
 YIELDS = (ast.Yield, ast.YieldFrom)
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Generated:
     """A call of such a helper, before a loop runs it."""
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
@@ -94,7 +95,7 @@ def _acts(nodes: Iterable[ast.AST]) -> bool:
     return any(_is_copy(node) or _method(node) in (*ACQUIRES, "store") for node in nodes)
 
 
-@dataclass
+@record(frozen=False)
 class _Split:
     file: str
     names: Mapping[str, Any]  # of the host part

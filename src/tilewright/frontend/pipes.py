@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr, UnitAttr
@@ -22,11 +21,12 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Transfer
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.network import Core, Field, NetSpec, cores_of, form_of, table_of
+from tilewright.records import record
 
 Invoke = Callable[[Any, list[Any]], Any]  # calls a function of the user's with arguments
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class PipeEnd:
     """A pipe as a callback sees it: this core is its source (``side`` src) or one of its destinations (dst)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import UnitAttr
@@ -24,11 +23,12 @@ from tilewright.frontend.thread import Thread
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.semaphores import Semaphore
 from tilewright.network import folded_grid
+from tilewright.records import record
 
 REMOTE_METHODS = ("set", "inc")
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class RemoteSemaphore:
     """A semaphore of another core, or of a range of cores."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from tilewright.diagnostics import KernelError, Span
@@ -29,7 +29,7 @@ class CountedLoop:
     count: int
 
 
-@dataclass
+@record(frozen=False)
 class Unrolling:
     """Which loops one translation of a thread unrolls, and what it learns about the others."""
 

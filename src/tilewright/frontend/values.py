@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xdsl.ir import Block as IRBlock
@@ -17,7 +17,7 @@ from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Acquisition:
     """One ``wait()`` or ``reserve()`` of a buffer."""
 
@@ -33,7 +33,7 @@ class Acquisition:
     block: Block | None = None  # what the acquire gave
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Block:
     """A block of tiles: held from a buffer, or the value of an expression."""
 
@@ -50,7 +50,7 @@ class Block:
         return f"{size} tiles of {self.dtype}"
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class TensorSlice:
     """A rectangle of tiles of a tensor argument."""
 
@@ -66,7 +66,7 @@ class TensorSlice:
         return self.tensor.name
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Transfer:
     """A copy that was started."""
 
@@ -75,7 +75,7 @@ class Transfer:
     waited: bool = False
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class TransferGroup:
     """``ttl.GroupTransfer()``: copies that are waited for together."""
 
@@ -110,7 +110,7 @@ class Unusable:
     loop: CountedLoop | None = None  # the one that assigned it
 
 
-@dataclass
+@record(frozen=False)
 class Frame:
     """Names of one function: the thread itself, or a helper being inlined."""
 

@@ -8,10 +8,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, Span, fail
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.lang.buffers import CircularBuffer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tilewright.network import NetSpec
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class ThreadFunction:
     """A nested function marked ``@ttl.compute()`` or ``@ttl.datamovement()``."""
 
@@ -44,7 +45,7 @@ class ThreadFunction:
         )
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class Build:
     """One run of a kernel's body."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from typing import Any
 
@@ -41,6 +40,8 @@ def check_values(changes: dict[str, Any], span: Span) -> None:
 
 def _known(name: str) -> str:
     known = list(dict.fromkeys(("grid", "options", *OPTION_NAMES, *Options.names())))
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,6 +66,8 @@ def unknown_name(owner: str, word: str, known: Iterable[str]) -> UnknownName:
 
 
 def suggestion(owner: str, word: str, known: Iterable[str]) -> str:
+    import difflib
+
     names = sorted(known)
     within = [name for name in names if word in name.split("_")]  # sum: reduce_sum
     close = within[:3] or difflib.get_close_matches(word, names, n=3, cutoff=0.65)

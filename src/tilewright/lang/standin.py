@@ -10,10 +10,14 @@ import importlib
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+else:
+    Loader = MetaPathFinder = object  # those of importlib.abc bring a dozen modules along
 
 LANGUAGE = "tilewright.ttl"
 
@@ -129,6 +133,9 @@ def take(module: ModuleType, names: dict[str, Any]) -> None:
 
 
 class StandInLoader(Loader):
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Python's own kind of module."""
+
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__tilewright_standin__"] = True
         (FILLERS.get(module.__name__) or LAST_FILLERS[module.__name__])(module)

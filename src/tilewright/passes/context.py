@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.hardware import Chip
 from tilewright.options import Options
 from tilewright.program import TensorSpec
+from tilewright.records import record
 from tilewright.trace import Trace
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class PassContext:
     options: Options
     chip: Chip

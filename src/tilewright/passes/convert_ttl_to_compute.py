@@ -8,7 +8,7 @@ a buffer goes through one the compiler made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -32,6 +32,7 @@ from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
 from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.thin_values import drop_unseen_broadcasts
+from tilewright.records import record
 
 NAME = "convert-ttl-to-compute"
 
@@ -70,7 +71,7 @@ def _blocks(op: Operation) -> list[Block]:
     return found
 
 
-@dataclass
+@record(frozen=False)
 class Group:
     """Stores that are converted together because they share math, and whether a release stands between them."""
 

@@ -7,7 +7,7 @@ another; inits of the one do not disturb the other; a stateless vector op needs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -34,6 +34,7 @@ from tilewright.passes.kernel_calls.init_requirements import (
     requirements,
     source_format,
 )
+from tilewright.records import record
 
 NAME = "ttkernel-place-inits"
 
@@ -48,7 +49,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             _Placement(function, hoist=context.options.inits == "hoist").run()
 
 
-@dataclass
+@record(frozen=False)
 class Summary:
     """What a stretch of code needs of each state: the set of keys, the first and the last."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -23,6 +22,7 @@ from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
 from tilewright.lang.grid import resolve_grid
 from tilewright.options import Options
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 from tilewright.work import cores_for
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tilewright.lang.tilelang_kernel import TileLangKernel
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class BuiltTileLang(BuiltKernel):
     """``layouts`` say how the caller's tensors are laid out for the kernel; ``outputs`` are those the kernel creates."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewright.diagnostics import fail
@@ -24,17 +24,18 @@ from tilewright.frontend.tilelang.tile_program import FULL, ROW, Assign, Branch,
 from tilewright.frontend.values import Block
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build
+from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Held:
     """A block that was waited for."""
 
     buffer: CircularBuffer
 
 
-@dataclass
+@record(frozen=False)
 class Slot:
     """Where a fragment's value is: an expression or block (``tile``), or in its buffer, not yet waited for (``queued``)."""
 
@@ -45,7 +46,7 @@ class Slot:
     block: bool = False  # the tile is a block of a buffer, not an expression
 
 
-@dataclass
+@record(frozen=False)
 class Region:
     """A loop body or branch being written: blocks that were waited for in it."""
 

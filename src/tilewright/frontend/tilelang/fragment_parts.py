@@ -8,7 +8,7 @@ branch nobody could tell what the whole holds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
@@ -17,6 +17,7 @@ from tilewright.frontend.tilelang.liveness import reads
 from tilewright.frontend.tilelang.symbols import Fragment, Read
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
@@ -25,7 +26,7 @@ Ranges = tuple[tuple[int, int], ...]  # start and size along each dimension
 Part = tuple[Fragment, tuple[Leaf, ...]]  # and the parallel variables along it
 
 
-@dataclass
+@record(frozen=False)
 class Whole:
     """What is known of a fragment: where it was loaded from, or the parts it was given, and in which piece of code."""
 

@@ -61,7 +61,7 @@ class TensorElement(Expression):
     indices: tuple[Value, ...]
 
 
-@dataclass
+@record(frozen=False)
 class Launch:
     """``T.Kernel(…)``."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tilewright.frontend.integers import Leaf, Value
@@ -86,7 +86,7 @@ class Branch:
 Statement = Load | Store | Assign | Loop | Branch
 
 
-@dataclass
+@record(frozen=False)
 class TileProgram:
     """A whole kernel: the grid of blocks and what each block does."""
 

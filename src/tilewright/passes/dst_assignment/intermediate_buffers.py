@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
@@ -15,9 +15,10 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.allocation import Part, Plan
 from tilewright.passes import compiler_buffers
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem
+from tilewright.records import record
 
 
-@dataclass
+@record(frozen=False)
 class PartOperands:
     """Blocks a part reads and writes, with the number of the value each holds, and the buffer calls around it."""
 

@@ -11,8 +11,6 @@ else may touch the buffer: then nobody can tell whether the value is in it betwe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
@@ -23,11 +21,12 @@ from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPo
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes.validation.events import ancestor_in
+from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class RunningBlock:
     """One life of such a value, from the store before the loop to the pop behind it."""
 

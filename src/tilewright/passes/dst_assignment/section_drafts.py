@@ -5,7 +5,7 @@ A draft is a ``ttl.compute`` that stands nowhere yet: if the section cannot be k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -19,11 +19,12 @@ from tilewright.passes import compiler_buffers
 from tilewright.passes.dst_assignment import running_sums
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock
 from tilewright.passes.dst_assignment.section_plans import RegionPlan
+from tilewright.records import record
 
 START, STEP, END = "start", "step", "end"
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class PlannedRegion:
     """A region of a section: what it replaces, how it is allocated, and where it goes."""
 
@@ -36,7 +37,7 @@ class PlannedRegion:
     after: list[Operation] = field(default_factory=list[Operation])
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Section:
     blocks: list[RunningBlock]
     regions: list[PlannedRegion] = field(default_factory=list[PlannedRegion])

@@ -9,7 +9,7 @@ each other in a circle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.passes.fusion.repeated_broadcasts import repeat_by_level
+from tilewright.records import record
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
 READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp)
@@ -36,7 +37,7 @@ def is_math(value: SSAValue) -> bool:
     return isinstance(value.owner, BLOCK_MATH)
 
 
-@dataclass
+@record(frozen=False)
 class FusedRegion:
     """Ops that run together, each after its operands, and the values that leave."""
 
@@ -46,7 +47,7 @@ class FusedRegion:
     outputs: list[SSAValue] = field(default_factory=list)
 
 
-@dataclass
+@record(frozen=False)
 class Partition:
     regions: list[FusedRegion]  # in an order that respects their dependences
     materialised: list[SSAValue]  # computed values that travel between regions

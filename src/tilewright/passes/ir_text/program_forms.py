@@ -6,7 +6,7 @@ Requires: text that verifies. Ensures: only functions with ``ttl.kernel_thread``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -32,6 +32,7 @@ from tilewright.dialects.ttl_program import (
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.network import Core, folded_grid
 from tilewright.passes.context import PassContext
+from tilewright.records import record
 from tilewright.source_places import place_of
 
 ROLES = ("reader", "writer")
@@ -72,7 +73,7 @@ def _configure(kernel: Operation, context: PassContext) -> None:
         context.options = context.options.updated(fp32_dest_acc=bool(wide.value.data))
 
 
-@dataclass
+@record(frozen=False)
 class Resources:
     """What threads capture: how each is made anew inside a function."""
 

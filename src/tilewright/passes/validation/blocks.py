@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
@@ -15,12 +15,13 @@ from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_ki
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
+from tilewright.records import record
 from tilewright.source_places import place_of
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 
 
-@dataclass
+@record(frozen=False)
 class Held:
     """State along one path."""
 

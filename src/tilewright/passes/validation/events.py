@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -15,6 +15,7 @@ from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import operations
+from tilewright.records import record
 from tilewright.source_places import place_of
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
@@ -31,7 +32,7 @@ WORDS: dict[type[Operation], str] = {
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Buffer:
     index: int
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewright.dialects.ttl_network import GetRemoteMulticastSemaphoreOp, GetRemoteSemaphoreOp, nested_value
 from tilewright.network import Core, NetSpec, PipeSpec, cores_of
@@ -34,7 +34,7 @@ class Clash(Exception):
         super().__init__(message)
 
 
-@dataclass(kw_only=True)
+@record(frozen=False, kw_only=True)
 class GridMachine:
     grid: Core
     runners: list[Runner]

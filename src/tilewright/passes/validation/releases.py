@@ -8,7 +8,7 @@ Ensures: inside every region each acquire is followed by its release; a block th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
@@ -34,6 +34,7 @@ from tilewright.passes.validation.events import (
     key_of,
     problem,
 )
+from tilewright.records import record
 from tilewright.source_places import place_of
 
 NAME = "ttl-validate"
@@ -88,7 +89,7 @@ def _releases(op: Operation, key: Key) -> bool:
     return any(type(inner) in RELEASES and key_of(inner) == key for inner in op.walk())
 
 
-@dataclass
+@record(frozen=False)
 class Completion:
     """Walks regions inside out and matches acquires with releases, oldest first."""
 

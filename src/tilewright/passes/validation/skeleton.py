@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -23,6 +23,7 @@ from tilewright.passes.validation.talk import cores_talk
 from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
 from tilewright.passes.validation.windows import check_windows
+from tilewright.records import record
 from tilewright.source_places import place_of
 from tilewright.wording import counted
 
@@ -149,7 +150,7 @@ def _balance(courses: Courses, buffers: dict[int, Buffer], core: tuple[int, ...]
     return problems
 
 
-@dataclass
+@record(frozen=False)
 class Machine:
     """The queues of one core."""
 

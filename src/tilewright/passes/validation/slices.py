@@ -5,7 +5,7 @@ First by intervals, which is enough for most kernels; where that leaves doubt, b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp
@@ -21,6 +21,7 @@ from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.records import record
 
 NAME = "ttl-validate"
 
@@ -60,7 +61,7 @@ def _inside(bounds: tuple[int, int] | None, extent: int, size: int) -> bool:
     return bounds is not None and bounds[0] >= 0 and bounds[1] + extent <= size
 
 
-@dataclass
+@record(frozen=False)
 class Ranges:
     """Inclusive bounds of integers by interval arithmetic; None where nothing is known."""
 

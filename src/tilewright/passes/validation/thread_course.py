@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 from tilewright.network import Core
 from tilewright.passes.validation.traces import Event, Item
+from tilewright.records import record
 
 
-@dataclass(eq=False)
+@record(frozen=False, eq=False)
 class Runner:
     """Position of one thread of one core."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from xdsl.dialects import arith, scf
@@ -58,7 +58,7 @@ class Unpredictable(Exception):
     """The thread's course depends on something only the device knows."""
 
 
-@dataclass
+@record(frozen=False)
 class ThreadTrace:
     """How to list the buffer ops of one thread on a given core."""
 
@@ -134,7 +134,7 @@ def trace_thread(function: FuncOp) -> ThreadTrace:
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables)
 
 
-@dataclass
+@record(frozen=False)
 class Writer:
     lines: list[str] = field(default_factory=list[str])
     chunks: list[Chunk] = field(default_factory=list[Chunk])
