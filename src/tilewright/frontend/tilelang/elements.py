@@ -96,7 +96,8 @@ def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
         raise Trouble("TW001", "an assignment to an element of this", help="assign to elements of fragments or tensors")
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(target.shape):
-        raise Trouble("TW109", f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices")
+        message = f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices"
+        raise Trouble("TW109", message, help="one index per dimension")
     part = None if _covers(reading, target, indices) else reading.parts.written(reading, target, indices)
     _assign(reading, *(part or (target, indices)), expression(value))
 
@@ -302,7 +303,8 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
 def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(tensor.shape):
-        raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices")
+        message = f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices"
+        raise Trouble("TW109", message, help="one index per dimension")
     refuse_data(indices, f"a store to tensor '{tensor.name}'")
     if beyond_bounds(reading.conditions, tensor, indices):
         raise Trouble(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -108,15 +109,30 @@ class Action:
                 help="elements are computed all at once; put it before or after",
                 word=self.name,
             )
+        wrong = next((word for word in named if word.startswith(MEANINGFUL) and word not in self._parameters()), None)
+        if wrong is not None:
+            raise Trouble("TW004", f"T.{self.name} has no argument '{wrong}'", help=self._usage(), word=self.name)
         try:
             return self.function(reading, *args, **named)
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself does not fit
-                raise Trouble("TW004", f"T.{self.name}: {str(error).partition('() ')[2] or error}", word=self.name) from None
+                message = f"T.{self.name}: {str(error).partition('() ')[2] or error}"
+                raise Trouble("TW004", message, help=self._usage(), word=self.name) from None
             raise
+
+    def _parameters(self) -> list[str]:
+        parameters = list(inspect.signature(self.function).parameters.values())[1:]  # without the reading
+        return [parameter.name for parameter in parameters if not parameter.name.startswith("_")]
+
+    def _usage(self) -> str:
+        return f"T.{self.name}({', '.join(self._parameters())})"
 
     def __repr__(self) -> str:
         return f"T.{self.name}"
+
+
+# Arguments that are no hints: dropping one a function does not have would change the result.
+MEANINGFUL = ("trans", "dim", "axis", "keepdim", "alpha", "beta")
 
 
 class Refused:
@@ -171,7 +187,10 @@ def serial(_reading: Reading, start: Any, stop: Any = None, step: int = 1, **_hi
 
 def pipelined(_reading: Reading, start: Any, stop: Any = None, num_stages: int = 0, **_hints: Any) -> Counted:
     first, last = (0, start) if stop is None else (start, stop)
-    return Counted(first, last, 1, max(0, int(num_stages)))
+    if int(num_stages) < 0:
+        remedy = "0, or how many blocks are on the way at once"
+        raise Trouble("TW004", f"num_stages is {num_stages}", help=remedy, word="Pipelined")
+    return Counted(first, last, 1, int(num_stages))
 
 
 def persistent(_reading: Reading, domain: Any, wave_size: Any, index: Any, **_hints: Any) -> PersistentDomain:

@@ -157,7 +157,7 @@ def gemm(
     del policy
     first, second, total = (need_fragment(v, "an operand of T.gemm", "gemm") for v in (A, B, C))
     if any(len(one.shape) != 2 for one in (first, second, total)):
-        raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", word="gemm")
+        raise Trouble("TW101", "T.gemm multiplies fragments of two dimensions", help="allocate (1, n) or (n, 1)", word="gemm")
     for one in (first, second, total):
         if one.format not in FLOATS:
             raise Trouble(
@@ -203,6 +203,7 @@ def reduction(kind: str, word: str) -> Callable[..., None]:
                 "TW101",
                 f"{word} of {data.shape} over dimension {axis} gives {data.shape[1 - axis]} values,"
                 f" '{result.name}' has {result.shape}",
+                help=f"allocate the result with ({data.shape[1 - axis]},), or reduce over the other dimension",
                 word=word,
             )
         value = reduced(kind, axis, whole(data), data.shape)

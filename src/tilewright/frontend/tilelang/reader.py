@@ -202,7 +202,8 @@ class Reader(Reading):
             targets = item.optional_vars.elts if isinstance(item.optional_vars, ast.Tuple) else [item.optional_vars]
             names = [target.id for target in targets if isinstance(target, ast.Name)]
         if item.optional_vars is not None and len(targets) != len(domain.grid):
-            raise Trouble("TW004", f"T.Kernel has {len(domain.grid)} dimensions, {len(targets)} names are given", word="Kernel")
+            message = f"T.Kernel has {len(domain.grid)} dimensions, {len(targets)} names are given"
+            raise Trouble("TW004", message, help="with T.Kernel(x, y) as (bx, by):", word="Kernel")
         leaves = tuple(self.leaf(name, 0, size - 1) for name, size in zip(names, domain.grid, strict=False))
         self.launch = Launch(domain.grid, leaves)
         for target, leaf, size in zip(targets, leaves, domain.grid, strict=False):

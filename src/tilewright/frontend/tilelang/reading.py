@@ -123,7 +123,10 @@ class Reading:
         if all(isinstance(one, slice) for one in keys):
             self._whole(fragment, keys)
             return fragment
-        if any(isinstance(one, slice) for one in keys) or len(keys) != len(fragment.shape):
+        if len(keys) != len(fragment.shape) and not any(isinstance(one, slice) for one in keys):
+            message = f"fragment '{fragment.name}' has {len(fragment.shape)} dimensions, found {len(keys)} indices"
+            raise Trouble("TW109", message, help="one index per dimension")
+        if any(isinstance(one, slice) for one in keys):
             raise Trouble(
                 "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
             )
@@ -148,7 +151,8 @@ class Reading:
     def read_tensor(self, tensor: Tensor, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(tensor.shape):
-            raise Trouble("TW109", f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(keys)} indices")
+            message = f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(keys)} indices"
+            raise Trouble("TW109", message, help="one index per dimension at most")
         if any(isinstance(one, slice) for one in keys) or len(keys) < len(tensor.shape):
             keys = (*keys, *([slice(None)] * (len(tensor.shape) - len(keys))))
             ranges = [self._range(one, size) for one, size in zip(keys, tensor.shape, strict=True)]

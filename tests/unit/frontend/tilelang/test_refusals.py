@@ -492,3 +492,33 @@ def test_names_given_in_one_branch_only():
             T.copy(x, C[start, bx * 32])
 
     refused(kernel, "TW002", "C[start, bx * 32]", "")
+
+
+def test_arguments_that_would_have_been_dropped():
+    def turned(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.clear(y)
+            T.gemm(x, x, y, transpose_C=True)
+            T.copy(y, C[by * 32, bx * 32])
+
+    def reduced(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            y = T.alloc_fragment((64,), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            T.reduce_sum(x, y, dim=1)
+
+    def indexed(A, C):
+        with T.Kernel(2, 2) as (bx, by):
+            x = T.alloc_fragment((32, 32), "float32")
+            T.copy(A[by * 32, bx * 32], x)
+            for i, j in T.Parallel(32, 32):
+                x[i, j] = x[i] + 1.0
+            T.copy(x, C[by * 32, bx * 32])
+
+    refused(turned, "TW004", "T.gemm", "T.gemm(A, B, C, transpose_A")
+    refused(reduced, "TW101", "T.reduce_sum", "(32,)")
+    refused(indexed, "TW109", "x[i] + 1.0", "one index per dimension")
