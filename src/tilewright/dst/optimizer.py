@@ -121,9 +121,9 @@ class Optimizer:
         while heap and self._may_improve(heap[0][0]):
             bound, refined, negative_tiles, slots = heapq.heappop(heap)
             tiles = -negative_tiles
-            if refined == 0:
+            if refined == 0 and (heap or self.recompute):  # a single budget gets the tight bound at once
                 heapq.heappush(heap, (max(bound, self.bounds.chained(tiles, slots)), 1, negative_tiles, slots))
-            elif refined == 1:
+            elif refined < 2:
                 tight = self.bounds.relaxed(tiles, slots)
                 heapq.heappush(heap, (bound if tight is None else max(bound, tight), 2, negative_tiles, slots))
             elif bound < float("inf"):

@@ -77,11 +77,17 @@ class Relaxation:
                     saved = other.math - one.math - switches
                     if saved <= 0 or one.executes != other.executes or one.in_dst & model.buffered & ~other.in_dst:
                         continue
-                    if one.destroys & ~model.buffered:
+                    if one.destroys & self._may_outlive(one):
                         if_dying[other.index] |= one.destroys
-                    elif not one.destroys or saved > reload:
+                    elif not one.destroys & model.buffered or saved > reload:
                         beaten[other.index] = True
         return beaten, if_dying
+
+    def _may_outlive(self, variant: Variant) -> int:
+        """The result a variant destroys, if others use it too: it must be copied unless they have run."""
+        destroyed = variant.destroys & ~self.model.buffered
+        used_by_others = destroyed and self.model.users[destroyed.bit_length() - 1] & ~variant.executes
+        return destroyed if used_by_others or destroyed & self.model.outputs else 0
 
     def _keepers(self) -> dict[int, int]:
         keepers = dict.fromkeys(bits(self.model.buffered), 0)

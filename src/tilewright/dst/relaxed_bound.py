@@ -15,6 +15,12 @@ NEVER = 1 << 62  # above every cost: nothing fits
 # Least scaled cost to the end: under any init in force but those of the second part.
 Row = tuple[int, dict[int, int]]
 
+# A step within the slots there are: the init it needs first and the one in force after it (a copy has its own), scaled cost with
+# the second of them, fresh leaves and all leaves it uses, leaves there is room for meanwhile, leaves gone, most leaves after it,
+# ops executed then.
+Way = tuple[int, int, int, int, int, int, int, int, int]
+Ways = tuple[int, list[Way]]  # most leaves there is room and use for, steps
+
 
 class TooManyRows(Exception):
     """So many sets of ops can have been executed that this is no quick bound."""
@@ -33,6 +39,7 @@ class RelaxedBound:
         self.copy_init = relaxation.model.copy_init
         self.goal = relaxation.model.all_results
         self.loadable = relaxation.model.buffered | relaxation.model.all_instances
+        self.ways: dict[int, Ways] = {}
         self.rows: dict[tuple[int, int, int], Row] = {}
         self.row_limit = ROW_LIMIT
         self.root = self.rest(0, 0, 0)
@@ -52,47 +59,55 @@ class RelaxedBound:
 
     def _row(self, executed: int, fresh: int, known: int) -> Row:
         """The cheapest of a load and of all steps that fit."""
-        relaxation, slots, rows = self.relaxation, self.slots, self.rows
+        rows = self.rows
         if len(rows) >= self.row_limit:
             raise TooManyRows
         leaves = fresh + known
-        free = slots - self.waiting[executed].bit_count()
+        most, ways = self.ways.get(executed) or self._ways(executed)
         under: dict[int, int] = {}  # init -> cost while it is in force
-        other = 0 if executed == self.goal and leaves >= relaxation.leaf_outputs else NEVER
-        most = min(free, relaxation.useful_leaves(executed))
+        other = 0 if executed == self.goal and leaves >= self.relaxation.leaf_outputs else NEVER
         if fresh < most:
             loaded = (executed, fresh + 1, min(known, most - fresh - 1))
-            other = _take(relaxation.load_init, self.load_price, rows.get(loaded) or self._row(*loaded), under, other)
-        for init, cycles, copies, first, uses, room, gone, waiting, after, useful in relaxation.steps(executed):
-            if first > fresh or uses > leaves or uses + room > free or waiting > slots:
+            other = _take(self.relaxation.load_init, self.load_price, rows.get(loaded) or self._row(*loaded), under, other)
+        for init, last_init, cost, first, uses, room_for_leaves, gone, most_after, after in ways:
+            if first > fresh or uses > leaves:
                 continue
             # Known leaves are used before fresh ones, and make way first where slots are short.
             taken = first if first >= uses - known else uses - known
             now_fresh = fresh - taken
-            now_known = (known + taken if leaves <= free - room else free - room - now_fresh) - gone
-            most = slots - waiting if slots - waiting < useful else useful
-            if now_fresh + now_known > most:
-                now_fresh = now_fresh if now_fresh < most else most
-                now_known = most - now_fresh
+            now_known = (known + taken if leaves <= room_for_leaves else room_for_leaves - now_fresh) - gone
+            if now_fresh + now_known > most_after:
+                now_fresh = now_fresh if now_fresh < most_after else most_after
+                now_known = most_after - now_fresh
             row = rows.get((after, now_fresh, now_known)) or self._row(after, now_fresh, now_known)
-            cost = cycles * self.scale
-            if copies:
-                cost += COPY_TIE
-                if self.copy_init:
-                    if init and init != self.copy_init:
-                        cost += self.init_prices[init] + row[1].get(init, row[0])
-                        row = (0, {})
-                    init = self.copy_init
             if init:
-                cost += row[1].get(init, row[0])
+                cost += row[1].get(last_init, row[0])
                 if cost < under.get(init, NEVER):
                     under[init] = cost
             else:
-                other = _take(init, cost, row, under, other)
+                other = _take(0, cost, row, under, other)
         for init, cost in under.items():
             other = min(other, cost + self.init_prices[init])
         row = rows[(executed, fresh, known)] = (other, {init: cost for init, cost in under.items() if cost < other})
         return row
+
+    def _ways(self, executed: int) -> Ways:
+        """The steps that fit some number of leaves, with their prices."""
+        slots = self.slots
+        free = slots - self.waiting[executed].bit_count()
+        ways: list[Way] = []
+        for init, cycles, copies, first, uses, room, gone, waiting, after, useful in self.relaxation.steps(executed):
+            if uses + room > free or waiting > slots:
+                continue
+            cost, first_init = cycles * self.scale, init
+            if copies:
+                cost += COPY_TIE
+                first_init = self.copy_init or init
+                init = init or first_init
+                cost += self.init_prices[init] if init != first_init else 0
+            ways.append((first_init, init, cost, first, uses, free - room, gone, min(slots - waiting, useful), after))
+        found = self.ways[executed] = min(free, self.relaxation.useful_leaves(executed)), ways
+        return found
 
 
 def _take(init: int, cost: int, row: Row, under: dict[int, int], other: int) -> int:
