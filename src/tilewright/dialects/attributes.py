@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     StringAttr,
+    UnknownLoc,
     f32,
     i32,
     i64,
@@ -24,6 +25,7 @@ from xdsl.ir.affine import AffineMap
 INDEX = IndexType()
 I32 = IntegerType(32)
 I1 = IntegerType(1)
+NOWHERE = UnknownLoc()  # given to ops that have no place of their own: xDSL would make one for each
 
 
 @lru_cache(maxsize=4096)
@@ -98,7 +100,7 @@ def int_list(op: Operation, key: str) -> tuple[int, ...]:
 
 
 def constant(value: int) -> ConstantOp:
-    return ConstantOp.create(result_types=[INDEX], properties={"value": index_attr(value)})  # pyright: ignore
+    return ConstantOp.create(result_types=[INDEX], properties={"value": index_attr(value)}, location=NOWHERE)  # pyright: ignore
 
 
 def constant_of(value: SSAValue) -> int | None:
@@ -111,8 +113,8 @@ def constant_of(value: SSAValue) -> int | None:
 
 
 def add(left: SSAValue, right: SSAValue) -> Operation:
-    return AddiOp.create(operands=[left, right], result_types=[INDEX])
+    return AddiOp.create(operands=[left, right], result_types=[INDEX], location=NOWHERE)
 
 
 def multiply(left: SSAValue, right: SSAValue) -> Operation:
-    return MuliOp.create(operands=[left, right], result_types=[INDEX])
+    return MuliOp.create(operands=[left, right], result_types=[INDEX], location=NOWHERE)

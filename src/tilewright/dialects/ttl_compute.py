@@ -74,7 +74,7 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def block(self) -> Block:
-        return self.body.blocks[0]
+        return self.body.block
 
     @property
     def maps(self) -> tuple[AffineMapAttr, ...]:

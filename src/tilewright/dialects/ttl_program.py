@@ -83,7 +83,7 @@ class _ThreadOp(RegionOp):
     traits = traits_def(NoTerminator())
 
     def verify_(self) -> None:
-        arguments = self.regions[0].blocks[0].args if self.regions[0].blocks else ()
+        arguments = self.regions[0].block.args if self.regions[0].blocks else ()
         expect(self, len(arguments) in (0, len(self.operands)), "the body has one argument per operand, or none")
         parent = self.parent_op()
         expect(self, isinstance(parent, (ProgramOp, KernelOp)), "stands in ttl.program or ttl.kernel")

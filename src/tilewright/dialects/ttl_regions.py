@@ -50,7 +50,7 @@ class ComputeRegionOp(IRDLOperation):
         return cls(operands=groups, result_types=[results], regions=[body], attributes=attributes)
 
     def verify_(self) -> None:
-        block = self.body.blocks[0]
+        block = self.body.block
         kinds = [value.type for value in self.inputs]
         expect(self, [argument.type for argument in block.args] == kinds, "its body has one argument per input, of its type")
         last = block.last_op

@@ -69,7 +69,7 @@ class _Writer:
         body = self.arguments.lines(self.calls, self.expressions, self.used)
         if body:
             body.append("")
-        body += self._block(self.function.body.blocks[0])
+        body += self._block(self.function.body.block)
         while body and not body[-1]:
             body.pop()
         old = self.release < (0, 69)
@@ -153,7 +153,7 @@ class _Writer:
         self.numbers.pop(name.rstrip("0123456789"), None)
 
     def _loop(self, loop: ForOp) -> list[str]:
-        body = loop.body.blocks[0]
+        body = loop.body.block
         variable = body.args[0]
         name = self._fresh(variable.name_hint or "i")
         self.expressions.names[variable] = name
@@ -169,16 +169,16 @@ class _Writer:
     def _carried(self, loop: ForOp) -> list[str]:
         """Integers the loop changes are variables in front of it."""
         lines: list[str] = []
-        for start, argument, result in zip(loop.iter_args, loop.body.blocks[0].args[1:], loop.results, strict=True):
+        for start, argument, result in zip(loop.iter_args, loop.body.block.args[1:], loop.results, strict=True):
             name = self._fresh(argument.name_hint or "value")
             lines.append(f"uint32_t {name} = {self.expressions.text(start)};")
             self.expressions.names[argument] = self.expressions.names[result] = name
         return lines
 
     def _updates(self, loop: ForOp) -> list[str]:
-        last = loop.body.blocks[0].last_op
+        last = loop.body.block.last_op
         assert last is not None
-        names = [self.expressions.names[argument] for argument in loop.body.blocks[0].args[1:]]
+        names = [self.expressions.names[argument] for argument in loop.body.block.args[1:]]
         texts = [self.expressions.text(value) for value in last.operands]
         pairs = [(name, text) for name, text in zip(names, texts, strict=True) if name != text]
         if len(pairs) < 2:

@@ -118,7 +118,7 @@ class Expressions:
         if owner.name == "arith.subi":
             return True
         if isinstance(owner, ForOp) and isinstance(value, OpResult):
-            return self.may_be_negative(owner.body.blocks[0].args[1 + value.index])
+            return self.may_be_negative(owner.body.block.args[1 + value.index])
         return is_expression(owner) and any(self.may_be_negative(operand) for operand in owner.operands)
 
     def _folded(self, op: Operation) -> tuple[str, int] | None:

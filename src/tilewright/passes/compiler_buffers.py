@@ -28,7 +28,7 @@ def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name:
         "origin": text_attr("compiler"),
     }
     op = BindCBOp.create(result_types=[cb_type(shape, dtype, 1)], attributes=attributes, location=location)
-    entry = function.body.blocks[0]
+    entry = function.body.block
     following = entry.first_op
     while isinstance(following, BindCBOp):
         following = following.next_op

@@ -71,15 +71,15 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
 def _finish_increments(function: FuncOp, ops: list[Operation]) -> None:
     """A thread that changed semaphores of other cores ends when the changes have arrived."""
     if any(op.name == "ttkernel.noc_semaphore_inc" for op in ops):
-        last = function.body.blocks[0].last_op
+        last = function.body.block.last_op
         assert last is not None
-        function.body.blocks[0].insert_op_before(call("noc_async_atomic_barrier"), last)
+        function.body.block.insert_op_before(call("noc_async_atomic_barrier"), last)
 
 
 def _drop_block_results(ops: list[Operation]) -> None:
     """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill. Integers stay."""
     for loop in reversed([op for op in ops if isinstance(op, ForOp) and op.results]):
-        body = loop.body.blocks[0]
+        body = loop.body.block
         last = body.last_op
         assert last is not None
         blocks = [number for number, result in enumerate(loop.results) if isinstance(result.type, TensorType)]

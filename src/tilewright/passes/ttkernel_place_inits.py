@@ -73,7 +73,7 @@ class _Placement:
     def __init__(self, function: FuncOp, *, hoist: bool) -> None:
         self.function = function
         self.hoist = hoist
-        self.entry = function.body.blocks[0]
+        self.entry = function.body.block
         self.needs: dict[Operation, tuple[Requirement, ...]] = {}
         self.own_init: dict[Operation, Operation] = {}  # filled if every call keeps its init
         self.summaries: dict[Block, Summary] = {}
@@ -167,7 +167,7 @@ class _Placement:
                     key = need.key if need.key != ANY else None
             if not op.regions:
                 continue
-            ends = {self._after(region.blocks[0], name, key) if region.blocks else key for region in op.regions}
+            ends = {self._after(region.block, name, key) if region.blocks else key for region in op.regions}
             if isinstance(op, ForOp) and not self._runs(op):
                 ends.add(key)
             key = ends.pop() if len(ends) == 1 else None
@@ -204,7 +204,7 @@ class _Placement:
         state.update(need.also)
 
     def _loop(self, loop: ForOp, state: dict[str, str]) -> None:
-        body = loop.body.blocks[0]
+        body = loop.body.block
         summary = self._summary(body)
         inside = dict(state)
         taken = any(op in self.fillers for op in body.walk())

@@ -32,7 +32,7 @@ def _unroll(loop: ForOp) -> None:
     trips = constant_of(loop.ub)
     assert trips is not None and constant_of(loop.lb) == 0 and constant_of(loop.step) == 1
     stride = int_value(loop, "ttl.tile_stride")
-    body = loop.body.blocks[0]
+    body = loop.body.block
     carried: list[SSAValue] = list(loop.iter_args)
     for trip in range(trips):
         number = constant(trip)

@@ -239,7 +239,7 @@ def smaller(
 ) -> ComputeOp:
     """The same body on views; ``index_of`` gives the tile number of a body argument as a map and its symbols."""
     body = compute.body.clone()
-    inner = body.blocks[0]
+    inner = body.block
     for op in list(inner.ops):
         if not isinstance(op, LinearizedIndexOp):
             continue

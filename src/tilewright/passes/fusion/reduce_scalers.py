@@ -48,7 +48,7 @@ class Scalers:
         index = compiler_buffers.next_index(self.function)
         buffer = compiler_buffers.bind(self.function, index, (1, 1), dtype, name, location)
         ops = compiler_buffers.waited(buffer, location)
-        entry = self.function.body.blocks[0]
+        entry = self.function.body.block
         entry.insert_ops_after(ops, _last_bind(buffer))
         assert entry.last_op is not None
         entry.insert_op_before(CBPopOp.create(operands=[buffer], location=location), entry.last_op)
@@ -56,7 +56,7 @@ class Scalers:
         there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, location)
         attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
         fill = FillScalerOp.create(operands=[there], attributes=attributes, location=location)
-        mover.body.blocks[0].insert_op_after(fill, _last_bind(there))
+        mover.body.block.insert_op_after(fill, _last_bind(there))
         return ops[-1].results[0]
 
     def _mover(self) -> FuncOp:
@@ -69,7 +69,7 @@ class Scalers:
         function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
         function.attributes["ttl.kernel_thread"] = NOC_THREAD
         function.attributes["ttl.role"] = text_attr("reader")
-        self.module.body.blocks[0].add_op(function)
+        self.module.body.block.add_op(function)
         return function
 
 

@@ -83,11 +83,11 @@ class Resources:
 
 
 def _functions(kernel: Operation, whole: Operation, module: ModuleOp, context: PassContext) -> None:
-    blocks = [region.blocks[0] for op in dict.fromkeys((whole, kernel)) for region in op.regions if region.blocks]
+    blocks = [region.block for op in dict.fromkeys((whole, kernel)) for region in op.regions if region.blocks]
     structure = (KernelOp, ComputeThreadOp, DataMovementThreadOp)
     outside = [op for block in blocks for op in block.ops if not isinstance(op, structure)]
     resources = _numbered(outside)
-    threads = [op for op in kernel.regions[0].blocks[0].ops if isinstance(op, (ComputeThreadOp, DataMovementThreadOp))]
+    threads = [op for op in kernel.regions[0].block.ops if isinstance(op, (ComputeThreadOp, DataMovementThreadOp))]
     movers = 0
     for index, thread in enumerate(threads):
         function = _function(thread, f"thread_{index}", outside, resources, context)
@@ -116,7 +116,7 @@ def _numbered(outside: Sequence[Operation]) -> Resources:
 def _function(thread: Operation, name: str, outside: Sequence[Operation], resources: Resources, context: PassContext) -> FuncOp:
     body = Block()
     known: dict[SSAValue, SSAValue] = {}
-    source = thread.regions[0].blocks[0]
+    source = thread.regions[0].block
     for op in outside:
         if isinstance(op, CreatePipeOp):
             continue

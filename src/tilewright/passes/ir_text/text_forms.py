@@ -55,7 +55,7 @@ def _remove(op: Operation) -> None:
 def _inline(region: ComputeRegionOp) -> None:
     """The body in place of the region; what it yields is stored into its outputs."""
     block = region.parent
-    body = region.body.blocks[0]
+    body = region.body.block
     assert block is not None
     for argument, value in zip(body.args, region.inputs, strict=True):
         argument.replace_all_uses_with(value)
@@ -113,8 +113,8 @@ class _Linalg:
     def convert(self, generics: list[GenericOp]) -> None:
         for op in generics:
             self._generic(op)
-        for argument in list(self.function.body.blocks[0].args):
-            self.function.body.blocks[0].erase_arg(argument)
+        for argument in list(self.function.body.block.args):
+            self.function.body.block.erase_arg(argument)
         self.function.update_function_type()
 
     def _buffer(self, memref: SSAValue, op: Operation) -> SSAValue:
@@ -145,9 +145,9 @@ class _Linalg:
             before += compiler_buffers.reserved(buffer, op.location)
             outputs.append(before[-1].results[0])
             after.append(CBPushOp.create(operands=[buffer], location=op.location))
-        body = Block(arg_types=[argument.type for argument in op.body.blocks[0].args])
-        values: dict[SSAValue, SSAValue] = dict(zip(op.body.blocks[0].args, body.args, strict=True))
-        for inner in op.body.blocks[0].ops:
+        body = Block(arg_types=[argument.type for argument in op.body.block.args])
+        values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args, strict=True))
+        for inner in op.body.block.ops:
             if inner.name == "linalg.yield":
                 body.add_op(YieldOp.create(operands=[values[value] for value in inner.operands]))
             else:

@@ -26,7 +26,7 @@ def start_broadcasts(function: FuncOp, release: str, *, full_sync: bool) -> None
     """Requires every call directly behind its init."""
     if release_key(release) >= release_key(FIXED_IN) or not any(_is_straight(op, "unary_bcast") for op in operations(function)):
         return
-    _walk(function.body.blocks[0], at_start=False, full_sync=full_sync, change=True)
+    _walk(function.body.block, at_start=False, full_sync=full_sync, change=True)
 
 
 def _walk(block: Block, *, at_start: bool, full_sync: bool, change: bool) -> bool:

@@ -16,7 +16,7 @@ class IndexBuilder:
     """Makes index ops before an anchor. Constants stand once at the top of the function; equal terms of a block are shared."""
 
     def __init__(self, function: FuncOp) -> None:
-        self.entry = function.body.blocks[0]
+        self.entry = function.body.block
         self.constants: dict[int, SSAValue] = {}
         self.shared: dict[tuple[Block, str, object, object], SSAValue] = {}
 

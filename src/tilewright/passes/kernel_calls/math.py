@@ -66,7 +66,7 @@ class MathConverter:
         parent = op.parent_op()
         while parent is not None:
             if type(parent) is ForOp and "ttl.tile_stride" in parent.attributes:
-                variable = parent.body.blocks[0].args[0]
+                variable = parent.body.block.args[0]
                 step = self.indices.multiply(variable, int_value(parent, "ttl.tile_stride"), op)
                 number = self.indices.add(step, number, op)
             parent = parent.parent_op()
@@ -91,7 +91,7 @@ class MathConverter:
             if isinstance(parent, ForOp) and "ttl.tile_stride" in parent.attributes:
                 stride = int_value(parent, "ttl.tile_stride")
                 dim = max(d for d in range(len(strides)) if strides[d] == stride and (view.shape[d] > 1 or len(strides) == 1))
-                position[dim] = self.indices.add(parent.body.blocks[0].args[0], position[dim], op)
+                position[dim] = self.indices.add(parent.body.block.args[0], position[dim], op)
             parent = parent.parent_op()
         return tuple(position)
 

@@ -127,7 +127,7 @@ class PipeConverter:
             attributes = {"index": i32_attr(number), "initial": i32_attr(initial), "name": text_attr(name)}
             op = call("get_semaphore", (), [INDEX], attributes)
             op.results[0].name_hint = name
-            entry = self.function.body.blocks[0]
+            entry = self.function.body.block
             assert entry.first_op is not None
             entry.insert_op_before(op, entry.first_op)
             self._semaphores[number] = op.results[0]

@@ -41,7 +41,7 @@ class Places:
         return self._coordinates[dim]
 
     def _at_entry(self, op: Operation) -> None:
-        entry = self.function.body.blocks[0]
+        entry = self.function.body.block
         first = entry.first_op
         assert first is not None
         entry.insert_op_before(op, first)

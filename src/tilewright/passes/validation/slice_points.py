@@ -67,7 +67,7 @@ class Points:
                 self._loop(outer, outer.body.block.args[0] in needed)
             elif isinstance(outer, scf.IfOp):
                 holds = np.broadcast_to(self.of(outer.cond), (self.count,)).astype(bool)
-                self._keep(holds if inner is outer.true_region.blocks[0] else ~holds)
+                self._keep(holds if inner is outer.true_region.block else ~holds)
 
     def _needed(self, op: Operation, chain: list[tuple[Operation, Any]]) -> set[SSAValue]:
         needed = set[SSAValue]().union(*(leaves(operand) for operand in op.operands[1:]))
