@@ -111,10 +111,11 @@ def _absorbing(
         shared = uses != 1 or product in outputs
         whole: dict[str, tuple[int, ...]] = {"repeats" if shared else "absorbs": (inner,)}
         reached = [*operands[inner], others[0]]
-        if choose.random() < 0.5 and len(set(reached)) == 3:
+        read = all(v < leaves for v in operands[inner])
+        if choose.random() < 0.5 and len(set(reached)) == 3 and (read or not shared):
             fused = [(v, DST) for v in reached]
             forms.append(_form(choose, "fused", fused, ResultRule.FREE, 240, **whole))
-        if all(v < leaves for v in operands[inner]):
+        if read:
             parts = [(reached[0], BUFFER), (reached[1], BUFFER), (others[0], DST)]
             forms.append(_form(choose, "multiply-add", parts, ResultRule.ACCUMULATE, 70, 70, reuses=2, **whole))
     return forms

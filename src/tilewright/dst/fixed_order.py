@@ -276,7 +276,7 @@ class _Emitter:
             target = self.slot_of.pop(choice.overwritten)
         elif form.result is ResultRule.ZEROED:
             target = self._take_untouched()
-        for value in self.plan.operands(op):
+        for value in dict.fromkeys((*self.plan.operands(op), *(o.value for o in form.operands))):  # of repeated ops too
             if value in self.slot_of and not self.wanted_after(value, position):
                 heapq.heappush(self.written, self.slot_of.pop(value))
         if target is None:

@@ -43,7 +43,7 @@ class Form:
     result: ResultRule
     reuses: int | None = None  # position in ``operands`` for IN_PLACE and ACCUMULATE
     absorbs: tuple[int, ...] = ()  # ops (indices) computed inside this form; each has no other use and is no output
-    repeats: tuple[int, ...] = ()  # ops (indices) computed once more inside this form; their results stay until it has run
+    repeats: tuple[int, ...] = ()  # ops (indices) on values in buffers, computed once more; their results stay until it has run
     math_cycles: int = 0
     unpack_cycles: int = 0
     init: str = ""  # forms with equal keys share one init; "" needs none

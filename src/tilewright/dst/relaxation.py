@@ -61,8 +61,8 @@ class Relaxation:
     def _beaten(self) -> tuple[list[bool], list[int]]:
         """Per variant: whether another one always costs less, and values that must outlive it so that none does.
 
-        The other one needs no more leaves and no slot besides; what it may cost are its init, a switch back, and a load of the
-        leaf it destroys.
+        The other one needs no more values in DST and no slot besides; what it may cost are its init, a switch back, and a load of
+        the leaf it destroys.
         """
         model = self.model
         beaten, if_dying = [False] * len(model.variants), [0] * len(model.variants)
@@ -75,7 +75,7 @@ class Relaxation:
                 switches = model.init_prices[one.init] + dearest
                 for other in variants:
                     saved = other.math - one.math - switches
-                    if saved <= 0 or one.executes != other.executes or one.in_dst & model.buffered & ~other.in_dst:
+                    if saved <= 0 or one.executes != other.executes or one.in_dst & ~other.in_dst:
                         continue
                     if one.destroys & self._may_outlive(one):
                         if_dying[other.index] |= one.destroys
