@@ -237,9 +237,11 @@ def _expected_dtype(thread: Thread) -> str:
 
 
 def _matmul_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
-    if named or len(args) not in (2, 3):
+    if set(named) - {"dtype"} or len(args) not in (2, 3):
         raise thread.error("TW004", "matmul takes two blocks", node, help="a @ b")
     result = matmul(thread, args[0], args[1], node)
+    if "dtype" in named:
+        result = typecast(thread, [result, named["dtype"]], {}, node)
     place = args[2] if len(args) == 3 else None  # where the result goes
     if place is not None and not (isinstance(place, Block) and place.held is not None and place.held.kind == "reserve"):
         remedy = "a third block is the reserved one that the result is stored to; to add a block write a @ b + c"

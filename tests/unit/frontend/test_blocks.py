@@ -113,6 +113,7 @@ def test_accumulation_and_reuse(ops):
 
 def test_matmul_reduce_broadcast_transpose_fill(ops):
     assert ops("o.store(a @ b)", b=(2, 3), o=(2, 3)) == ["matmul", "store"]
+    assert ops("o.store(ttl.math.matmul(a, b, dtype=o.dtype))", b=(2, 3), o=(2, 3)) == ["matmul", "store"]
     reduced = 'reduce {kind = "sum", dims = [1 : i64]}'
     assert ops("o.store(ttl.math.reduce_sum(a, dims=[-1]))", o=(2, 1)) == [reduced, "store"]
     assert ops("o.store(ttl.math.reduce_sum(a, b, dims=[1]))", b=(1, 1), o=(2, 1)) == [reduced, "store"]
