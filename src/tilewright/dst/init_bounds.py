@@ -89,6 +89,11 @@ class InitTables(BoundTables):
         return (ops, inits.pop()) if len(inits) == 1 and inits.isdisjoint(inits_of_ops) else (0, 0)
 
     @cached_property
+    def some_need_no_init(self) -> bool:
+        """Such ops run in the middle of a batch of loads and make room for more."""
+        return any(not w.init for w in self.model.variants)
+
+    @cached_property
     def instances(self) -> list[tuple[int, int, int]]:
         """Per leaf: its bits in DST, ops that destroy one of them in every form, ops that need one in every form."""
         model = self.model
@@ -247,7 +252,7 @@ class InitBounds(Bounds):
         if not ops & left:
             return 0
         least = int(current != load_init and not held & self.model.buffered)
-        if self.leaves_are_copied:
+        if self.leaves_are_copied or self.init_tables.some_need_no_init:
             return least
         loads = useful = 0
         for instances, destroyed, needed in self.init_tables.instances:

@@ -13,6 +13,7 @@ from tilewright.dst.model import Model, mask_of
 from tilewright.dst.moves import Options, State
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.pressure import Pressure
+from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 from tilewright.dst.search import Exhausted, Search
 
 SEEDS = 120
@@ -77,6 +78,23 @@ def test_black_scholes_loads_again_where_a_dead_leaf_makes_room(bodies) -> None:
     """A load that replaces a leaf nobody needs belongs to the same batch; it was counted as a switch of its own once."""
     plan = optimal(bodies.benchmark_problem("black_scholes", 4))
     assert plan.exact and plan.cycles_per_tile <= 12_551
+
+
+@pytest.mark.parametrize("search", [Search, Chained])
+def test_ops_that_need_no_init_do_not_end_a_batch_of_loads(search: type[Search]) -> None:
+    """Three leaves go through two slots under one init of loads."""
+
+    def sum_of(first: int, second: int) -> Op:
+        operands = (Operand(first, Place.DST), Operand(second, Place.DST))
+        form = Form(key="add", operands=operands, result=ResultRule.IN_PLACE, reuses=0, math_cycles=100)
+        return Op(operands=(first, second), forms=(form,))
+
+    problem = Problem(leaves=(Leaf(), Leaf(), Leaf()), ops=(sum_of(0, 1), sum_of(3, 2)), outputs=(4,), capacity=2)
+    searching = search(Model(problem), Options(slots=2, tiles=1, inits=True))
+    least = 3 * 14 + 37 + 2 * 100
+    searching.upper_bound = least + 1 << COST_SHIFT  # a bound that is too high leaves nothing below it
+    found = searching.run()
+    assert found is not None and found.cost >> COST_SHIFT == least
 
 
 def test_the_least_slots_are_never_above_the_fewest(bodies) -> None:
