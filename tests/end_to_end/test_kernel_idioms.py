@@ -315,6 +315,7 @@ def test_a_block_that_is_rewritten_in_place(mode):
 def with_a_pipe(x, out):
     """The first generation writes guards of pipes as ``with``."""
     pipe = ttl.Pipe(src=(0, 0), dst=(0, slice(0, 3)))
+    assert ttl.PipeNet(pipe).pipes == (pipe,)  # a net of one pipe needs no list
     x_cb = ttl.make_circular_buffer_like(x, shape=(1, 1), buffer_factor=2)
     out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=2)
 

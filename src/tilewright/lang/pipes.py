@@ -77,16 +77,19 @@ class Pipe:
 class PipeNet:
     """Pipes that are used by the same code: every core runs a callback for those it is an end of."""
 
-    def __init__(self, pipes: Iterable[Pipe]) -> None:
+    def __init__(self, pipes: Iterable[Pipe] | Pipe) -> None:
         span = caller_span("PipeNet")
-        self.pipes = tuple(pipes)
+        usage = "ttl.PipeNet([ttl.Pipe(src=…, dst=…), …])"
+        if not isinstance(pipes, (Pipe, Iterable)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise fail("TW004", f"a net consists of pipes, not of {pipes!r}", span, help=usage)
+        self.pipes = (pipes,) if isinstance(pipes, Pipe) else tuple(pipes)
         self.span = span
         self.name = ""
         if not self.pipes:
-            raise fail("TW110", "a net without pipes", span, help="ttl.PipeNet([ttl.Pipe(src=…, dst=…), …])")
+            raise fail("TW110", "a net without pipes", span, help=usage)
         for pipe in self.pipes:
             if not isinstance(pipe, Pipe):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise fail("TW004", f"a net consists of pipes, not of {pipe!r}", span)
+                raise fail("TW004", f"a net consists of pipes, not of {pipe!r}", span, help=usage)
         one, many = (next((p for p in self.pipes if p.is_multicast is kind), None) for kind in (False, True))
         if one is not None and many is not None:
             raise fail(
