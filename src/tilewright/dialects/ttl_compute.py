@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -36,14 +37,20 @@ from tilewright.dialects.ir_types import DstType, TileType
 from tilewright.dialects.verify import expect, expect_operands
 
 
+@lru_cache(maxsize=256)
+def _sizes(sizes: Attribute) -> tuple[int, ...]:
+    assert isinstance(sizes, DenseArrayBase)
+    return tuple(int(size) for size in sizes.get_values())
+
+
 @irdl_op_definition
 class ComputeOp(IRDLOperation, metaclass=InheritedKind):
     """Runs its body once for every tile of the outputs; the maps say which tile of each operand that is."""
 
     name = "ttl.compute"
 
-    inputs = var_operand_def()
-    outputs = var_operand_def()
+    read = var_operand_def()  # inputs and outputs, under names of their own: those of IRDL decode the sizes at every access
+    written = var_operand_def()
     res = var_result_def()
     indexing_maps = opt_attr_def(ArrayAttr[AffineMapAttr])
     iterator_types = opt_attr_def(ArrayAttr[StringAttr])
@@ -71,6 +78,14 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
             },
             regions=[body],
         )
+
+    @property
+    def inputs(self) -> Sequence[SSAValue]:
+        return self.operands[: _sizes(self.properties["operandSegmentSizes"])[0]]
+
+    @property
+    def outputs(self) -> Sequence[SSAValue]:
+        return self.operands[_sizes(self.properties["operandSegmentSizes"])[0] :]
 
     @property
     def block(self) -> Block:

@@ -157,11 +157,12 @@ class _Writer:
         variable = body.args[0]
         name = self._fresh(variable.name_hint or "i")
         self.expressions.names[variable] = name
-        low, step = (self.expressions.text(value, 10) for value in (loop.lb, loop.step))
-        goes_on = self.expressions.compared(variable, "<", loop.ub)
+        first, end, stride = loop.operands[:3]
+        low, step = (self.expressions.text(value, 10) for value in (first, stride))
+        goes_on = self.expressions.compared(variable, "<", end)
         advance = f"++{name}" if step == "1" else f"{name} += {step}"
-        before = self._carried(loop)
-        inner = [*self._block(body), *self._updates(loop)]
+        before = self._carried(loop) if loop.results else []
+        inner = [*self._block(body), *(self._updates(loop) if loop.results else [])]
         self._release(name)
         head = f"for (uint32_t {name} = {low}; {goes_on}; {advance}) {{"
         return [*before, head, *(f"{INDENT}{line}" if line else "" for line in inner), "}"]
@@ -234,7 +235,8 @@ class _Writer:
         spelled, template = self._row_spelling(op)
         if name == "pack_tile":
             template = ("true",) if "out_of_order" in op.attributes else ("false",)
-        shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt"))
+        is_product = name.startswith(("matmul", "mm_"))
+        shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt")) if is_product else ()
         written = Written(spelled, tuple(arguments), template, self._dst_format(op), shape)
         return spell(written, self.release)
 

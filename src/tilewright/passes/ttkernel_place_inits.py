@@ -236,7 +236,7 @@ class _Placement:
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:
-        low, high = constant_of(loop.lb), constant_of(loop.ub)
+        low, high = (constant_of(bound) for bound in loop.operands[:2])
         return low is not None and high is not None and low < high
 
     def _branches(self, op: Operation, state: dict[str, str]) -> None:

@@ -94,13 +94,13 @@ class _Runs:
         whole, rest = divmod(self.tiles, self.per_acquire)
         if whole > 1:
             body, loop = counted_loop(0, whole * self.per_acquire, self.per_acquire, "run", self.compute)
-            self._run(body.args[0], self.per_acquire, body)
+            self._run(body.args[0], self.per_acquire, body, last=not rest)
             body.add_op(loop_end())
             self.block.insert_ops_before(loop, self.compute)
         else:
-            self._inline(0, self.per_acquire)
+            self._inline(0, self.per_acquire, last=not rest)
         if rest:
-            self._inline(whole * self.per_acquire, rest)
+            self._inline(whole * self.per_acquire, rest, last=True)
 
     def _flatten(self, value: SSAValue) -> SSAValue:
         kind = value.type
@@ -116,14 +116,14 @@ class _Runs:
         self.block.insert_op_before(flat, self.compute)
         return flat.results[0]
 
-    def _inline(self, start: int, size: int) -> None:
+    def _inline(self, start: int, size: int, *, last: bool) -> None:
         offset = constant(start)
         scratch = Block()
         scratch.add_op(offset)
-        self._run(offset.results[0], size, scratch)
+        self._run(offset.results[0], size, scratch, last=last)
         move_before(scratch, self.compute)
 
-    def _run(self, offset: SSAValue, size: int, block: Block) -> None:
+    def _run(self, offset: SSAValue, size: int, block: Block, *, last: bool) -> None:
         views: list[SSAValue] = []
         for value in (*self.compute.inputs, *self.compute.outputs):
             view = cut_block(self.flat[value], [offset], [size], self.compute)
@@ -133,7 +133,7 @@ class _Runs:
         def index_of(argument: BlockArgument) -> TileIndex:
             return RUN_MAP, (offset,)
 
-        block.add_op(smaller(self.compute, views, [identity_map(1)] * len(views), 1, index_of))
+        block.add_op(smaller(self.compute, views, [identity_map(1)] * len(views), 1, index_of, last=last))
 
 
 class _Rectangles:
@@ -236,9 +236,14 @@ def smaller(
     maps: list[AffineMapAttr],
     rank: int,
     index_of: Callable[[BlockArgument], TileIndex],
+    *,
+    last: bool = False,
 ) -> ComputeOp:
-    """The same body on views; ``index_of`` gives the tile number of a body argument as a map and its symbols."""
-    body = compute.body.clone()
+    """The same body on views; ``index_of`` gives the tile number of a body argument as a map and its symbols.
+
+    The last one takes the body itself and leaves ``compute`` without.
+    """
+    body = compute.detach_region(compute.body) if last else compute.body.clone()
     inner = body.block
     for op in list(inner.ops):
         if not isinstance(op, LinearizedIndexOp):
