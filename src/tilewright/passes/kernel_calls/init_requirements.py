@@ -34,7 +34,11 @@ class Requirement:
 
 
 def is_init(op: KernelCallOp) -> bool:
-    name = op.CALL.name
+    return _names_init(op.CALL.name)
+
+
+@lru_cache(maxsize=1024)
+def _names_init(name: str) -> bool:
     is_bcast = name.endswith("_init_short") or (name.startswith("sfpu_") and name.endswith("_init"))
     return name in INITS or name in STRUCTURAL_INITS or is_bcast
 
