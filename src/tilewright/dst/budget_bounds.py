@@ -31,6 +31,9 @@ class BudgetBounds:
                 inits += min(price, tiles * sum(loss for _, loss in ops) << COST_SHIFT)
         return self.cycles(self._math * tiles + inits, tiles)
 
+    def without_inits(self, tiles: int) -> float:
+        return self.cycles(self._math * tiles, tiles)
+
     @cached_property
     def _math(self) -> int:
         bounds = self._init_bounds(1, self.problem.capacity)

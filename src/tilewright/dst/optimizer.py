@@ -187,13 +187,16 @@ class Optimizer:
         """Whether a plan that shares slots among tiles could cost less than the best: the search proves op-major only.
 
         Such a plan holds at least two tiles, each with slots of its own for the outputs. It spares all but one of their waits,
-        and an init where a tile starts under the one the last tile ended with.
+        an init where a tile starts under the one the last tile ended with, and any number of inits that nothing undoes.
         """
         assert self.best is not None
-        capacity = self.problem.capacity
+        capacity, sync = self.problem.capacity, self.problem.costs.sync
         tiles = min((capacity - 1) // max(self.model.outputs.bit_count(), 1), self.problem.tiles)
-        saved = self._spared(tiles) + max(self.model.init_prices)
-        return tiles > 1 and self.bounds.chained(1, capacity) - saved < self.best.cycles_per_tile
+        if tiles < 2:
+            return False
+        lasting = bool(self.problem.lasting_inits)
+        least = self.bounds.without_inits(1) if lasting else self.bounds.chained(1, capacity) - max(self.model.init_prices)
+        return least - sync * (1 - 1 / tiles) < self.best.cycles_per_tile
 
     def _spared(self, tiles: int) -> float:
         """Cycles per tile that are paid once for all tiles of an acquire: the wait, and inits that nothing undoes."""
