@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 
@@ -12,9 +13,12 @@ class LateFunction:
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
+        self._function: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return getattr(importlib.import_module("numpy"), self.__name__)(*arguments, **named)
+        if self._function is None:
+            self._function = getattr(importlib.import_module("numpy"), self.__name__)
+        return self._function(*arguments, **named)  # pyright: ignore[reportOptionalCall]
 
 
 class LateModule:
