@@ -12,6 +12,7 @@ from xdsl.ir import Block as IRBlock
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
 from tilewright.dialects.location import location
+from tilewright.dialects.walking import erase
 from tilewright.frontend.integers import COMPARISONS, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
 from tilewright.source_places import remember
 
@@ -196,8 +197,7 @@ def erase_unused_arithmetic(block: IRBlock) -> None:
             for inner in region.blocks:
                 erase_unused_arithmetic(inner)
         if type(op) in FREE_OPS and not any(result.uses for result in op.results):
-            op.detach()
-            op.erase()
+            erase(op)
         elif isinstance(op, scf.IfOp):
             _drop_empty_else(op)
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from tilewright.dialects.attributes import i32_attr, text_attr
 from tilewright.dialects.ir_types import SliceType, int_array, tile_type
 from tilewright.dialects.ttl_movement import TensorSliceOp
+from tilewright.dialects.walking import erase
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import Value, constant_difference, is_dynamic, is_int_like, make
 from tilewright.frontend.thread import Thread
@@ -162,8 +163,7 @@ def erase_slice(part: TensorSlice) -> None:
     """Takes back a slice that another one replaces."""
     op = part.ssa.owner
     assert isinstance(op, TensorSliceOp)
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: KernelTensor) -> Range:

@@ -20,7 +20,7 @@ from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_debug import PrintOp
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion import loop_invariants
 from tilewright.passes.fusion.broadcast_quotients import divide_before_broadcasts
@@ -131,8 +131,7 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     emitter.emit(parts, targets, last)
     place = f"line {line_of(last)}"
     for store in group.stores:
-        store.detach()
-        store.erase()
+        erase(store)
     ops = sum(len(region.ops) for region in parts.regions)
     details = [f"{parts.merged} repeated sub-expressions computed once"] if parts.merged else []
     details += [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
@@ -186,5 +185,4 @@ def _delay_releases(first: StoreOp, last: StoreOp) -> None:
 def _erase_dead_math(function: FuncOp) -> None:
     for op in reversed(operations(function)):
         if isinstance(op, (*BLOCK_MATH, AttachCBOp)) and not any(result.uses for result in op.results):
-            op.detach()
-            op.erase()
+            erase(op)

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_blocks import BcastOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.tile_views import buffer_of
 
 EVERY = frozenset((0, 1))
@@ -88,5 +88,4 @@ def drop_unseen_broadcasts(function: FuncOp, module: ModuleOp) -> None:
             continue
         if set(op.dims) <= thin.dims(op.results[0]):
             op.results[0].replace_all_uses_with(op.operands[0])
-            op.detach()
-            op.erase()
+            erase(op)

@@ -7,7 +7,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant, constant_of, int_value
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 
@@ -54,8 +54,7 @@ def _replace(old: Operation, pack: Operation, first: int, count: int) -> None:
     kept = {key: value for key, value in pack.attributes.items() if key in KEPT}
     combined = call("pack_tile_block", [start.results[0], buffer, length.results[0]], attributes=kept, like=pack)
     block.insert_ops_before([start, length, combined], old)
-    old.detach()
-    old.erase()
+    erase(old)
 
 
 def _combine_run(block: Block) -> None:
@@ -87,5 +86,4 @@ def _finish(packs: list[Operation]) -> None:
         return
     _replace(packs[0], packs[0], _index(packs[0]), len(packs))
     for pack in packs[1:]:
-        pack.detach()
-        pack.erase()
+        erase(pack)

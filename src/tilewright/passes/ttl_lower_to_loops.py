@@ -44,7 +44,7 @@ from tilewright.dialects.ttl_tile_blocks import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
@@ -118,8 +118,7 @@ class Lowering:
             if isinstance(made, Operation) and text_value(made, "ttl.unit") == PACK_RELU:
                 store.attributes["relu"] = text_attr("zero")
             self.pack(store, slots[number])
-        self.compute.detach()
-        self.compute.erase()
+        erase(self.compute)
 
     def slot(self, value: SSAValue) -> int:
         owner = value.owner
@@ -342,8 +341,7 @@ class Lowering:
             assert place is not None
             off = L1AccumulateOp.create(operands=[self.constant(0)], location=store.location)
             place.insert_op_before(off, anchor)
-        store.detach()
-        store.erase()
+        erase(store)
 
 
 def _is_no_call(op: Operation) -> bool:

@@ -27,7 +27,7 @@ from tilewright.dialects.ttl_compute import (
     MulAccumulateOp,
 )
 from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit
@@ -91,8 +91,7 @@ def _write_planned(planned: PlannedRegion, context: PassContext) -> None:
     block = draft.parent
     assert block is not None
     block.insert_op_before(new, draft)
-    draft.detach()
-    draft.erase()
+    erase(draft)
 
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
@@ -129,8 +128,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"
-    compute.detach()
-    compute.erase()
+    erase(compute)
 
 
 def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Plan:

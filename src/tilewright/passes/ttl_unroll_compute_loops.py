@@ -10,7 +10,7 @@ from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
 from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
@@ -48,8 +48,7 @@ def _unroll(loop: ForOp) -> None:
             block.insert_op_before(clone, loop)
     for result, value in zip(loop.results, carried, strict=True):
         result.replace_all_uses_with(value)
-    loop.detach()
-    loop.erase()
+    erase(loop)
 
 
 def _number(op: Operation, offset: int) -> None:

@@ -16,7 +16,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 
@@ -143,6 +143,5 @@ def _with_inputs(compute: ComputeOp, extra: list[tuple[SSAValue, int, list[Opera
     block.insert_op_before(new_op, compute)
     for old_result, result in zip(compute.results, new_op.results, strict=True):
         old_result.replace_all_uses_with(result)
-    compute.detach()
-    compute.erase()
+    erase(compute)
 

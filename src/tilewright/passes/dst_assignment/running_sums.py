@@ -89,8 +89,7 @@ def _store_summand(block: RunningBlock, add: TileOpBase, summand: SSAValue) -> N
     last = step.block.last_op
     assert last is not None
     last.operands[0] = summand
-    add.detach()
-    add.erase()
+    erase(add)
     position = next(index for index, value in enumerate(step.inputs) if _buffer(value) is block.buffer)
     old = step.block.args[position]
     step.block.erase_arg(old)
@@ -109,8 +108,7 @@ def _store_summand(block: RunningBlock, add: TileOpBase, summand: SSAValue) -> N
 def _replace(old: Operation, new: Operation) -> None:
     assert old.parent is not None
     old.parent.insert_op_before(new, old)
-    old.detach()
-    old.erase()
+    erase(old)
 
 
 def _hand_over_once(block: RunningBlock) -> None:
@@ -121,14 +119,12 @@ def _hand_over_once(block: RunningBlock) -> None:
         for view in [use.operation for result in op.results for use in result.uses]:
             assert not any(result.uses for result in view.results) or isinstance(view, AttachCBOp)
             _erase_view(view)
-        op.detach()
-        op.erase()
+        erase(op)
     block.block.insert_op_after(CBPushOp.create(operands=[block.buffer], location=push.location), block.loop)
     start = block.start
     assert start is not None
     if block.steps_always and is_zero(start, block.buffer) and len(start.outputs) == 1:
-        start.detach()  # the first step replaces what is there
-        start.erase()
+        erase(start)  # the first step replaces what is there
         return
     for value in start.outputs:
         if _buffer(value) is block.buffer and isinstance(value.owner, AttachCBOp):

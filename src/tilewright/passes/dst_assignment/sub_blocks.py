@@ -20,6 +20,7 @@ from tilewright.dialects.attributes import INDEX, constant, constant_of, i64_arr
 from tilewright.dialects.ir_types import tensor_type
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
+from tilewright.dialects.walking import erase
 from tilewright.passes.tile_views import DYNAMIC, row_major
 
 TileIndex = tuple[AffineMapAttr, tuple[SSAValue, ...]]  # a map and what fills its symbols
@@ -74,8 +75,7 @@ def tile(compute: ComputeOp, per_acquire: int) -> None:
         _Runs(compute, tiles, per_acquire).cut()
     else:
         _Rectangles(compute, per_acquire).cut()
-    compute.detach()
-    compute.erase()
+    erase(compute)
 
 
 class _Runs:
@@ -255,8 +255,7 @@ def smaller(
         moved = LinearizedIndexOp.create(operands=list(symbols), result_types=[INDEX], attributes={"map": map_})
         inner.insert_op_before(moved, op)
         op.results[0].replace_all_uses_with(moved.results[0])
-        op.detach()
-        op.erase()
+        erase(op)
     attributes: dict[str, Attribute] = {
         key: value for key, value in compute.attributes.items() if key not in ("indexing_maps", "iterator_types")
     }

@@ -18,7 +18,7 @@ from tilewright.dialects.location import line_of
 from tilewright.dialects.tile_ops import STEP_FUNCTIONS
 from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, shape_of
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 
 NAME = "convert-ttl-to-compute"
@@ -76,8 +76,7 @@ def _replace(op: Operation, divisor: BcastOp) -> None:
     product.results[0].name_hint = op.results[0].name_hint
     block.insert_ops_before([recip, spread, product], op)
     op.results[0].replace_all_uses_with(product.results[0])
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _dtype(block: SSAValue) -> str:

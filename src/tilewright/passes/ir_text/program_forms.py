@@ -29,7 +29,7 @@ from tilewright.dialects.ttl_program import (
     KernelOp,
     ProgramOp,
 )
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.network import Core, folded_grid
 from tilewright.passes.context import PassContext
 from tilewright.records import record
@@ -200,8 +200,7 @@ def _erase_unused(body: Block) -> None:
     for op in reversed(list(body.ops)):
         free = op.name in ("ttl.bind_cb", "ttl.create_semaphore", "ttl.tensor_accessor") or op.name.startswith("arith.")
         if free and not any(result.uses for result in op.results):
-            op.detach()
-            op.erase()
+            erase(op)
 
 
 # Coordinates ------------------------------------------------------------------------------------------------------------------
@@ -228,8 +227,7 @@ def _replace(op: Operation, new: list[Operation]) -> None:
     for old, made in zip(op.results, new[-len(op.results) :], strict=True):
         made.results[0].name_hint = old.name_hint
         old.replace_all_uses_with(made.results[0])
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _coordinates(op: Operation, grid: Core) -> CoreOp:

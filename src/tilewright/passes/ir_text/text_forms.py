@@ -26,7 +26,7 @@ from tilewright.dialects.ttl_regions import (
     BlockStoreOp,
     ComputeRegionOp,
 )
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 
 
@@ -95,8 +95,7 @@ def _rename(op: Operation) -> None:
     block.insert_op_before(new, op)
     for old, result in zip(op.results, new.results, strict=True):
         old.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    erase(op)
 
 
 def _dims(op: Operation) -> Attribute:
@@ -156,7 +155,6 @@ class _Linalg:
         compute = ComputeOp(inputs, outputs, list(op.indexing_maps), iterators, Region(body))
         compute.location = op.location
         block.insert_ops_before([*before, compute, *after], op)
-        op.detach()
-        op.erase()
+        erase(op)
 
 

@@ -9,6 +9,7 @@ from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.walking import erase
 from tilewright.hardware import TILE_ROWS
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
@@ -131,8 +132,7 @@ class MovementConverter:
         address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
         operands = [*map(self.indices.value, places), self.accessors[cut.operands[0]], self.indices.value(address)]
         inner.insert_op_before(call(f"{name}_{unit}", operands, like=op), placeholder)
-        placeholder.detach()
-        placeholder.erase()
+        erase(placeholder)
         for body, _, _ in anchors:
             body.add_op(loop_end())
         for new in list(scratch.ops):

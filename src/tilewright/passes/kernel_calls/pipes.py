@@ -20,7 +20,7 @@ from tilewright.dialects.attributes import I1, INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, PipeType
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
@@ -334,5 +334,4 @@ def _copies(op: WaitOp) -> list[CopyOp]:
 
 def drop_anchor(anchor: Operation) -> None:
     if anchor.name == "ttkernel.noc_async_read_barrier":
-        anchor.detach()
-        anchor.erase()
+        erase(anchor)
