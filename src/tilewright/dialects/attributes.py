@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
@@ -64,7 +65,15 @@ def identity_map(rank: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap.identity(rank))
 
 
-@lru_cache(maxsize=64)
+def i32_list(values: Iterable[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([i32_attr(value) for value in values])
+
+
+def i64_list(values: Iterable[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([i64_attr(value) for value in values])
+
+
+@lru_cache(maxsize=256)
 def text_array(words: tuple[str, ...]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([text_attr(word) for word in words])
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr
-
-from tilewright.dialects.attributes import i64_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.frontend.describe import described
 from tilewright.frontend.names import DIMS_NAMES
@@ -66,7 +63,3 @@ def shape_of(thread: Thread, value: Any, node: ast.AST) -> tuple[int, ...]:
         remedy = "a size in tiles, for example shape=(2, 3) or shape=other.shape"
         raise thread.error("TW004", f"shape is {described(value)}", node, help=remedy)
     return tuple(value)
-
-
-def dims_attribute(dims: tuple[int, ...]) -> ArrayAttr[Any]:
-    return ArrayAttr([i64_attr(dim) for dim in dims])

@@ -9,19 +9,13 @@ from typing import Any
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReshapeOp, TransposeOp
 from tilewright.frontend import carried
-from tilewright.frontend.block_arguments import (
-    dims_attribute,
-    dims_of,
-    require_float,
-    require_rows_and_columns,
-    shape_of,
-    take,
-)
+from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
 from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
@@ -144,7 +138,7 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
         raise thread.error("TW101", message, node, help=MATRICES_APART)
     inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
     source = fold(source)
-    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": dims_attribute(inner)})
+    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": i64_list(inner)})
     result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
     return unfold(result, target)
 

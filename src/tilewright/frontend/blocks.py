@@ -6,10 +6,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute
 
-from tilewright.dialects.attributes import i64_attr
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
     BY_NAME,
@@ -132,7 +131,7 @@ def _grown(thread: Thread, block: Block, target: tuple[int, ...], dims: tuple[in
         if block.shape == target:
             return Block(block.ssa, target, block.dtype)
         return emit(thread, FillBlockOp, [], target, block.dtype, dict(owner.attributes))
-    return emit(thread, BcastOp, [block], target, block.dtype, {"dims": ArrayAttr([i64_attr(dim) for dim in dims])})
+    return emit(thread, BcastOp, [block], target, block.dtype, {"dims": i64_list(dims)})
 
 
 def _composite(thread: Thread, op: Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:

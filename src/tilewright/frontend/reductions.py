@@ -10,16 +10,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
 from tilewright import hardware
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl_blocks import ReduceOp
-from tilewright.frontend.block_arguments import (
-    dims_attribute,
-    dims_of,
-    require_float,
-    require_rows_and_columns,
-    shape_of,
-    take,
-)
+from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
 from tilewright.frontend.blocks import apply_op, check_same, emit, readable, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, unfold
@@ -54,7 +48,7 @@ def reduction(kind: str) -> Callable[..., Block]:
                 raise thread.error("TW101", f"a scaler of {block.describe()}, where one tile belongs", node, help=remedy)
             if block.dtype != source.dtype:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
-        attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": dims_attribute(dims)}
+        attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": i64_list(dims)}
         result = emit(thread, ReduceOp, operands, folded(shape), source.dtype, attributes)
         result.reduced = tuple(sorted({*dims, *source.reduced}))
         return unfold(result, shape)

@@ -8,9 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr
-
-from tilewright.dialects.attributes import i32_attr, text_attr
+from tilewright.dialects.attributes import i32_list, text_attr
 from tilewright.dialects.ir_types import SliceType, int_array, tile_type
 from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.dialects.walking import erase
@@ -154,7 +152,7 @@ def emit_slice(
 ) -> TensorSlice:
     kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), text_attr(tensor.spec.memory))
     operands = [thread.accessor(tensor), *(thread.emitter.integer(start) for start in starts)]
-    attributes = {"strides": ArrayAttr([i32_attr(step) for step in steps])} if any(step != 1 for step in steps) else {}
+    attributes = {"strides": i32_list(steps)} if any(step != 1 for step in steps) else {}
     op = thread.emitter.add(TensorSliceOp, operands, [kind], attributes)
     return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor, origin)
 

@@ -33,6 +33,7 @@ from tilewright.passes.fusion.transposed_products import fold_transposes
 from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.thin_values import drop_unseen_broadcasts
 from tilewright.records import record
+from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
 
@@ -135,13 +136,9 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     ops = sum(len(region.ops) for region in parts.regions)
     details = [f"{parts.merged} repeated sub-expressions computed once"] if parts.merged else []
     details += [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
-    regions = _count(max(1, len(parts.regions)), "region")
-    title = f"{_count(ops, 'tile op')} and {_count(len(group.stores), 'output')} in {regions}"
+    regions = counted(max(1, len(parts.regions)), "region")
+    title = f"{counted(ops, 'tile op')} and {counted(len(group.stores), 'output')} in {regions}"
     context.trace.decide(NAME, title, "; ".join(details), place=place)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _target(store: StoreOp) -> tuple[Operation, Operation]:

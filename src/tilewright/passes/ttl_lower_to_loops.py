@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -22,6 +22,7 @@ from tilewright.dialects.attributes import (
     i32_attr,
     int_list,
     int_value,
+    text_array,
     text_attr,
     text_value,
 )
@@ -87,8 +88,7 @@ class Lowering:
         # While a reduction is set up the packer writes only what it fills.
         self.edge = None
         if reduction is not None:
-            words = reduce_template(reduction.kind, reduction.dim)
-            self.edge = text_attr(str(ArrayAttr([text_attr(word) for word in words])))
+            self.edge = text_attr(str(text_array(reduce_template(reduction.kind, reduction.dim))))
 
     def run(self) -> None:
         stores = [use.operation for result in self.compute.results for use in result.uses]

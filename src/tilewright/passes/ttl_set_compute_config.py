@@ -6,12 +6,12 @@ Requires: ``ttl.compute`` regions. Ensures: each compute function carries ``ttl.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import i32_attr, int_list, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.attributes import i32_list, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.ir_types import CBType, TileType
 from tilewright.dialects.location import span_of
 from tilewright.dialects.tile_op import Unit, release_key
@@ -109,7 +109,7 @@ def _write(function: FuncOp, config: ComputeConfig) -> None:
     function.attributes["ttl.fp32_dest_acc_en"] = number_attr(config.fp32_dest_acc_en)
     function.attributes["ttl.dst_full_sync_en"] = number_attr(config.dst_full_sync_en)
     function.attributes["ttl.math_fidelity"] = text_attr(config.math_fidelity)
-    function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in config.unpack_to_dest])
+    function.attributes["ttl.unpack_to_dest"] = i32_list(config.unpack_to_dest)
 
 
 def _sums(op: Operation) -> bool:

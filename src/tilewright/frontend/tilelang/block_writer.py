@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, StringAttr, UnitAttr, f32
+from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.dialects.attributes import i64_attr
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
@@ -84,7 +84,7 @@ class BlockWriter:
         if tile.layout == layout:
             return tile
         if layout == FULL:
-            dims = ArrayAttr([i64_attr(REPEATED[tile.layout])])
+            dims = i64_list([REPEATED[tile.layout]])
             return Tile(emit(self.thread, BcastOp, [tile.block], self.shape, tile.block.dtype, {"dims": dims}), FULL)
         assert tile.layout != FULL, "a matrix is no vector"
         return Tile(self.transposed(tile.block), layout)
@@ -171,7 +171,7 @@ class BlockWriter:
         inner = BlockWriter(self.thread, self.node, like, FULL, self.read, read_narrow=self.read_narrow)
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
-        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": ArrayAttr([i64_attr(value.dim)])}
+        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": i64_list([value.dim])}
         dtype = promoted([source.dtype, self.target.format])
         return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
 

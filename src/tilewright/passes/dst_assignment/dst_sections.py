@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, identity_map, int_list, text_attr
+from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_list, text_attr
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
@@ -159,7 +159,7 @@ def _single_reader(section: Section) -> ComputeOp | None:
 
 
 def _commit(section: Section, function: FuncOp, number: int) -> None:
-    sizes = ArrayAttr([i32_attr(size) for size in section.sizes])
+    sizes = i32_list(section.sizes)
     behind: Operation = section.loop
     for region in section.regions:
         draft = region.draft
@@ -220,7 +220,7 @@ def _drop_unused(buffer: SSAValue, function: FuncOp) -> None:
         return
     bind.attributes[DROPPED] = UnitAttr()
     left = [index for index in int_list(function, "ttl.unpack_to_dest") if index != bind.cb_index]
-    function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in left])
+    function.attributes["ttl.unpack_to_dest"] = i32_list(left)
 
 
 def erase_dropped(function: FuncOp) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_list, int_value
+from tilewright.dialects.attributes import i32_list, int_list, int_value
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -85,5 +84,5 @@ def _create(spills: tuple[int, ...], region: RegionProblem, compute: ComputeOp, 
         buffers[number] = compiler_buffers.bind(function, index, compute.output_shape, dtype, name, compute.location)
     if wide:
         lossless = {*int_list(function, "ttl.unpack_to_dest"), *range(first, first + len(spills))}
-        function.attributes["ttl.unpack_to_dest"] = ArrayAttr([i32_attr(index) for index in sorted(lossless)])
+        function.attributes["ttl.unpack_to_dest"] = i32_list(sorted(lossless))
     return buffers

@@ -16,7 +16,7 @@ from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of, i64_array, i64_attr, identity_map, segments
+from tilewright.dialects.attributes import INDEX, constant, constant_of, i64_array, i64_list, identity_map, segments
 from tilewright.dialects.ir_types import tensor_type
 from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
@@ -31,7 +31,7 @@ RUN_MAP = AffineMapAttr(AffineMap(1, 1, (AffineExpr.dimension(0) + AffineExpr.sy
 @lru_cache(maxsize=16)
 def _all_in_one(rank: int) -> Attribute:
     """``reassociation``: all dimensions become one."""
-    return ArrayAttr([ArrayAttr([i64_attr(dim) for dim in range(rank)])])
+    return ArrayAttr([i64_list(range(rank))])
 
 
 @lru_cache(maxsize=1024)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.ttl_blocks import BcastOp
 from tilewright.dialects.walking import operations
 
@@ -16,9 +17,8 @@ def join_broadcasts(function: FuncOp) -> None:
             continue
         inner = op.operands[0].owner
         while isinstance(inner, BcastOp) and _rank(inner.operands[0]) == _rank(op.results[0]):
-            dims = sorted({*op.dims, *inner.dims})
+            op.attributes["dims"] = i64_list(sorted({*op.dims, *inner.dims}))
             op.operands[0] = inner.operands[0]
-            op.attributes["dims"] = ArrayAttr([IntegerAttr(dim, i64) for dim in dims])
             inner = op.operands[0].owner
 
 

@@ -5,12 +5,12 @@ Runs at the head of ``convert-ttl-to-compute``: afterwards there are only tensor
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import i64_attr, int_value, text_attr
+from tilewright.dialects.attributes import i64_list, int_value, text_attr
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, YieldOp
 from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp
@@ -99,7 +99,7 @@ def _rename(op: Operation) -> None:
 
 
 def _dims(op: Operation) -> Attribute:
-    return ArrayAttr([i64_attr(int_value(op, "axis", 1))])
+    return i64_list([int_value(op, "axis", 1)])
 
 
 class _Linalg:

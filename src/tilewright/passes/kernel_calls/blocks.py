@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_value, text_attr, text_value
+from tilewright.dialects.attributes import i32_attr, int_value, text_array, text_attr, text_value
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_tile_blocks import (
     AccumulateMatmulOp,
@@ -44,7 +44,7 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
         ]
     if isinstance(op, TileBcastOp):
         buffer, tile = math.buffer_tile(op.operands[0], op)
-        template: dict[str, Any] = {"template": ArrayAttr([text_attr(bcast_type(op.dim))])}
+        template: dict[str, Any] = {"template": text_array((bcast_type(op.dim),))}
         target = math.dst_index(op.results[0], op)
         return [
             call("unary_bcast_init", [buffer], attributes=template, like=op),
@@ -77,7 +77,7 @@ def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
 
 def _reduce(op: TileReduceOp, math: MathConverter) -> list[Operation]:
     (data, tile), (scaler, scaler_tile) = (math.buffer_tile(value, op) for value in op.operands)
-    attributes = {"template": ArrayAttr([text_attr(word) for word in reduce_template(op.kind, op.dim)])}
+    attributes = {"template": text_array(reduce_template(op.kind, op.dim))}
     target = math.dst_index(op.results[0], op)
     return [
         call("reduce_init", [data, scaler, _output(op, math)], attributes=attributes, like=op),

@@ -10,7 +10,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_array, text_attr, text_value
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_faces import FACES
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
@@ -212,7 +212,7 @@ class MathConverter:
         if immediate:
             attributes["params"] = ArrayAttr([number_attr(value) for value in immediate])
         if template:
-            attributes["template"] = ArrayAttr([text_attr(word) for word in template])
+            attributes["template"] = text_array(template)
         given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
         if given:
             attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
