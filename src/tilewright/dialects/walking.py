@@ -33,7 +33,7 @@ def _collect(root: Operation, found: list[Operation]) -> None:
                 found.append(op)
                 if op.regions:
                     _collect(op, found)
-                op = op.next_op
+                op = op._next_op  # pyright: ignore[reportPrivateUsage]  # this line runs more often than any other
             block = block.next_block
 
 

@@ -7,7 +7,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant, constant_of, int_value
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 
@@ -21,7 +21,7 @@ INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.
 def run(module: ModuleOp, context: PassContext) -> None:
     if not context.options.combine_packs:
         return
-    for loop in [op for op in operations(module) if isinstance(op, ForOp) and "ttl.dst_footprint" in op.attributes]:
+    for loop in [loop for loop in of_kind(module, ForOp) if "ttl.dst_footprint" in loop.attributes]:
         _combine_loop(loop)
     for block in [block for op in operations(module) for region in op.regions for block in region.blocks]:
         _combine_run(block)
