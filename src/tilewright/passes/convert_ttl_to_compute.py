@@ -28,6 +28,7 @@ from tilewright.passes.fusion.exact_reductions import choose_exact
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
 from tilewright.passes.fusion.nested_broadcasts import join_broadcasts
 from tilewright.passes.fusion.region_builder import RegionEmitter
+from tilewright.passes.fusion.staged_blocks import use_staged_values
 from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
 from tilewright.passes.ir_text.block_attachment import attach_blocks
@@ -49,6 +50,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
                 from tilewright.passes.ir_text.text_forms import expand
 
                 expand(function)
+            use_staged_values(function, module, context)
             fold_transposes(function)
             join_broadcasts(function)
             divide_before_broadcasts(function, context)

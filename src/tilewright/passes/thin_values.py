@@ -25,7 +25,7 @@ class ThinValues:
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:
         self.found: dict[SSAValue, Dims] = {}
-        self.shared = _shared_buffers(module)  # filled or read by another thread
+        self.shared = shared_buffers(module)  # filled or read by another thread
         ops = operations(function)
         self.taken: dict[SSAValue, list[SSAValue]] = {}  # buffer -> blocks that were waited for
         for op in ops:
@@ -72,7 +72,7 @@ def _is_block(op: Operation) -> bool:
     return isinstance(op, AttachCBOp) and isinstance(op.operands[0].owner, (CBWaitOp, CBReserveOp))
 
 
-def _shared_buffers(module: ModuleOp) -> set[int]:
+def shared_buffers(module: ModuleOp) -> set[int]:
     found: set[int] = set()
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) != "compute":

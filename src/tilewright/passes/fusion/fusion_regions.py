@@ -165,7 +165,8 @@ def _separate_masked(
     order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], wanted: set[SSAValue]
 ) -> None:
     """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it,
-    a reduction of another kind neither: where a region mixes them, the reduced values go through buffers."""
+    a reduction of another kind neither: where a region mixes them, the reduced values go through buffers, all but the last
+    kind if nothing else is packed."""
     reduced: set[SSAValue] = set()
     for op in order:
         below = [same.get(o, o) for o in op.operands]
@@ -174,7 +175,6 @@ def _separate_masked(
     packed = cut | wanted
     for region in _regions(order, same, cut, _levels_with(order, same, cut)):
         heads = [op for op in region.ops if is_masked(op)]
-        masks = {(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads}
+        masks = [(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads]
         others = any(op.results[0] in packed and op.results[0] not in reduced for op in region.ops)
-        if len(masks) > 1 or (heads and others):
-            cut |= {op.results[0] for op in heads}
+        cut |= {op.results[0] for op, mask in zip(heads, masks, strict=True) if others or mask != masks[-1]}

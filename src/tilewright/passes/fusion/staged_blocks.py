@@ -1,0 +1,266 @@
+"""Blocks that the compute thread stores only to read them back itself need no buffer: the value is used where it is wanted.
+
+Scripts stage values because other compilers ask for it: a product is stored, waited for and added. Left in place, each stage is a
+trip through L1. A stage goes if everything happens in one piece of code: the block is reserved, stored to once, pushed, waited
+for and popped there. What its value reads is then needed longer, so pops of those blocks move behind the last use; they may move
+past nothing that waits for another thread, so nobody waits longer than before for anything compute waits for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.dialects.location import line_of
+from tilewright.dialects.ttl import StoreOp, TensorMathOp
+from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.walking import erase, operations
+from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
+from tilewright.passes.thin_values import ThinValues, shared_buffers
+from tilewright.wording import counted
+
+NAME = "convert-ttl-to-compute"
+KINDS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)
+KEEP_SHAPE = (TensorMathOp, ReshapeOp)
+RESHAPE = (ReduceOp, BcastOp, TransposeOp)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One block on its way through a buffer, and the store that fills it."""
+
+    reserve: Operation
+    store: StoreOp
+    push: Operation
+    wait: Operation
+    pop: Operation
+
+
+def use_staged_values(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+    shared = shared_buffers(module)
+    binds = [op for op in operations(function) if isinstance(op, BindCBOp)]
+    private: set[SSAValue] = {bind.results[0] for bind in binds if _plain(bind) and bind.cb_index not in shared}
+    thin: ThinValues | None = None
+    counts: dict[BindCBOp, int] = {}
+    again = True
+    while again:
+        again = False
+        for bind in [bind for bind in binds if bind.results[0] in private]:
+            stages = _stages(bind.results[0])
+            if not stages:
+                continue
+            thin = thin or ThinValues(function, module)
+            gone = [stage for stage in stages if _forward(stage, private, thin)]
+            counts[bind] = counts.get(bind, 0) + len(gone)
+            again = again or bool(gone)
+    for bind, count in counts.items():
+        if count:
+            title = f"{counted(count, 'block')} of '{_name(bind)}' used where wanted"
+            context.trace.decide(NAME, title, "only this thread reads what it stores there", place=f"line {line_of(bind)}")
+        if not any(True for _ in bind.results[0].uses):
+            erase(bind)
+
+
+def _plain(bind: BindCBOp) -> bool:
+    return not {"alias_of", "tensor", "core_ranges"} & set(bind.attributes)
+
+
+def _name(bind: BindCBOp) -> str:
+    return bind.results[0].name_hint or f"buffer {bind.cb_index}"
+
+
+def _stages(queue: SSAValue) -> list[Stage] | None:
+    """The blocks of a buffer, if each piece of code that uses it leaves it as empty as it was."""
+    bodies: dict[Block, list[Operation]] = {}
+    for use in queue.uses:
+        body = use.operation.parent
+        if body is None or not isinstance(use.operation, (*KINDS, AttachCBOp)):
+            return None
+        bodies.setdefault(body, []).append(use.operation)
+    found: list[Stage] = []
+    for body, users in bodies.items():
+        stages = _stages_of(body, users)
+        if stages is None or any(_inside(stages, body, other) for other in bodies if other is not body):
+            return None
+        found += stages
+    return found
+
+
+def _stages_of(body: Block, users: list[Operation]) -> list[Stage] | None:
+    place = {op: number for number, op in enumerate(body.ops)}
+    columns = [sorted((user for user in users if isinstance(user, kind)), key=place.__getitem__) for kind in KINDS]
+    if len({len(column) for column in columns}) != 1:
+        return None
+    found: list[Stage] = []
+    for reserve, push, wait, pop in zip(*columns, strict=True):
+        store = _only_store(reserve, body)
+        if store is None or not place[reserve] < place[store] < place[push] < place[wait] < place[pop]:
+            return None
+        found.append(Stage(reserve, store, push, wait, pop))
+    return found
+
+
+def _inside(stages: list[Stage], body: Block, other: Block) -> bool:
+    """Whether another piece of code that uses the buffer runs while a block of ``body`` is on its way."""
+    around: Operation | None = other.parent_op()
+    while around is not None and around.parent is not body:
+        around = around.parent_op()
+    return around is not None and any(_before(stage.reserve, around) and _before(around, stage.pop) for stage in stages)
+
+
+def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
+    block = _attached(reserve)
+    users = [use.operation for use in block.uses] if block is not None else []
+    if len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not body:
+        return None
+    store = users[0]
+    return store if store.operands[1] is block and "accumulate" not in store.attributes else None
+
+
+def _attached(acquire: Operation) -> SSAValue | None:
+    users = [use.operation for use in acquire.results[0].uses]
+    return users[0].results[0] if len(users) == 1 and isinstance(users[0], AttachCBOp) else None
+
+
+def _forward(stage: Stage, private: set[SSAValue], thin: ThinValues) -> bool:
+    block, value = _attached(stage.wait), stage.store.operands[0]
+    if block is None or not all(_reads(use.operation, stage.wait.parent) for use in block.uses):
+        return False
+    if not _computed_once(block) or not _reduced(value) <= thin.dims(block):
+        return False  # beside the results of reductions the buffer has zeros, which somebody looks at
+    late = _early_pops(value, stage)
+    if late is None or any(not _may_wait(pop, stage.pop, private) for pop in late):
+        return False
+    body = stage.pop.parent
+    assert body is not None
+    for pop in late:
+        pop.detach()
+        body.insert_op_after(pop, stage.pop)
+    block.replace_all_uses_with(value)
+    target = stage.store.operands[1].owner
+    assert isinstance(target, AttachCBOp)
+    attach = block.owner
+    assert isinstance(attach, AttachCBOp)
+    for op in (stage.store, target, stage.reserve, stage.push, attach, stage.wait, stage.pop):
+        erase(op)
+    return True
+
+
+def _computed_once(block: SSAValue) -> bool:
+    """Whether the stores that read the block, directly or not, are carried out together, as one expression."""
+    stores: set[Operation] = set()
+    pending, seen = [block], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        for use in current.uses:
+            if isinstance(use.operation, StoreOp):
+                stores.add(use.operation)
+            elif use.operation.results[0] not in seen:
+                seen.add(use.operation.results[0])
+                pending.append(use.operation.results[0])
+    body = next(iter(stores)).parent if stores else None
+    if body is None or any(store.parent is not body for store in stores):
+        return False
+    left = len(stores)
+    started = False
+    for op in body.ops:
+        started = started or op in stores
+        left -= op in stores
+        if left == 0:
+            return True
+        if started and op not in stores and (isinstance(op, (StoreOp, CBWaitOp, CBReserveOp)) or op.regions):
+            return False
+    return False
+
+
+def _reduced(value: SSAValue) -> frozenset[int]:
+    """Dimensions in which a value may have one element per tile, with anything beside it."""
+    found: dict[SSAValue, frozenset[int]] = {}
+    pending = [value]
+    while pending:
+        current = pending[-1]
+        owner = current.owner
+        below = owner.operands if isinstance(owner, KEEP_SHAPE) else owner.operands[:1] if isinstance(owner, RESHAPE) else ()
+        missing = [operand for operand in below if operand not in found]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        dims = frozenset[int]().union(*(found[operand] for operand in below))
+        if isinstance(owner, ReduceOp):
+            dims |= set(owner.dims)
+        elif isinstance(owner, BcastOp):
+            dims -= set(owner.dims)
+        elif isinstance(owner, TransposeOp):
+            dims = frozenset(1 - dim for dim in dims)
+        found[current] = dims
+    return found[value]
+
+
+def _reads(user: Operation, body: Block | None) -> bool:
+    return user.parent is body and isinstance(user, (*BLOCK_MATH, StoreOp))
+
+
+def _early_pops(value: SSAValue, stage: Stage) -> list[Operation] | None:
+    """Pops of what the value reads that come before the last use of the block; None if one cannot be told."""
+    found: list[Operation] = []
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if current in seen or not isinstance(current.owner, Operation):
+            continue
+        seen.add(current)
+        owner = current.owner
+        if isinstance(owner, CBReserveOp):
+            return None
+        if not isinstance(owner, CBWaitOp):
+            pending += owner.operands
+        elif owner.parent is stage.store.parent:
+            pop = _pop_of(owner)
+            if pop is None:
+                return None
+            if _before(pop, stage.pop):
+                found.append(pop)
+    return found
+
+
+def _pop_of(wait: CBWaitOp) -> Operation | None:
+    """The pop of the block, if no other block of its buffer is waited for before that."""
+    op = wait.next_op
+    queue = wait.operands[0]
+    while op is not None:
+        if any(isinstance(inner, KINDS) and inner.operands[0] is queue and inner is not op for inner in op.walk()):
+            return None
+        if isinstance(op, CBWaitOp) and op.operands[0] is queue:
+            return None
+        if isinstance(op, CBPopOp) and op.operands[0] is queue:
+            return op
+        op = op.next_op
+    return None
+
+
+def _before(first: Operation, second: Operation) -> bool:
+    op = first.next_op
+    while op is not None:
+        if op is second:
+            return True
+        op = op.next_op
+    return False
+
+
+def _may_wait(pop: Operation, until: Operation, private: set[SSAValue]) -> bool:
+    """Nothing in between waits for another thread, or for this buffer."""
+    op = pop.next_op
+    while op is not None and op is not until:
+        for inner in op.walk():
+            if isinstance(inner, (CBWaitOp, CBReserveOp)) and inner.operands[0] not in private:
+                return False
+            if isinstance(inner, KINDS) and inner.operands[0] is pop.operands[0]:
+                return False
+        op = op.next_op
+    return True
