@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from tilewright.frontend.source import own_nodes
+
 NAMES = "tilewright_names"
 
 
@@ -17,15 +19,11 @@ def loop_names(loop: ast.For | ast.While) -> tuple[set[str], set[str]]:
 
 def assigned_names(body: list[ast.stmt]) -> set[str]:
     names: set[str] = set()
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
+    for node in own_nodes(body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        if isinstance(node, ast.FunctionDef):
-            names.add(node.name)  # what its body assigns is its own
-        elif not isinstance(node, ast.Lambda):
-            pending += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
     return names
 
 

@@ -12,7 +12,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+from tilewright.frontend.source import own_nodes
+
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -20,9 +21,9 @@ def function_body(name: str, body: list[ast.stmt], *, gives_value: bool) -> list
     """The body of a function without returns under ifs. Values returned become an assignment and one return at the end."""
     if not any(_holds(part, ast.Return) for part in body if isinstance(part, ast.If)):
         return body
-    returns = [node for node in _nodes(body) if isinstance(node, ast.Return)]
+    returns = [node for node in own_nodes(body) if isinstance(node, ast.Return)]
     values = [node for node in returns if node.value is not None]
-    inside = [node for part in _nodes(body) if isinstance(part, (*LOOPS, ast.With, ast.Try)) for node in _nodes([part])]
+    inside = [node for part in own_nodes(body) if isinstance(part, (*LOOPS, ast.With, ast.Try)) for node in own_nodes([part])]
     if any(isinstance(node, ast.Return) for node in inside) or (values and not gives_value):
         return body  # these are said to be wrong where they stand, unless the ifs are decided at compile time
     result = f"{name}_result" if name.isidentifier() else "result"
@@ -60,18 +61,6 @@ def _holds(statement: ast.stmt, kind: type[ast.stmt]) -> bool:
     if isinstance(statement, ast.If):
         return any(_holds(part, kind) for part in (*statement.body, *statement.orelse))
     return isinstance(statement, kind)
-
-
-def _nodes(body: Sequence[ast.AST]) -> list[ast.AST]:
-    """All nodes, without those of functions written inside."""
-    found: list[ast.AST] = []
-    pending = list(body)
-    while pending:
-        node = pending.pop()
-        found.append(node)
-        if not isinstance(node, FUNCTION_NODES):
-            pending += list(ast.iter_child_nodes(node))
-    return found
 
 
 def _at(place: ast.AST, node: Any) -> Any:

@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
+from tilewright.frontend.source import own_nodes
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
@@ -24,7 +25,6 @@ READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
 THREADS = ((READ, "noc"), (COMPUTE, "compute"), (WRITE, "noc"))
 ACQUIRES = ("reserve", "wait")
 SIGNALS = ("wait_ge", "wait_eq", "inc", "set", "get_remote", "get_remote_multicast", "publish")
-FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 
@@ -32,8 +32,8 @@ def first_action(definition: ast.FunctionDef) -> int | None:
     """Where the work starts in a body that reserves blocks itself; None for kernels with threads."""
     if any(node.decorator_list for node in definition.body if isinstance(node, ast.FunctionDef)):
         return None
-    acting = [index for index, statement in enumerate(definition.body) if _acts(_own_nodes(statement))]
-    reserves = any(_method(node) == "reserve" for statement in definition.body for node in _own_nodes(statement))
+    acting = [index for index, statement in enumerate(definition.body) if _acts(own_nodes([statement]))]
+    reserves = any(_method(node) == "reserve" for node in own_nodes(definition.body))
     return acting[0] if acting and reserves else None
 
 
@@ -72,13 +72,6 @@ def threads_of(definition: ast.FunctionDef, start: int, function: FunctionType, 
 
 def _no_arguments() -> ast.arguments:
     return ast.arguments([], [], None, [], [], None, [])
-
-
-def _own_nodes(node: ast.AST) -> list[ast.AST]:
-    """The node and all below it, without those of functions, which run when they are called."""
-    if isinstance(node, FUNCTIONS):
-        return []
-    return [node, *(inner for child in ast.iter_child_nodes(node) for inner in _own_nodes(child))]
 
 
 def _method(node: ast.AST) -> str:

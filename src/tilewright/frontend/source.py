@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -12,6 +12,17 @@ from tilewright.diagnostics import Span, fail
 from tilewright.source_places import parsed_file, span_of_node
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes and all below them, without what stands in functions: that runs when they are called."""
+    pending = list(body)
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, DEFINITIONS):
+            pending += ast.iter_child_nodes(node)
 
 
 def known_definition(function: Callable[..., Any]) -> ast.FunctionDef | None:

@@ -98,18 +98,10 @@ def _configured(kernel: TileLangKernel, out_idx: Any, settings: dict[str, Any]) 
 
 def launches(function: Callable[..., Any]) -> bool:
     """Whether the function's own body has ``with T.Kernel(…)``: the eager style."""
-    from tilewright.frontend.source import function_node
+    from tilewright.frontend.source import function_node, own_nodes
 
     if not inspect.isfunction(function):
         return False
-    pending: list[ast.AST] = list(function_node(function).body)  # pyright: ignore
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.With):
-            call = node.items[0].context_expr
-            name = call.func if isinstance(call, ast.Call) else None
-            if isinstance(name, ast.Attribute) and name.attr == "Kernel":
-                return True
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-            pending += ast.iter_child_nodes(node)
-    return False
+    heads = [node.items[0].context_expr for node in own_nodes(function_node(function).body) if isinstance(node, ast.With)]  # pyright: ignore
+    called = [head.func for head in heads if isinstance(head, ast.Call)]
+    return any(isinstance(name, ast.Attribute) and name.attr == "Kernel" for name in called)
