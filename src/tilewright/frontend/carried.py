@@ -22,7 +22,7 @@ from tilewright.diagnostics import Span
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBWaitOp
 from tilewright.frontend.blocks import whole
 from tilewright.frontend.describe import described
-from tilewright.frontend.early_values import acquired, first_release, new_buffer, stored_in
+from tilewright.frontend.early_values import acquired, first_release, new_buffer, store_in
 from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -175,7 +175,8 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
             help="a value that a loop changes keeps its shape and dtype",
         )
     thread.reduced_buffers.stored(carried.key, value.reduced)
-    ops = stored_in(thread, _buffer(carried), value)
+    with thread.emitter.aside() as ops:
+        store_in(thread, _buffer(carried), value)
     release = first_release(value.ssa, scope.body)
     if release is None:
         scope.body.add_ops(ops)
@@ -186,45 +187,37 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
 def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str, node: ast.AST) -> None:
     buffer = carried.buffer = new_buffer(thread, carried.name, shape, dtype, carried.span)
     start = carried.start
-    scratch, block = IRBlock(), thread.emitter.block
-    thread.emitter.block = scratch
-    value = whole(thread, start, node) if isinstance(start, Block) else None
-    if value is None or (value.weak is not None and value.dtype != dtype):
-        number = value.weak if value is not None else start
-        value = filled(thread, number, shape, dtype, node)
-    thread.reduced_buffers.stored(carried.key, value.reduced)
-    carried.reduced = thread.reduced_buffers.assumed(carried.key, value.reduced)
-    scratch.add_ops(stored_in(thread, _buffer(carried), value))
-    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-    thread.emitter.block = block
+    with thread.emitter.aside() as ops:
+        value = whole(thread, start, node) if isinstance(start, Block) else None
+        if value is None or (value.weak is not None and value.dtype != dtype):
+            number = value.weak if value is not None else start
+            value = filled(thread, number, shape, dtype, node)
+        thread.reduced_buffers.stored(carried.key, value.reduced)
+        carried.reduced = thread.reduced_buffers.assumed(carried.key, value.reduced)
+        store_in(thread, buffer, value)
+        thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     before = carried.loop.parent
     assert before is not None
-    for op in list(scratch.ops):
-        op.detach()
-        before.insert_op_before(op, carried.loop)
+    before.insert_ops_before(ops, carried.loop)
 
 
 def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
     """The value out of the buffer, in the scope's own block: a branch inside it may or may not run."""
     carried = scope.carried
     buffer = _buffer(carried)
-    scratch, block = IRBlock(), thread.emitter.block
-    thread.emitter.block = scratch
     thread.at(node)
-    ssa = acquired(thread, _buffer(carried), CBWaitOp)
-    thread.emitter.block = block
+    with thread.emitter.aside() as ops:
+        ssa = acquired(thread, buffer, CBWaitOp)
     ssa.name_hint = carried.name
     around: Operation | None = None
-    current: IRBlock | None = block
+    current: IRBlock | None = thread.emitter.block
     while current is not None and current is not scope.body:
         around = current.parent_op()
         current = around.parent if around is not None else None
-    for op in list(scratch.ops):
-        op.detach()
-        if around is None:
-            scope.body.add_op(op)
-        else:
-            scope.body.insert_op_before(op, around)
+    if around is None:
+        scope.body.add_ops(ops)
+    else:
+        scope.body.insert_ops_before(ops, around)
     scope.waited = Block(ssa, buffer.shape, buffer.dtype, reduced=carried.reduced)
 
 

@@ -32,16 +32,11 @@ def kept(
 
 def through_buffer(thread: Thread, buffer: CircularBuffer, name: str, value: Block, before: Operation) -> Block:
     """Stores the value in front of ``before``, and gives what is found in the buffer."""
-    ops = stored_in(thread, buffer, value)
-    scratch, block = IRBlock(), thread.emitter.block
-    thread.emitter.block = scratch
-    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-    ssa = acquired(thread, buffer, CBWaitOp)
-    thread.emitter.block = block
+    with thread.emitter.aside() as ops:
+        store_in(thread, buffer, value)
+        thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+        ssa = acquired(thread, buffer, CBWaitOp)
     ssa.name_hint = name if name.isascii() else None
-    for op in list(scratch.ops):
-        op.detach()
-        ops.append(op)
     home = before.parent
     assert home is not None
     home.insert_ops_before(ops, before)
@@ -86,19 +81,10 @@ def new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, sp
     return buffer
 
 
-def stored_in(thread: Thread, buffer: CircularBuffer, value: Block) -> list[Operation]:
-    """A new block of the buffer with the value in it; the push comes later."""
-    scratch, block = IRBlock(), thread.emitter.block
-    thread.emitter.block = scratch
-    acquired(thread, buffer, CBReserveOp)
-    last = scratch.last_op
-    assert last is not None
-    thread.emitter.add(StoreOp, [value.ssa, last.results[0]])
-    thread.emitter.block = block
-    ops = list(scratch.ops)
-    for op in ops:
-        op.detach()
-    return ops
+def store_in(thread: Thread, buffer: CircularBuffer, value: Block) -> None:
+    """Puts the value into a new block of the buffer; the push comes later."""
+    place = acquired(thread, buffer, CBReserveOp)
+    thread.emitter.add(StoreOp, [value.ssa, place])
 
 
 def acquired(thread: Thread, buffer: CircularBuffer, kind: type[Operation]) -> SSAValue:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
@@ -76,6 +77,20 @@ class Emitter:
     def leave(self) -> None:
         self._open.pop()
         self.block = self._open[-1][0]
+
+    @contextmanager
+    def aside(self) -> Generator[list[Operation], None, None]:
+        """Ops added meanwhile end up in the list, and the caller puts them where they belong."""
+        scratch, block = IRBlock(), self.block
+        self.block = scratch
+        ops: list[Operation] = []
+        try:
+            yield ops
+        finally:
+            self.block = block
+        for op in list(scratch.ops):
+            op.detach()
+            ops.append(op)
 
     def open_blocks(self) -> list[IRBlock]:
         """The pieces of code we are in, outermost first."""
