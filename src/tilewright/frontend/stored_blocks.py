@@ -27,7 +27,7 @@ def content(thread: Thread, held: Acquisition, node: ast.AST) -> Block:
             node,
             label="reserved, not waited for",
             notes=note,
-            help=f"read what was stored to it, or wait() for '{name}' after the push",
+            help=f"store to it first, or wait() for '{name}' after the push; block += x adds to a block that starts from zero",
         )
     place = held.store.parent
     if held.stored is None or place is None or place not in thread.emitter.open_blocks():
