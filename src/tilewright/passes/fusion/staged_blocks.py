@@ -131,6 +131,8 @@ def _forward(stage: Stage, private: set[SSAValue], thin: ThinValues) -> bool:
     block, value = _attached(stage.wait), stage.store.operands[0]
     if block is None or not all(_reads(use.operation, stage.wait.parent) for use in block.uses):
         return False
+    if block.type != value.type:
+        return False  # the buffer's format is part of what the author wrote
     if not _computed_once(block) or not _reduced(value) <= thin.dims(block):
         return False  # beside the results of reductions the buffer has zeros, which somebody looks at
     late = _early_pops(value, stage)
