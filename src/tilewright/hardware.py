@@ -30,7 +30,6 @@ class Chip:
     max_buffers: int  # circular buffers per core [api]
     l1_bytes: int  # of one core [api]
     l1_reserved_bytes: int  # firmware, mailboxes, kernels and their arguments at the bottom of L1 [ttnn]
-    clock_mhz: int  # [isa]
     dram_read_alignment: int  # bytes: the NoC reads DRAM from multiples of this only [api]
     max_runtime_args: int = 341  # words per core and kernel [api]
     max_semaphores: int = 16  # per core [api]
@@ -41,12 +40,10 @@ class Chip:
 
 
 WORMHOLE_B0 = Chip(
-    name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, clock_mhz=1000,
-    dram_read_alignment=32,
+    name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, dram_read_alignment=32,
 )
 BLACKHOLE = Chip(
-    name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, clock_mhz=1350,
-    dram_read_alignment=64,
+    name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, dram_read_alignment=64,
 )
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
 

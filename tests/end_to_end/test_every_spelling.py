@@ -21,7 +21,6 @@ BLOCK_TEXT = {
     "fill": "{f}(1.5, shape=a.shape)", "matmul": "{f}(a, b)", "typecast": "{f}(a, 'bf16')",
     "squeeze": "{f}(ttl.block.unsqueeze(a, dims=[0]), dims=[0])", "unsqueeze": "ttl.block.squeeze({f}(a, dims=[0]), dims=[0])",
 }  # fmt: skip
-BOTH_WORDS = {"maximum": "max", "minimum": "min", "power": "pow", "negative": "neg", "reciprocal": "recip"}
 
 # Python text -> meaning. `a` and `b` are positive.
 OPERATORS = {

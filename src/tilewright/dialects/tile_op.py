@@ -159,12 +159,6 @@ class TileOp:
     def form(self, unit: Unit) -> UnitForm | None:
         return next((form for form in self.forms if form.unit is unit), None)
 
-    def for_dtype(self, dtype: str) -> str:
-        """Name of the row that computes this op on ``dtype``; empty if none does."""
-        if dtype in self.dtypes:
-            return self.name
-        return dict(self.by_dtype).get(dtype, "")
-
 
 @record(kw_only=True)
 class Step:

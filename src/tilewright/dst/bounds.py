@@ -10,8 +10,12 @@ COST_SHIFT = 16  # bits below a cycle, for the order of ties
 SWITCH_TIE = 1
 COPY_TIE = 1 << 8
 
+LeafRow = tuple[int, int, int, list[tuple[int, int]], int]  # see ``BoundTables._leaves``
 
-LeafRow = tuple[int, int, int, list[tuple[int, int]], int]
+
+def whole_cycles(cost: int) -> int:
+    """A scaled cost without the bits for ties."""
+    return cost >> COST_SHIFT << COST_SHIFT
 
 
 class BoundTables:
@@ -119,12 +123,11 @@ class BoundTables:
         """What a variant costs beyond the cheapest way to run its ops."""
         return self.own_cost(variant) - self.saved[variant.index]
 
-class Bounds:
-    """The bounds of one slot budget, in scaled units. ``copies_count`` is false where a copy can be avoided
-    otherwise.
-    """
 
-    def __init__(self, tables: BoundTables, *, tiles: int, copy_extra: int, copies_count: bool):
+class Bounds:
+    """The bounds of one slot budget, in scaled units. ``copies_count`` is false where a copy can be avoided otherwise."""
+
+    def __init__(self, tables: BoundTables, *, tiles: int, copies_count: bool):
         self.tables = tables
         self.model = tables.model
         self.tiles = tiles
@@ -145,7 +148,7 @@ class Bounds:
         ]
         copy_price = tables.model.copy_math
         self.destroyers = [
-            (ops, free, [(regret * scale + (copy_extra if regret == copy_price else 0), op) for regret, op in regrets])
+            (ops, free, [(regret * scale + (COPY_TIE if regret == copy_price else 0), op) for regret, op in regrets])
             for ops, free, regrets in (tables.destroyers if copies_count else [])
         ]
 

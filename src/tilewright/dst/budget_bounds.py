@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from tilewright.dst.bounds import COPY_TIE, COST_SHIFT
+from tilewright.dst.bounds import COST_SHIFT, whole_cycles
 from tilewright.dst.init_bounds import InitBounds, InitTables
 from tilewright.dst.parts import budgets
 from tilewright.dst.relaxed_bound import NEVER
@@ -37,7 +37,7 @@ class BudgetBounds:
     @cached_property
     def _math(self) -> int:
         bounds = self._init_bounds(1, self.problem.capacity)
-        return bounds.total + bounds.correction(0, 0, self.model.outputs) >> COST_SHIFT << COST_SHIFT
+        return whole_cycles(bounds.total + bounds.correction(0, 0, self.model.outputs))
 
     @cached_property
     def _fixed_inits(self) -> set[int]:
@@ -85,7 +85,6 @@ class BudgetBounds:
             self.tables,
             tiles=tiles,
             slots=slots,
-            copy_extra=COPY_TIE,
             copies_count=not self.recompute,
             leaves_are_copied=bool(self.model.leaves_worth_a_copy(tiles, inits=True)),
         )

@@ -216,10 +216,8 @@ def _cheapest(choices: list[tuple[int, int]]) -> tuple[int, int]:
 class InitBounds(Bounds):
     """And the bounds on inits of one slot budget."""
 
-    def __init__(
-        self, tables: InitTables, *, tiles: int, slots: int, copy_extra: int, copies_count: bool, leaves_are_copied: bool
-    ):
-        super().__init__(tables, tiles=tiles, copy_extra=copy_extra, copies_count=copies_count)
+    def __init__(self, tables: InitTables, *, tiles: int, slots: int, copies_count: bool, leaves_are_copied: bool):
+        super().__init__(tables, tiles=tiles, copies_count=copies_count)
         self.init_tables = tables
         self.slots = slots
         self.leaves_are_copied = leaves_are_copied

@@ -59,12 +59,12 @@ class Options:
 
 
 class MoveGenerator:
-    def __init__(self, model: Model, options: Options, sets: ExecutedSets | None = None):
+    def __init__(self, model: Model, options: Options, sets: ExecutedSets):
         self.model = model
         self.options = options
         self.slots = options.slots
         self.scale = options.scale
-        self.sets = sets or ExecutedSets(model)
+        self.sets = sets
         self.ready_of = self.sets.ready
         # A recomputed result may need an unwritten slot again, so none is ever done with then.
         self.never_done = model.zeroed_results if options.recompute else 0

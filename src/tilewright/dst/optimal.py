@@ -1,5 +1,4 @@
-"""The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per
-acquire.
+"""The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per acquire.
 
 For every slot budget ``K = capacity // U`` that can win, an exact search finds the cheapest sequence of moves; the
 best over all U is the answer. Ties go to fewer copies, then more tiles per acquire, then fewer init switches, then
@@ -66,8 +65,8 @@ def optimal(
     if optimizer.proved:
         plan = replace(plan, lower_bound=best.cycles_per_tile)
         few = best.tiles_per_acquire <= TILE_MAJOR_MAY_WIN or best.init_cycles < problem.costs.sync
-        few = few and best.tiles_per_acquire < problem.tiles
-        return _cheapest(problem, plan) if few and optimizer.tile_major_may_win else plan
+        may_take_more = few and best.tiles_per_acquire < problem.tiles
+        return _cheapest(problem, plan) if may_take_more and optimizer.tile_major_may_win else plan
     what = "math cycles proved least, order of inits not" if optimizer.math_proved else "not proved"
     note = f"{what}: at most {best.cycles_per_tile - optimizer.lower_bound:.1f} cycles per tile above the optimum"
     return _cheapest(problem, replace(plan, lower_bound=optimizer.lower_bound, notes=(note,)))

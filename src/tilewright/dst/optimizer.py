@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.dst.allocation import Allocation
-from tilewright.dst.bounds import COST_SHIFT
+from tilewright.dst.bounds import COST_SHIFT, whole_cycles
 from tilewright.dst.budget_bounds import BudgetBounds
 from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.model import Model
@@ -55,7 +55,7 @@ class Budget:
     @property
     def math_floor(self) -> int:
         """Scaled cost without inits at least."""
-        return self.found.cost >> COST_SHIFT << COST_SHIFT if self.found is not None else 0
+        return whole_cycles(self.found.cost) if self.found is not None else 0
 
 
 def least_slots(tables: InitTables, *, recompute: bool = False) -> int:
@@ -178,8 +178,8 @@ class Optimizer:
             found = Search(self.model, options, tables=self.tables).run()
         if found is None:
             return False
-        floor_cost = found.cost >> COST_SHIFT << COST_SHIFT
-        self._with_inits(Budget(1, slots, self.bounds.chained(1, slots, floor_cost) - saved, found, True))
+        bound = self.bounds.chained(1, slots, whole_cycles(found.cost)) - saved
+        self._with_inits(Budget(1, slots, bound, found, True))
         return True
 
     @property
@@ -225,12 +225,10 @@ class Optimizer:
         self.work_left -= search.work
         if found is None:
             return None
-        floor = found.cost >> COST_SHIFT << COST_SHIFT
-        return Budget(tiles, slots, self.bounds.chained(tiles, slots, floor), found, True)
+        return Budget(tiles, slots, self.bounds.chained(tiles, slots, whole_cycles(found.cost)), found, True)
 
     def _with_inits(self, budget: Budget) -> float:
-        """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows.
-        """
+        """Improve the best by this budget; the answer is a proved bound on the budget, as tight as the effort allows."""
         if budget.found is not None:
             self._offer(budget.found)
         if not self._may_improve(budget.bound):

@@ -30,9 +30,9 @@ State = tuple[int, int, list[_Step]]  # ops executed, results that wait, what ca
 class Pressure:
     """``least_slots`` of one region."""
 
-    def __init__(self, model: Model, work: int = WORK):
+    def __init__(self, model: Model):
         self.model = model
-        self.work = work
+        self.work = WORK
         self.start: list[_Step] = []
         self.needing: list[list[tuple[int, _Step]]] = [[] for _ in range(model.problem.value_count)]
         together: dict[int, list[Variant]] = {}

@@ -1,5 +1,7 @@
-"""Exact search: A* over the states a tile can be in (``moves.py``), for one slot budget, with the bounds of
-``bounds.py``.
+"""Exact search: A* over the states a tile can be in (``moves.py``), for one slot budget.
+
+Without inits the bounds of ``bounds.py`` guide it, with inits those of ``relaxed_bound.py`` and, where that does not know,
+of ``init_bounds.py``.
 """
 
 from __future__ import annotations
@@ -8,14 +10,14 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.dst.bounds import COPY_TIE
 from tilewright.dst.init_bounds import InitBounds, InitTables
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
 from tilewright.dst.relaxed_bound import NEVER
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
-Entry = tuple[int, int, int, int, int, int, State]  # estimate, -progress, node or -node, cost, paid for inits, remaining, state
+# Estimate, -progress, node (negative where the newest comes first), cost, the part of it paid for inits, remaining, state.
+Entry = tuple[int, int, int, int, int, int, State]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,6 @@ class Search:
             tables,
             tiles=options.tiles,
             slots=options.slots,
-            copy_extra=COPY_TIE,
             copies_count=not avoidable,
             leaves_are_copied=bool(self.generator.copied_leaves),
         )

@@ -32,7 +32,7 @@ class Subject:
 
 
 def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> None:
-    _check_settings(thread, args, named, node)
+    _check_settings(thread, named, node)
     objects = [arg for arg in args if isinstance(arg, (Block, CircularBuffer, KernelTensor))]
     if len(objects) > 1:
         raise thread.error("TW004", "print shows one block, buffer or tensor at a time", node, help="use one print for each")
@@ -58,7 +58,7 @@ def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     thread.emitter.add(PrintOp, operands, [], attributes)
 
 
-def _check_settings(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> None:
+def _check_settings(thread: Thread, named: dict[str, Any], node: ast.Call) -> None:
     if "_dump_dst_registers" in named:
         raise thread.error(
             "TW008", "DST registers cannot be printed", node, help="`tilewright explain` shows every DST slot with its value"

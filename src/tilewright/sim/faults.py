@@ -6,10 +6,10 @@ from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 from tilewright.sim.registry import Site
 
 
-def fault(code: str, site: Site, message: str, *, help: str = "", notes: tuple[Note, ...] = (), label: str = "") -> KernelError:
+def fault(code: str, site: Site, message: str, *, help: str = "", notes: tuple[Note, ...] = ()) -> KernelError:
     """``raise fault("TW502", site, …)``: names the call and the processor it ran on."""
     text = f"{site.name} on the {site.processor} processor: {message}"
-    return KernelError(Diagnostic(code=code, message=text, span=site.span, label=label, notes=notes, help=help))
+    return KernelError(Diagnostic(code=code, message=text, span=site.span, notes=notes, help=help))
 
 
 def earlier(message: str, site: Site | None) -> tuple[Note, ...]:

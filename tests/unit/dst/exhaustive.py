@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from tilewright.dst.problem import Place, Problem, ResultRule
 
-JUNK = -1
-
 
 def least_cycles(problem: Problem) -> float | None:
     """Least modelled cycles per tile over all op-major allocations in one part, or None if nothing fits."""

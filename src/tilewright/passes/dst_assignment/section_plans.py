@@ -112,7 +112,7 @@ def _pinned(
     spare: int,
     packed_anywhere: bool,
 ) -> Allocation | None:
-    steps, places = _renamed(problem, allocation.steps, residents, count)
+    steps, places = _renamed(allocation.steps, residents, count)
     outputs = [places[slot] for slot in allocation.output_slots]
     for position, target in enumerate(targets):
         wanted = target
@@ -143,9 +143,7 @@ def _pinned(
     )  # fmt: skip
 
 
-def _renamed(
-    problem: Problem, steps: Sequence[Step], residents: dict[int, int], count: int
-) -> tuple[list[Step], dict[int, int]]:
+def _renamed(steps: Sequence[Step], residents: dict[int, int], count: int) -> tuple[list[Step], dict[int, int]]:
     """Steps on final slots: a resident has its own number, other values a slot above all residents."""
     places: dict[int, int] = {}
     made = 0

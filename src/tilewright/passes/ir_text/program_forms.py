@@ -129,7 +129,7 @@ def _function(thread: Operation, name: str, outside: Sequence[Operation], resour
             argument.replace_all_uses_with(operand)
         else:
             known[argument] = known[operand]
-    _make_pipes(source, resources, context)
+    _make_pipes(source, resources)
     for op in list(source.ops):
         if op.name not in ("func.return", "ttl.yield"):
             body.add_op(op.clone(known))
@@ -165,7 +165,7 @@ def _resource(op: Operation, resources: Resources) -> Operation | None:
     return None
 
 
-def _make_pipes(source: Block, resources: Resources, context: PassContext) -> None:
+def _make_pipes(source: Block, resources: Resources) -> None:
     """Each copy gets the pipe as seen from its side."""
     for op in [op for op in source.walk() if isinstance(op, CopyOp)]:
         for position, operand in enumerate(op.operands):

@@ -159,7 +159,7 @@ class GridMachine:
             receivers[runner.core] = self._block(runner, receive)
         if any(core not in receivers for core in targets):
             return False
-        self._check_blocks(runner, event, net, targets, receivers)
+        self._check_blocks(event, net, targets, receivers)
         for core in targets:
             if (core, event.buffer) in self.delivered:
                 raise self._overtaken(core, event, net)
@@ -186,9 +186,7 @@ class GridMachine:
                     return other
         raise AssertionError("a thread announces its own block only if it receives")
 
-    def _check_blocks(
-        self, runner: Runner, event: Event, net: NetSpec, targets: tuple[Core, ...], receivers: dict[Core, Posted]
-    ) -> None:
+    def _check_blocks(self, event: Event, net: NetSpec, targets: tuple[Core, ...], receivers: dict[Core, Posted]) -> None:
         first = receivers[targets[0]]
         size = self.block_of(event)[2]
         for core in targets:

@@ -13,7 +13,7 @@ from tilewright.sim.numerics import accelerator
 from tilewright.sim.numerics.accumulate import accumulate, decode, encode, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
 from tilewright.sim.numerics.formats import F64, HIGH_HALF, I64, SIGN, U32
-from tilewright.sim.numerics.matmul import matmul, matmul_block, matmul_fast
+from tilewright.sim.numerics.matmul import matmul, matmul_block
 from tilewright.sim.numerics.reduce import reduce
 from tilewright.sim.numerics.unpack import TF32, add_zero
 
@@ -138,7 +138,6 @@ __all__ = [
     "elwsub",
     "matmul",
     "matmul_block",
-    "matmul_fast",
     "reduce",
     "transpose",
     "unary_bcast",

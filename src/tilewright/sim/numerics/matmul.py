@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tilewright.sim.numerics import accelerator
 from tilewright.sim.numerics.accumulate import accumulate, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
-from tilewright.sim.numerics.formats import F32, F64, HIGH_HALF, I64, INFINITY, U32, from_bits, is_tiny
+from tilewright.sim.numerics.formats import F32, F64, I64, INFINITY, U32, is_tiny
 from tilewright.sim.numerics.panel import PANEL_ELEMENTS, Panel
 
 I16 = npt.NDArray[np.int16]
@@ -72,14 +72,6 @@ def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelit
     else:
         result = _by_panels(_slice_operands(left, right), old, dst32=dst32, phases=phases)
     return result.reshape(dst.shape)
-
-
-def matmul_fast(in0: U32, in1: U32, dst: U32, *, dst32: bool, transpose: bool = False) -> U32:
-    """Values only: one float32 product and one rounding into DST. Not bit-equal to the hardware."""
-    right = np.swapaxes(in1, -1, -2) if transpose else in1
-    total = from_bits(dst) + from_bits(in0) @ from_bits(right)
-    bits = np.ascontiguousarray(total).view(np.uint32)
-    return bits if dst32 else (bits + np.uint32(0x8000)) & HIGH_HALF
 
 
 def pool_step(src_b: U32, src_a: U32, dst: U32, *, phase: int, dst32: bool) -> U32:
@@ -185,4 +177,4 @@ def _group(operands: _Operands, start: int, phase: int) -> tuple[F64, I64]:
     return total, largest
 
 
-__all__ = ["matmul", "matmul_block", "matmul_fast", "pool_step"]
+__all__ = ["matmul", "matmul_block", "pool_step"]

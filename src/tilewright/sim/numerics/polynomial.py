@@ -26,9 +26,9 @@ def to_magnitude(bits: U32, limit: int) -> I32:
     return np.floor(values + 0.5).astype(np.int32)
 
 
-def to_signed_integer(bits: U32, limit: int = 32767) -> I32:
-    """As ``to_magnitude``, with the sign of x."""
-    magnitude = to_magnitude(bits, limit)
+def to_signed_integer(bits: U32) -> I32:
+    """As ``to_magnitude``, of 15 bits with the sign of x."""
+    magnitude = to_magnitude(bits, 32767)
     return np.where(bits >= np.uint32(0x80000000), -magnitude, magnitude)
 
 

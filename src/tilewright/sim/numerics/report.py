@@ -33,8 +33,8 @@ SHA-256 of every recorded output (so tests prove equality of *all* elements) and
 | transpose, unary_bcast | 11 | `fpu.transpose`, `fpu.unary_bcast` |
 | pack with rounding, to bfp8_b, ReLU modes, L1 accumulation | 22 | `packer.pack` |
 
-`unary_bcast<ROW>` through Src with 32-bit DST is garbage on the chip; the model refuses it. `fpu.matmul_fast` is
-float32 for values-only runs. Two's complement integers pass through DST unchanged.
+`unary_bcast<ROW>` through Src with 32-bit DST is garbage on the chip; the model refuses it. Two's complement
+integers pass through DST unchanged.
 
 Never recorded: bfp4_b and u8. bfp4_b is bfp8_b with three bits of magnitude: the packer cuts, the host rounds to nearest even
 (which agrees with `convert_u32_to_bfp` of ttnn 0.81.1), the unpacker reads the missing bits as 0. u8 lies in 32-bit DST as a

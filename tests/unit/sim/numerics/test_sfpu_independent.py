@@ -17,8 +17,6 @@ from tilewright.sim.numerics import sfpu, tables
 from tilewright.sim.numerics.accuracy import UnknownOperation
 from tilewright.sim.numerics.formats import FormatError, from_bits, scalar_bits, to_bits, values_of
 
-SQRT_HALF = np.sqrt(0.5)
-
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return special.expit(x)
