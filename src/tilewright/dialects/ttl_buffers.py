@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -138,6 +138,23 @@ class AttachCBOp(FlatOp):
     def first_tile(self) -> int:
         attribute = self.attributes.get("first_tile")
         return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+def acquires_below(value: SSAValue) -> list[CBWaitOp | CBReserveOp]:
+    """The acquires of all blocks that a value is computed from."""
+    found: list[CBWaitOp | CBReserveOp] = []
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        owner = current.owner
+        if current in seen or not isinstance(owner, Operation):
+            continue
+        seen.add(current)
+        if isinstance(owner, (CBWaitOp, CBReserveOp)):
+            found.append(owner)
+        else:
+            pending += owner.operands
+    return found
 
 
 BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPushOp, CBPopOp, PublishCBOp, AttachCBOp)

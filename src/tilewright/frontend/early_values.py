@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, acquires_below
 from tilewright.frontend.folding import value_type
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
@@ -45,18 +45,7 @@ def through_buffer(thread: Thread, buffer: CircularBuffer, name: str, value: Blo
 
 def waits_below(value: SSAValue) -> list[CBWaitOp]:
     """The waits for all blocks that a value is computed from."""
-    found: list[CBWaitOp] = []
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        if current in seen or not isinstance(current.owner, Operation):
-            continue
-        seen.add(current)
-        if isinstance(current.owner, CBWaitOp):
-            found.append(current.owner)
-        elif not isinstance(current.owner, CBReserveOp):
-            pending += current.owner.operands
-    return found
+    return [op for op in acquires_below(value) if isinstance(op, CBWaitOp)]
 
 
 def first_release(value: SSAValue, body: IRBlock) -> Operation | None:

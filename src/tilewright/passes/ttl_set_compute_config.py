@@ -38,18 +38,19 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
-        wide = [op for op in operations(function) if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
-        narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in operations(function))
-        sums = not narrow_rows and any(_sums(op) for op in operations(function))
-        jumps = not narrow_rows and any(_jumps(op) for op in operations(function))
+        ops = operations(function)
+        wide = _wide_buffers(function)
+        narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
+        sums = not narrow_rows and any(_sums(op) for op in ops)
+        jumps = not narrow_rows and any(_jumps(op) for op in ops)
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
         if fp32:
             alias_exact_readers(function, module, context)
-            wide = [op for op in operations(function) if isinstance(op, BindCBOp) and _dtype(op) in WIDE]
+            wide = _wide_buffers(function)
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32 and options.fpu_binary_ops)
-        read = {op.operands[0] for op in operations(function) if isinstance(op, CBWaitOp)}
+        read = {op.operands[0] for op in of_kind(function, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:
@@ -75,6 +76,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
         context.trace.decide(NAME, title, saving or reason)
+
+
+def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
+    return [op for op in of_kind(function, BindCBOp) if _dtype(op) in WIDE]
 
 
 def _computed_wide(function: FuncOp) -> list[Operation]:

@@ -17,7 +17,7 @@ from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, el
 from tilewright.frontend.tilelang.gathers import gathered, is_window
 from tilewright.frontend.tilelang.guards import beyond_bounds
 from tilewright.frontend.tilelang.positions import PositionWriter
-from tilewright.frontend.tilelang.reading import Reading, TensorElement
+from tilewright.frontend.tilelang.reading import Reading, TensorElement, wrong_index_count
 from tilewright.frontend.tilelang.small_types import fitted, promoted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
@@ -96,8 +96,7 @@ def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
         raise Trouble("TW001", "an assignment to an element of this", help="assign to elements of fragments or tensors")
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(target.shape):
-        message = f"fragment '{target.name}' has {len(target.shape)} dimensions, found {len(indices)} indices"
-        raise Trouble("TW109", message, help="one index per dimension")
+        raise wrong_index_count(target, len(indices))
     part = None if _covers(reading, target, indices) else reading.parts.written(reading, target, indices)
     _assign(reading, *(part or (target, indices)), expression(value))
 
@@ -303,8 +302,7 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
 def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
     indices = tuple(reading.integer(one) for one in keys)
     if len(indices) != len(tensor.shape):
-        message = f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(indices)} indices"
-        raise Trouble("TW109", message, help="one index per dimension")
+        raise wrong_index_count(tensor, len(indices))
     refuse_data(indices, f"a store to tensor '{tensor.name}'")
     if beyond_bounds(reading.conditions, tensor, indices):
         raise Trouble(

@@ -31,6 +31,11 @@ from tilewright.source_places import span_of_node
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
 
 
+def wrong_index_count(owner: Fragment | Tensor, count: int, remedy: str = "one index per dimension") -> Trouble:
+    kind = "fragment" if isinstance(owner, Fragment) else "tensor"
+    return Trouble("TW109", f"{kind} '{owner.name}' has {len(owner.shape)} dimensions, found {count} indices", help=remedy)
+
+
 def current(what: str) -> Reading:
     found = _reading.get()
     if found is None:
@@ -124,8 +129,7 @@ class Reading:
             self._whole(fragment, keys)
             return fragment
         if len(keys) != len(fragment.shape) and not any(isinstance(one, slice) for one in keys):
-            message = f"fragment '{fragment.name}' has {len(fragment.shape)} dimensions, found {len(keys)} indices"
-            raise Trouble("TW109", message, help="one index per dimension")
+            raise wrong_index_count(fragment, len(keys))
         if any(isinstance(one, slice) for one in keys):
             raise Trouble(
                 "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
@@ -151,8 +155,7 @@ class Reading:
     def read_tensor(self, tensor: Tensor, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > len(tensor.shape):
-            message = f"tensor '{tensor.name}' has {len(tensor.shape)} dimensions, found {len(keys)} indices"
-            raise Trouble("TW109", message, help="one index per dimension at most")
+            raise wrong_index_count(tensor, len(keys), "one index per dimension at most")
         if any(isinstance(one, slice) for one in keys) or len(keys) < len(tensor.shape):
             keys = (*keys, *([slice(None)] * (len(tensor.shape) - len(keys))))
             ranges = [self._range(one, size) for one, size in zip(keys, tensor.shape, strict=True)]

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, acquires_below
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
@@ -211,19 +211,11 @@ def _reads(user: Operation, body: Block | None) -> bool:
 def _early_pops(value: SSAValue, stage: Stage) -> list[Operation] | None:
     """Pops of what the value reads that come before the last use of the block; None if one cannot be told."""
     found: list[Operation] = []
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        if current in seen or not isinstance(current.owner, Operation):
-            continue
-        seen.add(current)
-        owner = current.owner
-        if isinstance(owner, CBReserveOp):
+    for acquire in acquires_below(value):
+        if isinstance(acquire, CBReserveOp):
             return None
-        if not isinstance(owner, CBWaitOp):
-            pending += owner.operands
-        elif owner.parent is stage.store.parent:
-            pop = _pop_of(owner)
+        if acquire.parent is stage.store.parent:
+            pop = _pop_of(acquire)
             if pop is None:
                 return None
             if _before(pop, stage.pop):
