@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import carried, containers, early_ends, expressions, loop_forms, movement, pipes
-from tilewright.frontend.assigned import assigned_names, loop_names
-from tilewright.frontend.blocks import whole
-from tilewright.frontend.calls import UNROLL_LIMIT, bind_target, local_function
+from tilewright.frontend import carried, expressions, loops, movement, pipes
+from tilewright.frontend.assigned import assigned_names
+from tilewright.frontend.calls import bind_target, local_function
 from tilewright.frontend.describe import described
-from tilewright.frontend.early_values import kept
 from tilewright.frontend.expressions import BINARY, evaluate
-from tilewright.frontend.generators import Generated, run_loop
-from tilewright.frontend.host_calls import DynamicRange
-from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.integers import Value, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.unrolling import CountedLoop, LeaveBody
+from tilewright.frontend.unrolling import LeaveBody
 from tilewright.frontend.values import Block, Unusable
-from tilewright.lang.buffers import CircularBuffer
 
 HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",
@@ -180,181 +174,6 @@ def _equal(first: Any, second: Any) -> bool:
     return (isinstance(first, plain) or is_dynamic(first)) and first == second
 
 
-def _for(thread: Thread, node: ast.For) -> None:
-    if node.orelse:
-        raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")
-    other = loop_forms.rewritten(thread, node)
-    if other is not None:
-        _for(thread, other)
-        return
-    sequence = evaluate(thread, node.iter)
-    if isinstance(sequence, Generated):
-        body = early_ends.loop_body(node.body)
-        run_loop(thread, node, sequence, lambda item: bind_target(thread, node.target, item, node), body)
-        return
-    if isinstance(sequence, DynamicRange) and isinstance(node.target, ast.Name):
-        _counted_loop(thread, node, sequence, node.target.id, None)
-        return
-    if not isinstance(sequence, range) or not isinstance(node.target, ast.Name):
-        items = containers.static_sequence(thread, sequence, node.iter)
-        _unrolled(thread, node, (partial(bind_target, thread, node.target, item, node) for item in items))
-        return
-    if not sequence:
-        return
-    loop = CountedLoop(thread.span(node), len(sequence))
-    thread.unrolling.around.append(loop)
-    if loop.place in thread.unrolling.chosen:
-        _unrolled(thread, node, (partial(bind_target, thread, node.target, item, node) for item in sequence))
-    else:
-        _counted_loop(thread, node, sequence, node.target.id, loop)
-    thread.unrolling.around.pop()
-
-
-def _unrolled(thread: Thread, node: ast.For | ast.While, starts: Iterable[Callable[[], None]]) -> None:
-    """The body once per start; ``break`` and ``continue`` are exceptions on their way here."""
-    body = early_ends.loop_body(node.body)
-    thread.loops.append(thread.depth)
-    buffers: dict[str, CircularBuffer | None] = {}
-    for start in starts:
-        start()
-        try:
-            execute(thread, body)
-        except LeaveBody as leaving:
-            if leaving.kind is ast.Break:
-                break
-        _keep_blocks(thread, node, buffers)
-    thread.loops.pop()
-
-
-def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, CircularBuffer | None]) -> None:
-    """Block values that the next copy of the body reads are computed before blocks they come from are released."""
-    if thread.kind != "compute":
-        return
-    assigned, exposed = loop_names(node)
-    for name in sorted(assigned & exposed):
-        value = thread.frame.names.get(name)
-        if isinstance(value, Block) and value.held is None:
-            thread.at(node)
-            value = whole(thread, value, node)
-            buffers[name], thread.frame.names[name] = kept(thread, name, buffers.get(name), value, thread.span(node))
-
-
-def _while(thread: Thread, node: ast.While) -> None:
-    """A ``while`` whose condition is known every time it is asked; the body is repeated here, not on the device."""
-    if node.orelse:
-        raise thread.error("TW001", "'else' of a while loop", node.orelse[0], help="put it after the loop")
-    _unrolled(thread, node, _known_rounds(thread, node))
-
-
-def _known_rounds(thread: Thread, node: ast.While) -> Generator[Callable[[], None], None, None]:
-    for _ in range(UNROLL_LIMIT):
-        condition = truth(thread, evaluate(thread, node.test), node.test)
-        if is_dynamic(condition):
-            remedy = "use `for … in range(…)`: the number of iterations must be known on every core"
-            raise thread.error("TW001", "'while' on a condition that is known per core or iteration only", node, help=remedy)
-        if not condition:
-            return
-        yield lambda: None
-    raise thread.error(
-        "TW001",
-        f"'while' does not end within {UNROLL_LIMIT} iterations, which are unrolled",
-        node,
-        help="change what the condition asks for in the body, or use `for … in range(…)`",
-    )
-
-
-def _leave(thread: Thread, node: ast.Break | ast.Continue) -> None:
-    if thread.loops and thread.loops[-1] == thread.depth:
-        raise LeaveBody(type(node))
-    word = "break" if isinstance(node, ast.Break) else "continue"
-    remedy = "put the rest of the loop body under an if"
-    if isinstance(node, ast.Break):
-        remedy += ", or choose the range: the number of iterations must be known on every core"
-    raise thread.error("TW001", f"'{word}' in a loop that runs on the device", node, help=remedy)
-
-
-def _counted_loop(
-    thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None
-) -> None:
-    frame = thread.frame
-    assigned, exposed = loop_names(node)
-    assigned = assigned - _accumulated(thread, node, assigned)
-    changed = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
-    blocks = [n for n in changed if carried.may_carry(thread, frame.names[n])]
-    integers = _carried_integers(thread, [n for n in changed if n not in blocks], node)
-    outside = dict(frame.names)
-    before = {n: frame.names[n] for n in integers}
-    thread.at(node)
-    start, stop, step = sequence.start, sequence.stop, sequence.step
-    backwards = step < 0
-    if backwards:  # run forwards and count down from the start
-        count = make("//", make("+", make("-", start, stop), -step - 1), -step)
-        loop = thread.emitter.for_loop(0, make("max", count, 0), 1, list(before.values()), name)
-    else:
-        loop = thread.emitter.for_loop(start, stop, step, list(before.values()), name)
-    body = loop.body.block
-    frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
-    for index, carried_name in enumerate(integers):
-        body.args[1 + index].name_hint = carried_name if carried_name.isascii() else None
-        frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
-    scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
-    frame.names.update(scopes)
-    held = list(thread.held)
-    thread.depth += 1
-    execute(thread, early_ends.loop_body(node.body))
-    thread.depth -= 1
-    thread.held = held
-    results = [frame.names[carried_name] for carried_name in integers]
-    for carried_name, value in zip(integers, results, strict=True):
-        if not is_int_like(value):
-            raise thread.error("TW012", f"'{carried_name}' is an integer before the loop and {described(value)} in it", node)
-    thread.at(node)
-    carried.leave(thread, list(scopes.values()), [frame.names[n] for n in blocks], node)
-    thread.emitter.close_loop(results)
-    for ended in assigned | {name}:
-        frame.names[ended] = Unusable(
-            "was assigned in a loop that has ended",
-            "use it inside the loop, or give it a value before the loop and update it there",
-            counted,
-        )
-    for index, carried_name in enumerate(integers):
-        loop.results[index].name_hint = carried_name if carried_name.isascii() else None
-        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
-    for carried_name, scope in scopes.items():
-        frame.names[carried_name] = carried.after(thread, scope, outside[carried_name], node)
-
-
-def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
-    """Blocks the loop only adds to: ``block += x`` stores into the block, the name stays."""
-    reserved = {
-        name
-        for name in assigned
-        if isinstance(block := thread.frame.names.get(name), Block) and block.held is not None and block.held.kind == "reserve"
-    }
-    targets = [n.target for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)]
-    stores = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    return reserved - {node.id for node in stores if node not in targets}
-
-
-def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value, step: int, backwards: bool) -> Value:
-    low, high = bounds(start)[0], bounds(stop)[1] - 1
-    if not backwards:
-        return thread.emitter.leaf(argument, name, low, max(low, high))
-    most = max(0, (bounds(start)[1] - bounds(stop)[0] - 1) // -step)
-    return make("-", start, make("*", thread.emitter.leaf(argument, name, 0, most), -step))
-
-
-def _carried_integers(thread: Thread, names: list[str], node: ast.For) -> list[str]:
-    """The names of integers; anything else that is left cannot change in a loop."""
-    for name in names:
-        value = thread.frame.names[name]
-        if isinstance(value, Unusable) or is_int_like(value):
-            continue
-        help_text = "only blocks (in the compute thread) and integers can change from one iteration to the next"
-        raise thread.error("TW012", f"'{name}' ({described(value)}) changes from one iteration to the next", node, help=help_text)
-    return [name for name in names if not isinstance(thread.frame.names[name], Unusable)]
-
-
 def _return(thread: Thread, node: ast.Return) -> None:
     frame = thread.frame
     if len(thread.frames) == 1 and node.value is not None and evaluate(thread, node.value) is not None:
@@ -396,10 +215,10 @@ HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
     ast.AugAssign: _augmented,
     ast.With: _with,
     ast.If: _if,
-    ast.For: _for,
-    ast.While: _while,
-    ast.Break: _leave,
-    ast.Continue: _leave,
+    ast.For: loops.for_loop,
+    ast.While: loops.while_loop,
+    ast.Break: loops.leave_loop,
+    ast.Continue: loops.leave_loop,
     ast.Return: _return,
     ast.Assert: _assert,
     ast.FunctionDef: _function,
