@@ -16,10 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import BareOp, FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
 from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.ir_types import (
-    CBType,
-    TileType,
-)
+from tilewright.dialects.ir_types import CBType, TileType
 from tilewright.dialects.tile_faces import FACES, MEMBERS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import shape_of

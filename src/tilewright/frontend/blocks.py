@@ -171,9 +171,9 @@ def check_same(thread: Thread, left: Block, right: Block, node: ast.AST) -> None
     if left.shape != right.shape:
         raise thread.error(
             "TW101",
-            f"blocks of {_size(left)} and {_size(right)} tiles do not combine",
+            f"blocks of {left.size_text} and {right.size_text} tiles do not combine",
             node,
-            label=f"{_size(left)} and {_size(right)}",
+            label=f"{left.size_text} and {right.size_text}",
             help="each dimension must have the same size on both sides, or size 1 on one of them",
         )
     if left.dtype != right.dtype:
@@ -184,10 +184,6 @@ def check_same(thread: Thread, left: Block, right: Block, node: ast.AST) -> None
             label=f"{left.dtype} and {right.dtype}",
             help="convert one side with ttl.math.typecast",
         )
-
-
-def _size(block: Block) -> str:
-    return "x".join(str(dim) for dim in block.shape)
 
 
 def operator_op(thread: Thread, symbol: str, node: ast.AST) -> TileOp | Composite:

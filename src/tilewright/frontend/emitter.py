@@ -65,9 +65,10 @@ class Emitter:
         remember(op, place)
         return op
 
-    def leaf(self, ssa: SSAValue, name: str, low: int, high: int) -> Leaf:
+    def leaf(self, ssa: SSAValue, name: str, low: int, high: int, home: IRBlock | None = None) -> Leaf:
+        """An integer that the IR computes, known in ``home`` (by default the code we are in) and all that it holds."""
         ident = len(self._leaves)
-        self._leaves[ident] = (ssa, self.block)
+        self._leaves[ident] = (ssa, self.block if home is None else home)
         return Leaf(ident, name, low, high)
 
     def enter(self, block: IRBlock) -> None:

@@ -158,16 +158,15 @@ def _grown_sum(thread: Thread, held: Acquisition, source: Block, node: ast.AST) 
 def _check_stored_size(thread: Thread, source: Block, block: Block, held: Acquisition, node: ast.AST) -> None:
     if source.shape == block.shape:
         return
-    sizes = ["x".join(str(size) for size in each.shape) for each in (source, block)]
     single = [dim for dim, (have, want) in enumerate(zip(source.shape, block.shape, strict=False)) if have != want]
     remedy = f"the value needs a buffer with shape={source.shape}"
     if len(source.shape) == len(block.shape) and all(source.shape[dim] == 1 for dim in single):
         remedy = f"a store repeats nothing: ttl.block.broadcast(x, dims={single}, shape={block.shape}), or shape={source.shape}"
     raise thread.error(
         "TW101",
-        f"a value of {sizes[0]} tiles is stored into a block of {sizes[1]}",
+        f"a value of {source.size_text} tiles is stored into a block of {block.size_text}",
         node,
-        label=f"{sizes[0]} into {sizes[1]}",
+        label=f"{source.size_text} into {block.size_text}",
         notes=(Note("the buffer is made here", held.buffer.span),),
         help=remedy,
     )

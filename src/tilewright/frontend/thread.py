@@ -147,10 +147,7 @@ class Thread:
                 break
         else:
             self._tables.append(op)
-        entry, self.emitter.block = self.emitter.block, self.emitter.entry
-        leaf = self.emitter.leaf(op.results[0], name, low, high)
-        self.emitter.block = entry
-        return leaf
+        return self.emitter.leaf(op.results[0], name, low, high, self.emitter.entry)
 
     def coordinates(self) -> list[Leaf | int]:
         """This core's place, one per grid dimension; a dimension of size 1 has only place 0."""
@@ -163,15 +160,13 @@ class Thread:
                 result_types=[INDEX] * len(grid),
                 location=location(self.emitter.span.file, self.emitter.span.line, self.emitter.span.column),
             )
-        entry, self.emitter.block = self.emitter.block, self.emitter.entry
         for axis, size in enumerate(grid):
             if core is None or size == 1:
                 self._coordinates.append(0)
                 continue
             name = f"core_{'xyz'[axis]}"
             core.results[axis].name_hint = name
-            self._coordinates.append(self.emitter.leaf(core.results[axis], name, 0, size - 1))
-        self.emitter.block = entry
+            self._coordinates.append(self.emitter.leaf(core.results[axis], name, 0, size - 1, self.emitter.entry))
         self._core = core
         return self._coordinates
 

@@ -45,9 +45,12 @@ class Block:
     open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
     weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
 
+    @property
+    def size_text(self) -> str:
+        return "x".join(str(dim) for dim in self.shape)
+
     def describe(self) -> str:
-        size = "x".join(str(dim) for dim in self.shape)
-        return f"{size} tiles of {self.dtype}"
+        return f"{self.size_text} tiles of {self.dtype}"
 
 
 @record(frozen=False, eq=False)

@@ -36,6 +36,10 @@ def wrong_index_count(owner: Fragment | Tensor, count: int, remedy: str = "one i
     return Trouble("TW109", f"{kind} '{owner.name}' has {len(owner.shape)} dimensions, found {count} indices", help=remedy)
 
 
+def _part_of(fragment: Fragment) -> Trouble:
+    return Trouble("TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones")
+
+
 def current(what: str) -> Reading:
     found = _reading.get()
     if found is None:
@@ -131,9 +135,7 @@ class Reading:
         if len(keys) != len(fragment.shape) and not any(isinstance(one, slice) for one in keys):
             raise wrong_index_count(fragment, len(keys))
         if any(isinstance(one, slice) for one in keys):
-            raise Trouble(
-                "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
-            )
+            raise _part_of(fragment)
         if is_scalar(fragment) and fragment in self.scalars:
             return self.scalars[fragment]
         if not self.parallel:
@@ -148,9 +150,7 @@ class Reading:
         for size, one in zip(fragment.shape, keys, strict=False):
             start, extent = self._slice(one, size)
             if start != 0 or extent != size:
-                raise Trouble(
-                    "TW109", f"part of fragment '{fragment.name}'", help="copy or compute whole fragments; allocate smaller ones"
-                )
+                raise _part_of(fragment)
 
     def read_tensor(self, tensor: Tensor, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)

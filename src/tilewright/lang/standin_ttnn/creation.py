@@ -50,14 +50,7 @@ def empty(
     return full(shape, garbage, dtype=chosen, layout=layout, device=device, memory_config=memory_config)
 
 
-def allocate_tensor_on_device(
-    shape: Sequence[int],
-    dtype: Any = None,
-    layout: Layout | None = None,
-    device: Device | None = None,
-    memory_config: MemoryConfig | None = None,
-) -> Tensor:
-    return empty(shape, dtype, layout, device, memory_config)
+allocate_tensor_on_device = empty
 
 
 def full_like(tensor: Tensor, fill_value: float | int, *, dtype: Any = None, **settings: Any) -> Tensor:
