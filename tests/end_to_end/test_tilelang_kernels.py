@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilelang_runs import uniform
 from tilewright import execution, tilelang
 from tilewright.cli.script import run_script
 
@@ -30,10 +31,6 @@ def test_examples_give_right_numbers(example: Path, mode: str, capsys: pytest.Ca
         run_script(str(example), [])
     errors = [float(number) for number in re.findall(r"largest error ([\d.e+-]+)", capsys.readouterr().out)]
     assert errors and max(errors) < LARGEST_ERROR[example.stem]
-
-
-def uniform(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
 
 
 def wide(array: Any) -> Any:

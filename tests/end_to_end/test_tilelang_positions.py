@@ -7,22 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright import execution, tilelang
+from tilelang_runs import both, in_mode
+from tilewright import tilelang
 
 T = tilelang.language
 
 
-def both(kernel: Any, *tensors: Any) -> Any:
+def in_all_modes(kernel: Any, *tensors: Any) -> Any:
     """The last tensor after a run in each mode, which must agree."""
-    results: list[Any] = []
-    for mode in ("fast", "sim", "native"):
-        copies = [tensor.copy() for tensor in tensors]
-        with execution.session(mode=mode):
-            kernel(*copies)
-        results.append(copies[-1])
-    assert results[1].tobytes() == results[2].tobytes()
-    assert np.allclose(results[0], results[1], rtol=1e-5, atol=1e-5)
-    return results[1]
+    found = both(kernel, *tensors)
+    assert np.allclose(in_mode("fast", kernel, tensors), found, rtol=1e-5, atol=1e-5)
+    return found
 
 
 def ones(*shape: int) -> Any:
@@ -41,7 +36,7 @@ def test_causal_mask_of_a_long_sequence():
                 x[i, j] = T.if_then_else(by * 64 + i >= bx * 2048 + j, x[i, j], -1.0)
             T.copy(x, C[by * 64, bx * 64])
 
-    found = both(kernel, ones(64, 64), np.zeros((6144, 192), np.float32))
+    found = in_all_modes(kernel, ones(64, 64), np.zeros((6144, 192), np.float32))
     row, column = np.indices(found.shape)
     assert np.array_equal(found, np.where(row >= column // 64 * 2048 + column % 64, 1.0, -1.0))
 
@@ -60,7 +55,7 @@ def test_every_comparison_with_offsets_on_both_sides(op: str):
                 x[i, j] = T.if_then_else(mask, x[i, j], 0)
             T.copy(x, C[by * 32, bx * 64])
 
-    found = both(kernel, ones(32, 64), np.zeros((128, 256), np.float32))
+    found = in_all_modes(kernel, ones(32, 64), np.zeros((128, 256), np.float32))
     row, column = np.indices(found.shape)
     wanted = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
     assert np.array_equal(found, wanted[op](row - 5, column - 70).astype(np.float32))
@@ -76,7 +71,7 @@ def test_rows_wider_than_a_repeated_tile_holds():
                 x[i, j] = T.if_then_else(j < 2201, x[i, j], T.cast(j, "float32"))
             T.copy(x, C[bx * 32, 0])
 
-    found = both(kernel, ones(64, 2560), np.zeros((64, 2560), np.float32))
+    found = in_all_modes(kernel, ones(64, 2560), np.zeros((64, 2560), np.float32))
     column = np.arange(2560)
     assert np.array_equal(found, np.broadcast_to(np.where(column < 2201, 1.0, column), found.shape).astype(np.float32))
 
@@ -91,7 +86,7 @@ def test_positions_as_values_beyond_2048():
                 x[i, j] = x[i, j] * (by * 64 + i) - j
             T.copy(x, C[by * 64, 0])
 
-    found = both(kernel, ones(64, 32), np.zeros((5120, 32), np.float32))
+    found = in_all_modes(kernel, ones(64, 32), np.zeros((5120, 32), np.float32))
     row, column = np.indices(found.shape)
     assert np.array_equal(found, (row - column).astype(np.float32))
 
@@ -111,7 +106,7 @@ def test_numbers_of_the_block_in_elements():
                     x[i, j] = T.if_then_else(i + j * 2 < by * 10 + 1, 7.0, x[i, j] - by)
             T.copy(x, C[by * 32, bx * 32])
 
-    found = both(kernel, ones(32, 32), np.zeros((96, 160), np.float32))
+    found = in_all_modes(kernel, ones(32, 32), np.zeros((96, 160), np.float32))
     row, column = np.indices(found.shape)
     by, i, bx, j = row // 32, row % 32, column // 32, column % 32
     wanted = np.where((bx < 2) & (i > 4), bx * 3 + 1, np.where(i + j * 2 < by * 10 + 1, 7, 1 - by))
@@ -128,7 +123,7 @@ def test_quotients_and_remainders_of_positions():
                 x[i, j] = T.if_then_else((by * 32 + i) // 8 == (bx * 32 + j) // 8, x[i, j] + j % 3, 0)
             T.copy(x, C[by * 32, bx * 32])
 
-    found = both(kernel, ones(32, 32), np.zeros((128, 128), np.float32))
+    found = in_all_modes(kernel, ones(32, 32), np.zeros((128, 128), np.float32))
     row, column = np.indices(found.shape)
     assert np.array_equal(found, np.where(row // 8 == column // 8, 1.0 + column % 32 % 3, 0).astype(np.float32))
 
@@ -143,6 +138,6 @@ def test_vectors_of_positions_and_a_tensor_of_that_name():
                 v[i] = T.if_then_else(bx * 32 + i < 3000, v[i] + (bx * 32 + i), -1.0)
             T.copy(v, C[bx * 32])
 
-    found = both(kernel, np.full(3200, 0.5, np.float32), np.zeros(3200, np.float32))
+    found = in_all_modes(kernel, np.full(3200, 0.5, np.float32), np.zeros(3200, np.float32))
     numbers = np.arange(3200)
     assert np.array_equal(found, np.where(numbers < 3000, numbers + 0.5, -1).astype(np.float32))

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
-from tilewright import execution, tilelang
+from tilelang_runs import both, uniform
+from tilewright import tilelang
 
 T = tilelang.language
-
-
-def both(kernel: Any, *tensors: Any) -> Any:
-    """The last tensor after a run in the simulator and natively, which must agree."""
-    results: list[Any] = []
-    for mode in ("sim", "native"):
-        copies = [tensor.copy() for tensor in tensors]
-        with execution.session(mode=mode):
-            kernel(*copies)
-        results.append(copies[-1])
-    assert results[0].tobytes() == results[1].tobytes()
-    return results[0].astype(np.float32)
-
-
-def uniform(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
 
 
 def test_an_element_of_a_tensor_per_block():

@@ -8,14 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilelang_runs import uniform
 from tilewright import execution, tilelang
 
 T = tilelang.language
 BF16 = ml_dtypes.bfloat16
-
-
-def uniform(*shape: int, dtype: Any = np.float32, low: float = -1, high: float = 1, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
 
 
 def integers(low: int, high: int, shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
