@@ -60,7 +60,7 @@ def destroyed_value(form: Form) -> int | None:
 
 
 def insert_copies(
-    problem: Problem, order: Sequence[int], *, copy_readers: bool = False
+    problem: Problem, order: Sequence[int], *, copy_readers: bool
 ) -> tuple[list[ScanOp], list[InsertedCopy]]:
     """The ops in ``order`` with their operands renamed to copies where needed, and the copies in order of execution."""
     forms = {op: problem.ops[op].forms[plain_form(problem, op)] for op in order}

@@ -12,7 +12,7 @@ from tilewright.dst.cost import priced_allocation
 from tilewright.dst.problem import Problem, ResultRule
 
 
-def tile_major(problem: Problem, allocation: Allocation, spilled: int = 0) -> Allocation | None:
+def tile_major(problem: Problem, allocation: Allocation, spilled: int) -> Allocation | None:
     """The tile-major form of an op-major allocation, or None if it holds no more tiles."""
     private = private_slots(problem, allocation)
     footprint = allocation.slots - len(private)

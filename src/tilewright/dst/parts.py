@@ -34,7 +34,7 @@ def part_of(problem: Problem, allocation: Allocation, outputs: Sequence[int], sp
 
 
 def best_layout(
-    problem: Problem, steps: Sequence[Step], output_slots: Sequence[int], slots: int, spilled: int = 0
+    problem: Problem, steps: Sequence[Step], output_slots: Sequence[int], slots: int, spilled: int
 ) -> Allocation:
     """The steps with as many tiles per acquire as fit, op-major or tile-major, whichever costs less."""
     used = max(slots, 1)

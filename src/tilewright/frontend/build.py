@@ -221,7 +221,7 @@ def translate_thread(
     build: Build,
     reduced_buffers: ReducedBuffers,
     suffix: str,
-    unrolling: Unrolling | None = None,
+    unrolling: Unrolling,
 ) -> FuncOp:
     thread = Thread(function, build, reduced_buffers, unrolling)
     thread.evaluate = partial(evaluate, thread)

@@ -45,7 +45,7 @@ def call(
 
 
 def convert_buffer_op(
-    op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder, unpack_to_dest: tuple[int, ...] = ()
+    op: Operation, buffers: dict[SSAValue, SSAValue], indices: IndexBuilder, unpack_to_dest: tuple[int, ...]
 ) -> bool:
     """Inserts the call that ``op`` stands for; False if it is none of ours."""
     block = op.parent
