@@ -59,11 +59,7 @@ class MemorySpaceAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            space = parser.parse_identifier()
-            if space not in MEMORY_SPACES:
-                parser.raise_error(f"a memory space is one of {', '.join(MEMORY_SPACES)}")
-            return [StringAttr(space)]
+        return [_parse_word(parser, MEMORY_SPACES, f"a memory space is one of {', '.join(MEMORY_SPACES)}")]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -75,6 +71,15 @@ def _parse_tile_shape(parser: AttrParser) -> tuple[int, int]:
     parser.parse_shape_delimiter()
     cols = parser.parse_shape_dimension(allow_dynamic=False)
     return rows, cols
+
+
+def _parse_word(parser: AttrParser, words: Sequence[str], else_message: str) -> StringAttr:
+    """``<word>``, one of these."""
+    with parser.in_angle_brackets():
+        word = parser.parse_identifier()
+        if word not in words:
+            parser.raise_error(else_message)
+        return StringAttr(word)
 
 
 def _parse_format(parser: AttrParser) -> str:
@@ -265,11 +270,7 @@ class ThreadAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            kind = parser.parse_identifier()
-            if kind not in ("compute", "noc"):
-                parser.raise_error("a thread is compute or noc")
-            return [StringAttr(kind)]
+        return [_parse_word(parser, ("compute", "noc"), "a thread is compute or noc")]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():

@@ -20,7 +20,7 @@ from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp
 from tilewright.dialects.walking import erase, module_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.early_reserves import handovers_between, move
-from tilewright.passes.dst_assignment.running_blocks import RunningBlock
+from tilewright.passes.dst_assignment.running_blocks import RunningBlock, without_input
 from tilewright.passes.dst_assignment.running_sums import capacity, final_sum, is_zero
 from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.program import ComputeConfig
@@ -54,7 +54,7 @@ def start_from_bias(block: RunningBlock, config: ComputeConfig, context: PassCon
     if isinstance(bias.owner, TileBcastOp) and not bias.uses:
         erase(bias.owner)
     if not argument.uses:
-        _without_input(reader, argument)
+        without_input(reader, argument)
     context.trace.decide(NAME, "the sum starts from what is added to it", "no addition behind the loop", place=place)
 
 
@@ -159,16 +159,3 @@ def _replaced_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument
     start.parent.insert_op_before(new, start)
     erase(start)
     return new
-
-
-def _without_input(compute: ComputeOp, argument: BlockArgument) -> None:
-    position = argument.index
-    compute.block.erase_arg(argument)
-    body = compute.detach_region(compute.body)
-    inputs = [value for index, value in enumerate(compute.inputs) if index != position]
-    maps = [map_ for index, map_ in enumerate(compute.maps) if index != position]
-    new = ComputeOp(inputs, list(compute.outputs), maps, ["parallel"] * len(compute.output_shape), body)
-    new.location = compute.location
-    assert compute.parent is not None
-    compute.parent.insert_op_before(new, compute)
-    erase(compute)

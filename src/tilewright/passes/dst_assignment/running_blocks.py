@@ -14,12 +14,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of, identity_map
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.validation.events import ancestor_in
 from tilewright.records import record
 
@@ -259,3 +259,18 @@ def _between(op: Operation, first: Operation, last: Operation) -> bool:
             return True
         current = current.next_op
     return False
+
+
+def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
+    """The region in its place without an input that its body does not read."""
+    position = argument.index
+    compute.block.erase_arg(argument)
+    body = compute.detach_region(compute.body)
+    inputs = [value for index, value in enumerate(compute.inputs) if index != position]
+    maps = [map_ for index, map_ in enumerate(compute.maps) if index != position]
+    new = ComputeOp(inputs, list(compute.outputs), maps, ["parallel"] * len(compute.output_shape), body)
+    new.location = compute.location
+    assert compute.parent is not None
+    compute.parent.insert_op_before(new, compute)
+    erase(compute)
+    return new

@@ -16,7 +16,7 @@ from tilewright.hardware import dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import ACCUMULATE
 from tilewright.passes.dst_assignment.early_reserves import reserved_early
-from tilewright.passes.dst_assignment.running_blocks import RunningBlock
+from tilewright.passes.dst_assignment.running_blocks import RunningBlock, without_input
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-tile-and-assign-dst"
@@ -91,24 +91,10 @@ def _store_summand(block: RunningBlock, add: TileOpBase, summand: SSAValue) -> N
     last.operands[0] = summand
     erase(add)
     position = next(index for index, value in enumerate(step.inputs) if _buffer(value) is block.buffer)
-    old = step.block.args[position]
-    step.block.erase_arg(old)
-    body = step.detach_region(step.body)
-    inputs = [value for index, value in enumerate(step.inputs) if index != position]
-    maps = [map_ for index, map_ in enumerate(step.maps) if index != position]
-    new = ComputeOp(inputs, list(step.outputs), maps, ["parallel"] * len(step.output_shape), body)
-    new.location = step.location
-    target = new.outputs[0].owner
+    block.step = without_input(step, step.block.args[position])
+    target = block.step.outputs[0].owner
     assert isinstance(target, AttachCBOp)
     target.attributes |= {ACCUMULATE: number_attr(True), "out_of_order": UnitAttr()}
-    _replace(step, new)
-    block.step = new
-
-
-def _replace(old: Operation, new: Operation) -> None:
-    assert old.parent is not None
-    old.parent.insert_op_before(new, old)
-    erase(old)
 
 
 def _hand_over_once(block: RunningBlock) -> None:

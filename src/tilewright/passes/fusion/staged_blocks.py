@@ -110,7 +110,9 @@ def _inside(stages: list[Stage], body: Block, other: Block) -> bool:
     around: Operation | None = other.parent_op()
     while around is not None and around.parent is not body:
         around = around.parent_op()
-    return around is not None and any(_before(stage.reserve, around) and _before(around, stage.pop) for stage in stages)
+    if around is None:
+        return False
+    return any(stage.reserve.is_before_in_block(around) and around.is_before_in_block(stage.pop) for stage in stages)
 
 
 def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
@@ -218,7 +220,7 @@ def _early_pops(value: SSAValue, stage: Stage) -> list[Operation] | None:
             pop = _pop_of(acquire)
             if pop is None:
                 return None
-            if _before(pop, stage.pop):
+            if pop.is_before_in_block(stage.pop):
                 found.append(pop)
     return found
 
@@ -236,15 +238,6 @@ def _pop_of(wait: CBWaitOp) -> Operation | None:
             return op
         op = op.next_op
     return None
-
-
-def _before(first: Operation, second: Operation) -> bool:
-    op = first.next_op
-    while op is not None:
-        if op is second:
-            return True
-        op = op.next_op
-    return False
 
 
 def _may_wait(pop: Operation, until: Operation, private: set[SSAValue]) -> bool:
