@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs fuzz fuzz-kernels vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -35,6 +35,12 @@ examples: $(VENV)/.installed ## run every example in the simulator
 docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.errors_page docs/errors.md
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
+
+fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked
+	$(BIN)/python benchmarks/fuzz_dst.py
+
+fuzz-kernels: $(VENV)/.installed ## random kernels without end, run and compared with NumPy
+	$(BIN)/python benchmarks/fuzz_kernels.py --kernels 0
 
 vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environment, see CONTRIBUTING.md
 	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
