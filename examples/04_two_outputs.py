@@ -1,4 +1,4 @@
-"""One expression, two results: p = a * b is computed once and stored twice, as relu(p) and as p + c.
+"""One expression, two results of p = a * b: relu(p), which the packer makes, and p + c, for which the product is added onto c.
 
     tilewright run examples/04_two_outputs.py
 """
