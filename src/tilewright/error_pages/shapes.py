@@ -61,4 +61,11 @@ SHAPES: dict[str, Code] = {
         "over the L1 of cores (height, width or block); every core of the grid must hold a shard, and block_count blocks "
         "of shape tiles, from byte_offset on, must fit into it.",
     ),
+    "TW112": Code(
+        "reduced or full, depending on when",
+        "A reduced block has one element per row or column, which repeats beside full tiles. Which of the two a block is "
+        "follows from what was stored into its buffer or sent through its pipe. Here a wait() gets a reduced block in some "
+        "iterations or on some cores and a full one in others, and the result would depend on it. Give each its own buffer, "
+        "or repeat the element where it is stored: ttl.block.broadcast(x, dims=[1], shape=block.shape).",
+    ),
 }

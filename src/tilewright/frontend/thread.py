@@ -19,8 +19,8 @@ from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
+from tilewright.frontend.extents import ThreadSites
 from tilewright.frontend.integers import Leaf
-from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.unrolling import Unrolling
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
@@ -37,12 +37,10 @@ def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Thread:
-    def __init__(
-        self, function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, unrolling: Unrolling | None = None
-    ) -> None:
+    def __init__(self, function: ThreadFunction, build: Build, sites: ThreadSites, unrolling: Unrolling | None = None) -> None:
         self.function = function
         self.build = build
-        self.reduced_buffers = reduced_buffers
+        self.sites = sites
         self.unrolling = unrolling or Unrolling()
         self.emitter = Emitter()
         self.frames: list[Frame] = []
