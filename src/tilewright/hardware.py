@@ -14,6 +14,7 @@ TILE_COLS = 32
 FACE_ROWS = 16  # a tile is four 16x16 faces [isa]
 FACE_COLS = 16
 TILE_ELEMENTS = TILE_ROWS * TILE_COLS
+SOURCE_SIGNIFICANT_BITS = 11  # of an f32 that SrcA and SrcB hold (tf32), the leading one included [isa]
 
 DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]
 

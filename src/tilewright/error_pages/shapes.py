@@ -32,8 +32,8 @@ SHAPES: dict[str, Code] = {
     ),
     "TW106": Code(
         "not a tensor the compiler takes",
-        "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn "
-        "tensors, in tiles or, if they are interleaved and the chip's alignment allows it, row by row. "
+        "Tensors are NumPy arrays (float32, float16, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or "
+        "ttnn tensors, in tiles or, if they are interleaved and the chip's alignment allows it, row by row. "
         "ttl.bf16(array) uses a float32 array as bfloat16.",
     ),
     "TW107": Code(

@@ -30,6 +30,8 @@ from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR
 from tilewright.source_places import remember, span_of_node
 
+HALF_BITS = 11  # significant ones of an IEEE float16
+
 
 def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Rows and columns of tiles of a block, see `folding`."""
@@ -115,6 +117,7 @@ class Thread:
                     "tensor_index": i32_attr(tensor.index),
                     "name": text_attr(spec.name),
                     **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
+                    **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
                 },
                 location=location(place.file, place.line, place.column),
             )

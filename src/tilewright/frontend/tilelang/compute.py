@@ -203,7 +203,9 @@ class ComputeWriter(ThreadWriter):
         self.free(buffer, live, node)
         block, held = self.wait(buffer, node)
         layout = FULL if self.layout(fragment) == FULL else ROW
-        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=True)
+        # Values with more bits than the fragment are rounded where they are used, as those of an assignment are.
+        whole = not is_narrowing(block.dtype, fragment.format)
+        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=whole)
 
     def _assign(self, statement: Assign, live: Fragments, node: ast.AST) -> None:
         fragment = statement.target
