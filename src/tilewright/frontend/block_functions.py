@@ -6,17 +6,23 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
-
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
+from tilewright.dialects.tile_op import Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
-from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReshapeOp, TransposeOp
 from tilewright.frontend import carried
 from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
-from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute, require_known, whole
+from tilewright.frontend.blocks import (
+    BY_PRECISION,
+    apply_op,
+    apply_pair,
+    converted,
+    emit,
+    readable,
+    require_compute,
+    require_known,
+    whole,
+)
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.named_arguments import by_position, parameters
@@ -82,8 +88,6 @@ def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any]
     return call_op(thread, scaled, args, {**named, "scale": scale}, node)
 
 
-BY_PRECISION = ("bfp4_b", "bfp8_b", "bf16", "f32")
-assert set(FLOAT_DTYPES) <= set(BY_PRECISION)
 
 
 def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
@@ -269,10 +273,7 @@ def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
     if (source.dtype, dtype) not in TYPECASTS | FREE_TYPECASTS:
         message = f"no conversion from {source.dtype} to {dtype}"
         raise thread.error("TW107", message, node, help=f"from {source.dtype}: {possible}")
-    attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
-    result = emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
-    result.counting_as(source).open = source.open
-    return result
+    return converted(thread, source, dtype)
 
 
 HANDLERS: dict[str, Callable[..., Block | BareFill]] = {

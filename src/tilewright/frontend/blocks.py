@@ -6,11 +6,12 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
+from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
     BY_NAME,
     BY_OPERATOR,
@@ -30,6 +31,8 @@ from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 
 LARGEST_INTEGER_POWER = 32
+BY_PRECISION = ("bfp4_b", "bfp8_b", "bf16", "f32")
+assert set(FLOAT_DTYPES) <= set(BY_PRECISION)
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
@@ -60,6 +63,7 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     """One elementwise op of the table on blocks that agree in shape and dtype."""
     require_compute(thread, node, f"ttl.{op.name}")
     blocks = repeated(thread, [readable(thread, operand, node) for operand in operands], node)
+    blocks = _at_common_precision(thread, blocks)
     first = blocks[0]
     for other in blocks[1:]:
         check_same(thread, first, other, node)
@@ -88,6 +92,25 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
 
 def _own_dtypes(op: TileOp | Composite) -> tuple[str, ...]:
     return op.dtypes if isinstance(op, TileOp) else dtypes_of(op)
+
+
+def _at_common_precision(thread: Thread, blocks: list[Block]) -> list[Block]:
+    """Floats of different format combine in the finest of them; anything else is left for the caller to refuse."""
+    dtypes = {block.dtype for block in blocks}
+    if len(dtypes) == 1 or not dtypes <= set(BY_PRECISION):
+        return blocks
+    finest = max(dtypes, key=BY_PRECISION.index)
+    return [converted(thread, block, finest) for block in blocks]
+
+
+def converted(thread: Thread, block: Block, dtype: str) -> Block:
+    """The values in another format, between which there is a conversion."""
+    if block.dtype == dtype:
+        return block
+    attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(block.dtype)}
+    result = emit(thread, TENSOR_OPS["typecast"], [block], block.shape, dtype, attributes).counting_as(block)
+    result.open = block.open
+    return result
 
 
 def repeated(thread: Thread, blocks: list[Block], node: ast.AST) -> list[Block]:

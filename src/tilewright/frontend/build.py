@@ -23,6 +23,7 @@ from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.expressions import binary, evaluate
 from tilewright.frontend.extents import KernelExtents, ThreadSites
 from tilewright.frontend.statements import execute
+from tilewright.frontend.stored_blocks import start_sums
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import Unrolling, with_retries
 from tilewright.frontend.values import Frame
@@ -237,6 +238,7 @@ def translate_thread(
     thread.at(definition)
     body = definition.body if isinstance(definition.body, list) else []
     execute(thread, early_ends.function_body(function.name, body, gives_value=False))
+    start_sums(thread)
     thread.at(definition)
     thread.finish_entry()
     erase_unused_arithmetic(thread.emitter.entry)

@@ -10,12 +10,13 @@ from xdsl.ir import SSAValue
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import i32_attr, number_attr
 from tilewright.dialects.ir_types import TransferType
+from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes, stored_blocks
-from tilewright.frontend.blocks import apply_op, at_size, beside, readable
+from tilewright.frontend.blocks import apply_op, at_size, beside, converted, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
 from tilewright.frontend.early_values import acquired
@@ -124,6 +125,8 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
     if source.open:
         source = at_size(thread, source, block.shape)
     _check_stored_size(thread, source, block, held, node)
+    if source.dtype != block.dtype and {source.dtype, block.dtype} <= set(FLOAT_DTYPES):
+        source = converted(thread, source, block.dtype)
     if source.dtype != block.dtype:
         raise thread.error(
             "TW102",
@@ -139,6 +142,8 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
         source = beside(thread, source, held.site.assumed, node)
     held.site.store(source.extent, thread.emitter.block, thread.span(node), accumulate)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
+    if accumulate and held.store is None:
+        thread.sums.append((held, node))
     value = _grown_sum(thread, held, source, node) if accumulate else source
     op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
     stored_blocks.stored(thread, held, value, op, node)

@@ -48,6 +48,7 @@ class Thread:
         self.frames: list[Frame] = []
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.transfers: list[Transfer] = []
+        self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
         self.depth = 0  # of loops and dynamic branches
         self.containers: dict[int, tuple[Any, int]] = {}  # lists and tables made by the thread, and the depth they were made at
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
