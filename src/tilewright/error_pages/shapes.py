@@ -12,8 +12,9 @@ SHAPES: dict[str, Code] = {
     ),
     "TW102": Code(
         "dtypes differ",
-        "Both sides of an operation, and a value and the block it is stored to, have one dtype. Convert with "
-        "ttl.math.typecast, or make the buffer like a tensor of the right dtype.",
+        "Floats of different format combine in the finest, and a store converts between them. Integers and floats, and "
+        "integers of different width, do not: convert with ttl.math.typecast, or make the buffer like a tensor of the "
+        "right dtype. A copy never converts.",
     ),
     "TW103": Code(
         "slice outside the tensor",

@@ -23,6 +23,7 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.frontend.core_numbers import is_core_number, number_block
 from tilewright.frontend.extents import Count, Extent
 from tilewright.frontend.folding import fold, grows_in_place, unfold, value_type
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
@@ -271,6 +272,12 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
     if isinstance(left, Block) and isinstance(right, Block):
         return apply_op(thread, op, [left, right], {}, node)
     block, number = (left, right) if isinstance(left, Block) else (right, left)
+    if is_core_number(thread, number):
+        value = readable(thread, block, node)
+        other = number_block(thread, number, value, node)
+        if other is not None:
+            other = converted(thread, other, value.dtype)
+            return apply_op(thread, op, [value, other] if block is left else [other, value], {}, node)
     if not is_number(number):
         raise not_a_number(thread, number, node)
     number = number if isinstance(number, (int, float)) else number.item()
