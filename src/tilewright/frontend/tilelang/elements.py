@@ -189,6 +189,9 @@ class Resolver:
                 return self._read(part)
         known = all(index in self.reading.parallel or index == 0 for index in indices)
         if not known or len(leaves) + fragment.shape.count(1) < len(fragment.shape) or not leaves:
+            found = self.reading.parts.gathered(self.reading, fragment, indices) if leaves or not known else None
+            if found is not None:
+                return self._read(found)
             raise Trouble(
                 "TW001",
                 f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column",

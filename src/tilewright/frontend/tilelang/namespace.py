@@ -67,8 +67,6 @@ REFUSED = {
     "topk": "write it with T.reduce_max",
     "WS": "processors are specialised already (reader, compute, writer): write the plain kernel",
     "PersistentTileScheduler": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
-    "shift_left": "bits of numbers are not accessible: multiply by a power of two",
-    "shift_right": "bits of numbers are not accessible: divide by a power of two",
     "call_extern": "write it with the functions of T",
     "call_intrin": "write it with the functions of T",
     "call_pure_extern": "write it with the functions of T",
