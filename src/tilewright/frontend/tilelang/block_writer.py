@@ -16,11 +16,14 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.tilelang.elements import ALONG, COLUMN_FORM, ROW_FORM, TRANSPOSED
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.liveness import Fragments
 from tilewright.frontend.tilelang.symbols import (
+    ALONG,
     BIT_OPERATORS,
+    COLUMN_FORM,
+    ROW_FORM,
+    TRANSPOSED,
     Apply,
     Cast,
     Expression,

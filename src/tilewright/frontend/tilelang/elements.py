@@ -20,6 +20,11 @@ from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement, wrong_index_count
 from tilewright.frontend.tilelang.small_types import fitted, promoted
 from tilewright.frontend.tilelang.symbols import (
+    ALONG,
+    COLUMN_FORM,
+    ROW_FORM,
+    SAME,
+    TRANSPOSED,
     Apply,
     Cast,
     Expression,
@@ -37,8 +42,6 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
-
-SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
 

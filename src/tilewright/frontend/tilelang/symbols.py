@@ -15,6 +15,8 @@ from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, is_truth
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.records import record
 
+SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"  # forms of a `Read`
+
 
 class Arithmetic:
     """Operators of everything symbolic; ``combine`` decides what they give."""
