@@ -526,3 +526,20 @@ def test_a_sum_of_some_iterations_starts_from_zero(kernels, condition, added):
     for core in range(2):
         wanted = sum((steps[step, :, core].astype(np.float64) for step in added[core]), np.zeros((32, 32)))
         assert np.abs(out[:, core * 32 : core * 32 + 32] - wanted).max() <= 2**-21
+
+
+@pytest.mark.parametrize(
+    ("body", "factor"),
+    [
+        ("v = ttl.math.exp(x)\no0 += v\no0 += v", 2),
+        ("o0 += ttl.math.exp(x) * 0.5\no0 += ttl.math.exp(x) * 0.5", 1),
+        ("v = ttl.math.exp(x)\no0 += v\no0 += v * 2.0\no0 += v", 4),
+        ("v = ttl.math.exp(x)\no0.store(v)\no0 += v", 2),
+    ],
+)
+def test_one_value_added_twice(kernels, block_kernels, body, factor):
+    """Equal values are computed once, but each is added."""
+    x = np.random.default_rng(8).uniform(-1, 1, (64, 64)).astype(np.float32)
+    out = np.zeros_like(x)
+    kernels.run(block_kernels.single_block({"x": (2, 2)}, [(2, 2)], body), x, out)
+    np.testing.assert_allclose(out, factor * np.exp(x.astype(np.float64)), rtol=2**-20)
