@@ -85,7 +85,7 @@ def installed() -> Generator[None, None, None]:
             undo.append(host_for_cuda(torch))
 
     finder = TorchFinder(tell)
-    if "torch" in sys.modules:
+    if sys.modules.get("torch") is not None:
         tell(sys.modules["torch"])
     sys.meta_path.insert(0, finder)  # pyright: ignore[reportArgumentType]
     try:
