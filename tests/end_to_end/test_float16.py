@@ -162,3 +162,20 @@ def test_a_copy_rounds_as_an_assignment_does(statement, tmp_path):
     out = np.zeros_like(a)
     scope["main"](a, out)
     assert (out == a.astype(ml_dtypes.bfloat16).astype(np.float32) * 2).all()
+
+
+@T.prim_func
+def through_bf16(A: T.Tensor((32, 32), "float32"), B: T.Tensor((32, 32), "float32")):
+    with T.Kernel(1, 1) as (_bx, _by):
+        narrow = T.alloc_fragment((32, 32), "bfloat16")
+        T.copy(A, narrow)
+        T.copy(narrow, B)
+
+
+@pytest.mark.parametrize("mode", ["sim", "native"])
+def test_what_goes_through_a_narrow_fragment_comes_out_narrow(mode):
+    a = np.random.default_rng(9).uniform(-2, 2, (32, 32)).astype(np.float32)
+    out = np.zeros_like(a)
+    with execution.session(mode=mode):
+        through_bf16(a, out)
+    assert (out == a.astype(ml_dtypes.bfloat16).astype(np.float32)).all()

@@ -118,11 +118,14 @@ class KernelExtents:
     unrolled: frozenset[Span] = frozenset()  # loops that the translation under way unrolls: with others, sites are others
     assumed: dict[frozenset[Span], dict[Key, Extent]] = field(default_factory=dict[frozenset[Span], dict[Key, Extent]])
     reasons: dict[Key, tuple[Span, ...]] = field(default_factory=dict[Key, tuple[Span, ...]])
+    nets: dict[int, Extent] = field(default_factory=dict[int, Extent])  # what the threads translated so far send through each
     courses: list[Courses] | None = None  # of groups of cores, once somebody asked; as the functions stand
 
     def thread(self, number: int = 0, unrolled: Iterable[Span] = ()) -> ThreadSites:
         """For a translation that starts now; it replaces an earlier one."""
         self.unrolled = frozenset(unrolled)
+        self.threads.pop(number, None)
+        self.nets = self._through_nets(())
         self.threads[number] = ThreadSites(self)
         return self.threads[number]
 
@@ -134,7 +137,7 @@ class KernelExtents:
             return EITHER
         # Most likely it is what the reserve of the same number stored, or the last one so far.
         filled = self._reserves(site.buffer)
-        return filled[min(site.number, len(filled) - 1)].extent({}) if filled else EITHER
+        return filled[min(site.number, len(filled) - 1)].extent(self.nets) if filled else EITHER
 
     def reason(self, kind: str, site: Site) -> tuple[Span, ...]:
         return self.reasons.get((site.buffer.index, kind, site.number), ())
@@ -192,6 +195,8 @@ class KernelExtents:
         return reserves if found is None else found
 
     def _matched(self, wait: Site, functions: Sequence[FuncOp]) -> list[Site | None] | None:
+        if not functions:
+            return None
         if self.courses is None:
             try:
                 self.courses = list(core_groups([trace_thread(function) for function in functions], self.grid))

@@ -189,7 +189,9 @@ class ComputeWriter(ThreadWriter):
         elif isinstance(statement, Store) and statement not in self.done:
             layout = FULL if self.layout(statement.source) == FULL else ROW
             writer = BlockWriter(self.thread, node, statement.source, layout, self.read)
-            tile = writer.placed(self.read(statement.source), layout)
+            # A buffer that holds no more than the fragment rounds by itself.
+            wide = is_narrowing(statement.window.tensor.format, statement.source.format)
+            tile = writer.placed(self.read_narrow(statement.source) if wide else self.read(statement.source), layout)
             math = math_of(tile.block.ssa)
             related = [f for f, s in self.slots.items() if f in live and s.tile is not None and math & math_of(s.tile.block.ssa)]
             self.keep(related, node, [(self.buffers.of(statement), tile)])
