@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 
 from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, TileOp
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
     BY_NAME,
     BY_OPERATOR,
@@ -23,6 +23,7 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.dtypes import BY_PRECISION
 from tilewright.frontend.core_numbers import is_core_number, number_block
 from tilewright.frontend.extents import Count, Extent
 from tilewright.frontend.folding import fold, grows_in_place, unfold, value_type
@@ -32,8 +33,6 @@ from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 
 LARGEST_INTEGER_POWER = 32
-BY_PRECISION = ("bfp4_b", "bfp8_b", "bf16", "f32")
-assert set(FLOAT_DTYPES) <= set(BY_PRECISION)
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 

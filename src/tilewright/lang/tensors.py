@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
+from tilewright.dtypes import DTYPES, WORDS
 from tilewright.frontend.names import dtype_name
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.shards import block_places, cores_in_order, shard_grid
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NUMPY_DTYPES = {"float32": "f32", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "uint16": "u16", "uint8": "u8"}
+NUMPY_DTYPES = {dtype.api: dtype.name for dtype in DTYPES if dtype.word}
 TRAVELS_AS = {"float16": "f32"}  # element types no tile holds, and the dtype that keeps all their bits
-BIT_DTYPES = {"bf16": "uint16", "f32": "uint32", "i32": "uint32", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+BIT_DTYPES = WORDS
 
 
 class BFloat16View:
