@@ -189,8 +189,9 @@ class KernelExtents:
         if wait.buffer.tensor is not None:
             reserves.append(None)
         contents = {content for site in reserves if site is not None for content, _, _ in site.contents}
-        if len(reserves) <= 1 or (len(contents) <= 1 and None not in reserves):
-            return reserves
+        contents |= {FULL for site in reserves if site is None or not site.contents}
+        if len(reserves) <= 1 or (len(contents - {EITHER}) <= 1):
+            return reserves  # whichever it gets
         found = self._matched(wait, functions)
         return reserves if found is None else found
 
