@@ -1,7 +1,7 @@
 """A ring of eight nodes: every node passes on what it received, so that after seven steps all have seen everything.
 
 One data-movement thread receives, the other sends: a send ends only when the receiver has room, so a node that first sent
-and then received would wait for its neighbour, and that one for the next, all around the ring. Tilewright rejects that program.
+and then received would wait for its neighbour, all around the ring. (In one thread, the compiler starts the receive first.)
 
     tilewright run examples/07_ring.py
 """

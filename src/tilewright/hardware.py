@@ -7,6 +7,7 @@ found with `tests/vendor`; 0.78 accepts a little more.
 
 from __future__ import annotations
 
+from tilewright.dtypes import DTYPES
 from tilewright.records import record
 
 TILE_ROWS = 32
@@ -14,11 +15,11 @@ TILE_COLS = 32
 FACE_ROWS = 16  # a tile is four 16x16 faces [isa]
 FACE_COLS = 16
 TILE_ELEMENTS = TILE_ROWS * TILE_COLS
+SOURCE_SIGNIFICANT_BITS = 11  # of an f32 that SrcA and SrcB hold (tf32), the leading one included [isa]
 
 DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]
 
-# Bytes of one 32x32 tile in L1, by data format [api]. bfp8_b: 1024 mantissa bytes and 64 shared exponents.
-TILE_BYTES = {"bf16": 2048, "f32": 4096, "bfp8_b": 1088, "bfp4_b": 576, "i32": 4096, "u32": 4096, "u16": 2048, "u8": 1024}
+TILE_BYTES = {dtype.name: dtype.tile_bytes for dtype in DTYPES}
 
 
 @record(kw_only=True)

@@ -24,6 +24,7 @@ class TensorSpec:
     name: str
     shape: tuple[int, ...]
     dtype: str  # bf16, f32, bfp8_b, bfp4_b, i32, u32, u16, u8
+    element: str = ""  # what the caller's tensor holds, if that travels as another dtype: float16
     logical_shape: tuple[int, ...] = ()  # before padding to tiles; empty if there is none
     layout: str = "tile"  # tile or row_major
     memory: str = "dram"  # dram or l1

@@ -480,3 +480,66 @@ def test_name_larger_than_dst_is_added_up_where_it_is_stored(kernels, dtype, sta
     assert all(buffer.origin == "user" for buffer in program.buffers)
     assert group.calls.get("copy_tile", 0) == copies
     lifecycle(program.cpp["compute"])
+
+
+SOMETIMES = """
+from tilewright import ttl
+
+@ttl.operation(grid=(2, 1))
+def kernel(x, out):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        core, _ = ttl.node(dims=2)
+        with out_buffer.reserve() as o:
+            for step in range(6):
+                with x_buffer.wait() as a:
+                    if {condition}:
+                        o += a
+
+    @ttl.datamovement()
+    def read():
+        core, _ = ttl.node(dims=2)
+        for step in range(6):
+            with x_buffer.reserve() as block:
+                ttl.copy(x[step, core], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        core, _ = ttl.node(dims=2)
+        with out_buffer.wait() as block:
+            ttl.copy(block, out[0, core]).wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "added"),
+    [("step % 2 == 1", [[1, 3, 5], [1, 3, 5]]), ("core == 1", [[], range(6)]), ("step + core > 5", [[], [5]])],
+)
+def test_a_sum_of_some_iterations_starts_from_zero(kernels, condition, added):
+    x = np.random.default_rng(8).uniform(-1, 1, (192, 64)).astype(np.float32)
+    out = np.full((32, 64), np.nan, np.float32)
+    kernels.run(SOMETIMES.format(condition=condition), x, out)
+    steps = x.reshape(6, 32, 2, 32)
+    for core in range(2):
+        wanted = sum((steps[step, :, core].astype(np.float64) for step in added[core]), np.zeros((32, 32)))
+        assert np.abs(out[:, core * 32 : core * 32 + 32] - wanted).max() <= 2**-21
+
+
+@pytest.mark.parametrize(
+    ("body", "factor"),
+    [
+        ("v = ttl.math.exp(x)\no0 += v\no0 += v", 2),
+        ("o0 += ttl.math.exp(x) * 0.5\no0 += ttl.math.exp(x) * 0.5", 1),
+        ("v = ttl.math.exp(x)\no0 += v\no0 += v * 2.0\no0 += v", 4),
+        ("v = ttl.math.exp(x)\no0.store(v)\no0 += v", 2),
+    ],
+)
+def test_one_value_added_twice(kernels, block_kernels, body, factor):
+    """Equal values are computed once, but each is added."""
+    x = np.random.default_rng(8).uniform(-1, 1, (64, 64)).astype(np.float32)
+    out = np.zeros_like(x)
+    kernels.run(block_kernels.single_block({"x": (2, 2)}, [(2, 2)], body), x, out)
+    np.testing.assert_allclose(out, factor * np.exp(x.astype(np.float64)), rtol=2**-20)

@@ -146,3 +146,57 @@ def test_one_core_to_all_and_back(arch: str, engine: str):
     expected = 2 * a
     expected[:32, :32] = 0
     assert (y == expected).all()
+
+
+def ring(nodes: int, steps: int) -> Any:
+    """Every node passes a block to its neighbour and then takes one, in one thread: the receive starts before the send."""
+
+    @ttl.operation(grid=(nodes, 1))
+    def kernel(a, y):
+        net = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=((x + 1) % nodes, 0)) for x in range(nodes)])
+        own_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+        neighbour_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+        y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+
+        @ttl.compute()
+        def compute():
+            for _ in range(steps):
+                with own_cb.wait() as own, neighbour_cb.wait() as other, y_cb.reserve() as o:
+                    o.store(own - other)
+
+        @ttl.datamovement()
+        def read():
+            x, _ = ttl.node(dims=2)
+            for step in range(steps):
+                with own_cb.reserve() as block:
+                    ttl.copy(a[step, x], block).wait()
+
+                    def send(pipe):
+                        ttl.copy(block, pipe).wait()
+
+                    net.if_src(send)
+                with neighbour_cb.reserve() as block:
+
+                    def receive(pipe):
+                        ttl.copy(pipe, block).wait()
+
+                    net.if_dst(receive)
+
+        @ttl.datamovement()
+        def write():
+            x, _ = ttl.node(dims=2)
+            for step in range(steps):
+                with y_cb.wait() as block:
+                    ttl.copy(block, y[step, x]).wait()
+
+    return kernel
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("nodes", "steps"), [(4, 1), (3, 5)])
+def test_a_ring_that_sends_and_receives_in_one_thread(engine: str, nodes: int, steps: int):
+    a = np.random.default_rng(4).uniform(-1, 1, (steps * 32, nodes * 32)).astype(np.float32)
+    y = np.zeros_like(a)
+    with execution.session(mode=engine):
+        ring(nodes, steps)(a, y)
+    assert (y == a - np.roll(a, 32, axis=1)).all()

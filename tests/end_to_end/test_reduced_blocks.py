@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.diagnostics import KernelError
+
 BODIES = {
     "softmax of one tile": (
         (1, 1),
@@ -128,3 +130,194 @@ with l_buffer.wait() as l:
     exact = x.astype(np.float64)
     wanted = exact.max(1) ** 2 + exact.sum(1)
     np.testing.assert_allclose(out[:, 0].astype(np.float64), wanted, rtol=2**-7)
+
+
+# What follows is about one value, not about the buffer it passes through.
+FOLLOWED = """
+from tilewright import ttl
+
+@ttl.operation(grid=({cores}, 1))
+def kernel(x, out):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=4)
+    scratch = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=4)
+    received = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=4)
+    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=(1, 0))]) if {cores} > 1 else None
+
+    @ttl.compute()
+    def compute():
+        core, _ = ttl.node(dims=2)
+{compute}
+
+    @ttl.datamovement()
+    def read():
+        core, _ = ttl.node(dims=2)
+        for step in range({blocks}):
+            with x_buffer.reserve() as block:
+                ttl.copy(x[step, core], block).wait()
+{between}
+
+    @ttl.datamovement()
+    def write():
+        core, _ = ttl.node(dims=2)
+        for step in range({results}):
+            with out_buffer.wait() as block:
+                ttl.copy(block, out[step, core]).wait()
+"""
+
+
+def followed(compute: str, cores: int = 1, blocks: int = 1, results: int = 1, between: str = "") -> str:
+    def indented(text: str) -> str:
+        return "\n".join(f"        {line}" for line in text.strip("\n").splitlines())
+
+    return FOLLOWED.format(
+        compute=indented(compute), cores=cores, blocks=blocks, results=results, between=indented(between or "pass")
+    )
+
+
+def blocks_of(rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(17).uniform(-2, 2, (rows * 32, columns * 32)).astype(ml_dtypes.bfloat16)
+
+
+def assert_close(found: np.ndarray, wanted: np.ndarray) -> None:
+    assert np.abs(found.astype(np.float64) - wanted).max() <= 3 * 2**-8 * max(1, np.abs(wanted).max())
+
+
+def test_a_scratch_buffer_that_later_holds_a_full_block(kernels):
+    compute = """
+with x_buffer.wait() as a:
+    with scratch.reserve() as m:
+        m.store(ttl.math.reduce_max(a, dims=[1]))
+    with scratch.wait() as m, out_buffer.reserve() as o:
+        o.store(a - m)
+    with scratch.reserve() as m:
+        m.store(a * a)
+    with scratch.wait() as m, out_buffer.reserve() as o:
+        o.store(a + m)
+    with scratch.reserve() as m:
+        m.store(ttl.math.reduce_sum(a, dims=[0]))
+    with scratch.wait() as m, out_buffer.reserve() as o:
+        o.store(a + m)
+"""
+    x, out = blocks_of(1, 1), np.zeros((96, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute, results=3), x, out)
+    exact = x.astype(np.float64)
+    wanted = [exact - exact.max(1, keepdims=True), exact + exact * exact, exact + exact.sum(0, keepdims=True)]
+    for found, value in zip(out.reshape(3, 32, 32), wanted, strict=True):
+        assert_close(found, value)
+
+
+def test_blocks_of_either_kind_side_by_side_in_one_buffer(kernels):
+    """A column and a full block are in the buffer at once, and again in every iteration: each wait knows which it gets."""
+    compute = """
+for _ in range(3):
+    with x_buffer.wait() as a:
+        with scratch.reserve() as m:
+            m.store(ttl.math.reduce_max(a, dims=[1]))
+        with scratch.reserve() as m:
+            m.store(a * 2.0)
+        with scratch.wait() as m, scratch.wait() as twice, out_buffer.reserve() as o:
+            o.store(twice - m)
+"""
+    x, out = blocks_of(3, 1), np.zeros((96, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute, blocks=3, results=3), x, out)
+    exact = x.astype(np.float64)
+    assert_close(out, 2 * exact - exact.max(1, keepdims=True))
+
+
+def test_a_maximum_received_through_a_pipe_repeats(kernels):
+    compute = """
+with x_buffer.wait() as a, out_buffer.reserve() as o:
+    if core == 0:
+        with scratch.reserve() as m:
+            m.store(ttl.math.reduce_max(a, dims=[1]))
+        o.store(a)
+    else:
+        with received.wait() as m:
+            o.store(a - m)
+"""
+    between = """
+if net.is_src():
+    with scratch.wait() as block:
+        net.if_src(lambda pipe: ttl.copy(block, pipe).wait())
+if net.is_dst():
+    with received.reserve() as block:
+        net.if_dst(lambda pipe: ttl.copy(pipe, block).wait())
+"""
+    x, out = blocks_of(1, 2), np.zeros((32, 64), ml_dtypes.bfloat16)
+    kernels.run(followed(compute, cores=2, between=between), x, out)
+    exact = x.astype(np.float64)
+    assert_close(out[:, 32:], exact[:, 32:] - exact[:, :32].max(1, keepdims=True))
+
+
+def test_a_sum_of_full_and_reduced_blocks(kernels):
+    """``+=`` in place means what ``+`` means."""
+    compute = """
+with x_buffer.wait() as a, out_buffer.reserve() as o:
+    o += ttl.math.reduce_max(a, dims=[1])
+    for _ in range(2):
+        o += a
+    o += ttl.math.reduce_sum(a, dims=[0])
+"""
+    x, out = blocks_of(1, 1), np.zeros((32, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute), x, out)
+    exact = x.astype(np.float64)
+    assert_close(out, 2 * exact + exact.max(1, keepdims=True) + exact.sum(0, keepdims=True))
+
+
+EITHER_KIND = """
+with x_buffer.wait() as a:
+    with scratch.reserve() as m:
+        m.store(a)
+for _ in range(3):
+    with x_buffer.wait() as a:
+        with scratch.wait() as m, out_buffer.reserve() as o:
+            o.store({use})
+        with scratch.reserve() as m:
+            m.store(ttl.math.reduce_max(a, dims=[1]))
+with scratch.wait() as m:
+    pass
+"""
+
+
+def test_a_block_of_unknown_kind_is_refused_where_it_matters(kernels):
+    """The first iteration finds a full block, the others a column, and the loop is too long to be unrolled."""
+    x, out = blocks_of(401, 1), np.zeros((400 * 32, 32), ml_dtypes.bfloat16)
+    text = followed(EITHER_KIND.format(use="a - m").replace("range(3)", "range(400)"), blocks=401, results=400)
+    with pytest.raises(KernelError) as error:
+        kernels.compile(text, x, out)
+    assert [found.code for found in error.value.diagnostics] == ["TW112"]
+    assert len(error.value.diagnostics[0].notes) == 2
+
+
+def test_a_short_loop_over_blocks_of_either_kind_is_unrolled(kernels):
+    x, out = blocks_of(4, 1), np.zeros((96, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(EITHER_KIND.format(use="a - m"), blocks=4, results=3), x, out)
+    steps = x.astype(np.float64).reshape(4, 32, 32)
+    others = [steps[0], steps[1].max(1, keepdims=True), steps[2].max(1, keepdims=True)]
+    for found, step, other in zip(out.reshape(3, 32, 32), steps[1:], others, strict=True):
+        assert_close(found, step - other)
+
+
+def test_a_broadcast_says_which_element_repeats(kernels):
+    x, out = blocks_of(4, 1), np.zeros((96, 32), ml_dtypes.bfloat16)
+    use = "a - ttl.block.broadcast(m * 2.0, dims=[1], shape=(1, 1))"
+    kernels.run(followed(EITHER_KIND.format(use=use), blocks=4, results=3), x, out)
+    steps = x.astype(np.float64).reshape(4, 32, 32)
+    first = np.stack([steps[0][:, :1], steps[1].max(1, keepdims=True), steps[2].max(1, keepdims=True)])
+    assert_close(out.reshape(3, 32, 32), steps[1:] - 2 * first)
+
+
+def test_a_name_that_a_loop_makes_reduced(kernels):
+    compute = """
+with x_buffer.wait() as a:
+    m = a * 1.0
+    for _ in range(2):
+        m = ttl.math.reduce_max(a + m * 0.0, dims=[1])
+    with out_buffer.reserve() as o:
+        o.store(a - m)
+"""
+    x, out = blocks_of(1, 1), np.zeros((32, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute), x, out)
+    exact = x.astype(np.float64)
+    assert_close(out, exact - exact.max(1, keepdims=True))

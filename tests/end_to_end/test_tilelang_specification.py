@@ -103,10 +103,11 @@ def test_numbers(mode: str, arrays: tuple[Any, Any, Any]):
     wide = a.astype(np.float32), b.astype(np.float32)
     with execution.session(mode=mode):
         elem_add(a, b, c)
-        assert np.abs(c - (wide[0] + wide[1])).max() < 2**-6
+        # The matrix unit brings both operands to 11 bits of the larger one, and the host rounds to the 11 bits of a float16.
+        assert (np.abs(c - (wide[0] + wide[1])) <= 2**-10).all()
         c[...] = 0
         matmul(a, b, c)
-    assert np.abs(c - wide[0] @ wide[1]).max() < 0.15
+    assert np.abs(c - wide[0] @ wide[1]).max() < 0.02
 
 
 @pytest.mark.parametrize("kernel", [elem_add, matmul])
@@ -144,9 +145,9 @@ def test_blocks_are_shared_out_over_any_grid(grid: tuple[int, int], arrays: tupl
     assert program.grid == grid
     with execution.session(mode="fast", overrides={"grid": grid}):
         elem_add(a, b, c)
-    assert np.abs(c - (a.astype(np.float32) + b.astype(np.float32))).max() < 2**-6
+    assert np.abs(c - (a.astype(np.float32) + b.astype(np.float32))).max() <= 2**-10
 
 
 def test_half_precision_is_noted(arrays: tuple[Any, Any, Any]):
     notes = [note.message for note in elem_add.compile(*arrays).diagnostics]
-    assert any("float16 is held as bfloat16" in note for note in notes)
+    assert notes == ["float16 travels as float32, which keeps its bits"]

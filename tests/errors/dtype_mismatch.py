@@ -1,4 +1,4 @@
-"""bf16 and f32 blocks are added."""
+"""bf16 and i32 blocks are added."""
 
 from tilewright import ttl
 
@@ -12,7 +12,7 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
-            o.store(a + b)  # error TW102 at `a + b`: blocks of bf16 and f32 do not combine
+            o.store(a + b)  # error TW102 at `a + b`: blocks of bf16 and i32 do not combine
 
     @ttl.datamovement()
     def read():
@@ -27,4 +27,4 @@ def kernel(lhs, rhs, out):
             ttl.copy(blk, out[0:2, 0:2]).wait()
 
 
-TENSORS = [("lhs", 64, 64), ("rhs", 64, 64, "f32"), ("out", 64, 64)]
+TENSORS = [("lhs", 64, 64), ("rhs", 64, 64, "i32"), ("out", 64, 64)]

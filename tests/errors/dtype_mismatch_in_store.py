@@ -1,4 +1,4 @@
-"""A bf16 value is stored to an f32 block."""
+"""A bf16 value is stored to an i32 block."""
 
 from tilewright import ttl
 
@@ -12,7 +12,7 @@ def kernel(lhs, rhs, out):
     @ttl.compute()
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
-            o.store(a + b)  # error TW102 at `o.store(a + b)`: a value of bf16 is stored into a block of f32
+            o.store(a + b)  # error TW102 at `o.store(a + b)`: a value of bf16 is stored into a block of i32
 
     @ttl.datamovement()
     def read():
@@ -27,4 +27,4 @@ def kernel(lhs, rhs, out):
             ttl.copy(blk, out[0:2, 0:2]).wait()
 
 
-TENSORS = [("lhs", 64, 64), ("rhs", 64, 64), ("out", 64, 64, "f32")]
+TENSORS = [("lhs", 64, 64), ("rhs", 64, 64), ("out", 64, 64, "i32")]

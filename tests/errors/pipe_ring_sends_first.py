@@ -1,4 +1,4 @@
-"""Every core of the ring sends before it receives: nobody has a block ready."""
+"""Every core of the ring sends before it receives, and receives where its own block still lies: nobody has one ready."""
 
 from tilewright import ttl
 
@@ -6,17 +6,10 @@ from tilewright import ttl
 @ttl.operation(grid=(4, 1))
 def kernel(a, y):
     ring = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=((x + 1) % 4, 0)) for x in range(4)])
-    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
-    y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
-    own_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
-
-    @ttl.compute()
-    def compute():
-        with a_cb.wait() as x, y_cb.reserve() as o:
-            o.store(x + x)
+    own_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=1)
 
     @ttl.datamovement()
-    def read():
+    def move():
         column, row = ttl.node(dims=2)
 
         def give(pipe):
@@ -26,17 +19,13 @@ def kernel(a, y):
                 ttl.copy(blk, pipe).wait()  # error TW211 at `ttl.copy(blk, pipe)`: waiting until core (1, 0) receives from 'ring'
 
         def take(pipe):
-            with a_cb.reserve() as blk:
+            with own_cb.reserve() as blk:
                 ttl.copy(pipe, blk).wait()
+            with own_cb.wait() as blk:
+                ttl.copy(blk, y[row, column]).wait()
 
         ring.if_src(give)
         ring.if_dst(take)
-
-    @ttl.datamovement()
-    def write():
-        column, row = ttl.node(dims=2)
-        with y_cb.wait() as blk:
-            ttl.copy(blk, y[row, column]).wait()
 
 
 TENSORS = [("a", 64, 256), ("y", 64, 256)]

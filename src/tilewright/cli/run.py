@@ -85,6 +85,8 @@ def stand_ins(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def summary_printer(as_json: bool) -> execution.Listener:
+    said: set[str] = set()
+
     def tell(record: execution.Execution) -> None:
         from tilewright.report import summary
 
@@ -93,6 +95,10 @@ def summary_printer(as_json: bool) -> execution.Listener:
             kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=record.facts
         )
         print(summary.as_json(call) if as_json else summary.line(call), file=sys.stderr, flush=True)
+        for note in program.diagnostics:
+            if note.message not in said:
+                said.add(note.message)
+                print(json.dumps(note.as_json()) if as_json else f"note: {note.message}", file=sys.stderr, flush=True)
         for warning in getattr(record.result, "warnings", ()):
             print(json.dumps(warning.as_json()) if as_json else warning.render(), file=sys.stderr, flush=True)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from tilewright.lang import standin
+from tilewright.lang import standin, standin_torch
 
 
 def missing_file(path: str) -> str:
@@ -35,12 +35,17 @@ def as_main(script: str, arguments: Sequence[str]) -> Generator[None, None, None
 
 def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str] = standin.PACKAGES) -> int:
     """Runs ``script`` as ``__main__`` and returns its exit code; its exceptions pass through."""
-    with standin.installed(packages), as_main(script, arguments):
+    with standin.installed(packages), _cuda(packages), as_main(script, arguments):
         try:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as stop:
             return exit_code(stop)
     return 0
+
+
+def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """Scripts for a GPU name it; where the language is ours, so is the device."""
+    return standin_torch.installed() if "tilelang" in packages else contextlib.nullcontext()
 
 
 def exit_code(stop: SystemExit) -> int:

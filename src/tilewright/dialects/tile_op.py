@@ -15,16 +15,14 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from tilewright.dtypes import DTYPES, FLOATS
 from tilewright.records import record
 
-FLOAT_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b")
+FLOAT_DTYPES = FLOATS
 INTEGER_DTYPES = ("i32", "u32", "u16")
 
 # Members of the kernel API's DataFormat, by our dtype names.
-DATA_FORMATS = {
-    "bf16": "Float16_b", "f32": "Float32", "bfp8_b": "Bfp8_b", "bfp4_b": "Bfp4_b",
-    "i32": "Int32", "u32": "UInt32", "u16": "UInt16", "u8": "UInt8",
-}  # fmt: skip
+DATA_FORMATS = {dtype.name: dtype.format for dtype in DTYPES}
 
 
 class Unit(Enum):

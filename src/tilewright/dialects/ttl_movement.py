@@ -14,7 +14,7 @@ from tilewright.program import ROW_MAJOR
 class TensorAccessorOp(FlatOp):
     """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
 
-    ``layout = "row_major"``: it is stored row by row, not in tiles.
+    ``layout = "row_major"``: it is stored row by row, not in tiles. ``significant_bits``: its values have no more than these.
     """
 
     name = "ttl.tensor_accessor"
@@ -29,6 +29,12 @@ class TensorAccessorOp(FlatOp):
         attribute = self.attributes["tensor_index"]
         assert isinstance(attribute, IntegerAttr)
         return attribute.value.data
+
+    @property
+    def significant_bits(self) -> int:
+        """0: as many as its format holds."""
+        attribute = self.attributes.get("significant_bits")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
     @property
     def by_rows(self) -> bool:

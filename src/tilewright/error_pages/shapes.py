@@ -12,8 +12,9 @@ SHAPES: dict[str, Code] = {
     ),
     "TW102": Code(
         "dtypes differ",
-        "Both sides of an operation, and a value and the block it is stored to, have one dtype. Convert with "
-        "ttl.math.typecast, or make the buffer like a tensor of the right dtype.",
+        "Floats of different format combine in the finest, and a store converts between them. Integers and floats, and "
+        "integers of different width, do not: convert with ttl.math.typecast, or make the buffer like a tensor of the "
+        "right dtype. A copy never converts.",
     ),
     "TW103": Code(
         "slice outside the tensor",
@@ -32,8 +33,8 @@ SHAPES: dict[str, Code] = {
     ),
     "TW106": Code(
         "not a tensor the compiler takes",
-        "Tensors are NumPy arrays (float32, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or ttnn "
-        "tensors, in tiles or, if they are interleaved and the chip's alignment allows it, row by row. "
+        "Tensors are NumPy arrays (float32, float16, ml_dtypes.bfloat16, int32, uint32, uint16), torch tensors or "
+        "ttnn tensors, in tiles or, if they are interleaved and the chip's alignment allows it, row by row. "
         "ttl.bf16(array) uses a float32 array as bfloat16.",
     ),
     "TW107": Code(
@@ -60,5 +61,12 @@ SHAPES: dict[str, Code] = {
         "make_tensor_backed_dfb makes a buffer in the memory of a tensor's shard. The tensor must be in tiles and sharded "
         "over the L1 of cores (height, width or block); every core of the grid must hold a shard, and block_count blocks "
         "of shape tiles, from byte_offset on, must fit into it.",
+    ),
+    "TW112": Code(
+        "reduced or full, depending on when",
+        "A reduced block has one element per row or column, which repeats beside full tiles. Which of the two a block is "
+        "follows from what was stored into its buffer or sent through its pipe. Here a wait() gets a reduced block in some "
+        "iterations or on some cores and a full one in others, and the result would depend on it. Give each its own buffer, "
+        "or repeat the element where it is stored: ttl.block.broadcast(x, dims=[1], shape=block.shape).",
     ),
 }

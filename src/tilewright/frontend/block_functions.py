@@ -6,17 +6,23 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
-
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
+from tilewright.dialects.tile_op import Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
-from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReshapeOp, TransposeOp
+from tilewright.dtypes import BY_PRECISION
 from tilewright.frontend import carried
 from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
-from tilewright.frontend.blocks import apply_op, apply_pair, emit, readable, require_compute, whole
+from tilewright.frontend.blocks import (
+    apply_op,
+    apply_pair,
+    converted,
+    emit,
+    readable,
+    require_compute,
+    require_known,
+    whole,
+)
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.named_arguments import by_position, parameters
@@ -82,8 +88,6 @@ def _exponential(thread: Thread, op: Any, args: list[Any], named: dict[str, Any]
     return call_op(thread, scaled, args, {**named, "scale": scale}, node)
 
 
-BY_PRECISION = ("bfp4_b", "bfp8_b", "bf16", "f32")
-assert set(FLOAT_DTYPES) <= set(BY_PRECISION)
 
 
 def matmul(thread: Thread, left: Any, right: Any, node: ast.AST) -> Block:
@@ -124,8 +128,10 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     sizes = tuple(zip(source.shape, target, strict=False))
     single = [axis for axis, (small, large) in enumerate(sizes) if small == 1 and (large != 1 or axis in source.reduced)]
     dims = dims_of(thread, settings.get("dims", single or None), len(source.shape), node)
-    if any(source.shape[dim] != 1 for dim in dims) or len(target) != len(source.shape) or any(
-        small != large and axis not in dims for axis, (small, large) in enumerate(sizes)
+    if (
+        any(source.shape[dim] != 1 for dim in dims)
+        or len(target) != len(source.shape)
+        or any(small != large and axis not in dims for axis, (small, large) in enumerate(sizes))
     ):
         raise thread.error(
             "TW101",
@@ -138,8 +144,10 @@ def _broadcast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
         raise thread.error("TW101", message, node, help=MATRICES_APART)
     inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
     source = fold(source)
-    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": i64_list(inner)})
+    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": i64_list(inner)}).counting_as(source)
     result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
+    result.uniform = tuple(dim for dim in source.uniform if dim not in inner)
+    result.unknown = tuple(dim for dim in source.unknown if dim not in inner)
     return unfold(result, target)
 
 
@@ -149,7 +157,11 @@ def _open_broadcast(thread: Thread, source: Block, given: Any, node: ast.AST) ->
     if any(source.shape[dim] != 1 for dim in dims):
         message = f"a block of {source.shape} tiles cannot be repeated along {list(dims)}"
         raise thread.error("TW101", message, node, help="dimensions in dims= have size 1")
-    return Block(source.ssa, source.shape, source.dtype, reduced=tuple(sorted({*dims, *source.reduced})), open=True)
+    result = Block(source.ssa, source.shape, source.dtype, open=True).counting_as(source)
+    result.reduced = tuple(sorted({*dims, *source.reduced}))
+    result.uniform = tuple(dim for dim in source.uniform if dim not in dims)
+    result.unknown = tuple(dim for dim in source.unknown if dim not in dims)
+    return result
 
 
 def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block:
@@ -161,7 +173,10 @@ def _transpose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     shape = (*source.shape[:-2], source.shape[-1], source.shape[-2])
     source = fold(source)
     result = emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
-    result.reduced = tuple(sorted(1 - dim for dim in source.reduced))
+    result.counting_as(source)
+    result.reduced, result.uniform, result.unknown = (
+        tuple(sorted(1 - dim for dim in dims)) for dims in (source.reduced, source.uniform, source.unknown)
+    )
     return unfold(result, shape)
 
 
@@ -195,6 +210,7 @@ def _unsqueeze(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 def _reshaped(thread: Thread, source: Block, shape: tuple[int, ...], node: ast.AST) -> Block:
     if len(shape) >= 2 and folded(shape) == folded(source.shape) and (not source.reduced or shape[-2:] == source.shape[-2:]):
         return unfold(fold(source), shape)  # the same rows and columns of tiles
+    require_known(thread, source, source.unknown, node)
     if source.reduced:
         remedy = "store it to a buffer first"
         raise thread.error("TW101", "a reduced block keeps its dimensions: one of them has one element", node, help=remedy)
@@ -257,10 +273,7 @@ def typecast(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.C
     if (source.dtype, dtype) not in TYPECASTS | FREE_TYPECASTS:
         message = f"no conversion from {source.dtype} to {dtype}"
         raise thread.error("TW107", message, node, help=f"from {source.dtype}: {possible}")
-    attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(source.dtype)}
-    result = emit(thread, TENSOR_OPS["typecast"], [source], source.shape, dtype, attributes)
-    result.reduced, result.open = source.reduced, source.open
-    return result
+    return converted(thread, source, dtype)
 
 
 HANDLERS: dict[str, Callable[..., Block | BareFill]] = {

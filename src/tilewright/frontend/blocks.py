@@ -6,8 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
+from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import (
@@ -21,6 +23,9 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.dtypes import BY_PRECISION
+from tilewright.frontend.core_numbers import is_core_number, number_block
+from tilewright.frontend.extents import Count, Extent
 from tilewright.frontend.folding import fold, grows_in_place, unfold, value_type
 from tilewright.frontend.numbers import check_divisor, checked_param, filled, is_number, not_a_number
 from tilewright.frontend.stored_blocks import content
@@ -57,7 +62,8 @@ def at_size(thread: Thread, block: Block, shape: tuple[int, ...]) -> Block:
 def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
     """One elementwise op of the table on blocks that agree in shape and dtype."""
     require_compute(thread, node, f"ttl.{op.name}")
-    blocks = repeated(thread, [readable(thread, operand, node) for operand in operands])
+    blocks = repeated(thread, [readable(thread, operand, node) for operand in operands], node)
+    blocks = _at_common_precision(thread, blocks)
     first = blocks[0]
     for other in blocks[1:]:
         check_same(thread, first, other, node)
@@ -77,7 +83,9 @@ def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], 
     }
     dtype = op.result_dtype.format(**params) if op.result_dtype else first.dtype
     result = emit(thread, TENSOR_OPS[op.name], blocks, first.shape, dtype, attributes)
+    result.counting_as(next((block for block in blocks if block.unknown), first))
     result.reduced = tuple(dim for dim in first.reduced if all(dim in block.reduced for block in blocks))
+    result.uniform = tuple(dim for dim in result.reduced if all(dim in block.uniform for block in blocks))
     result.open = bool(result.reduced) and any(block.open for block in blocks)
     return result
 
@@ -86,9 +94,33 @@ def _own_dtypes(op: TileOp | Composite) -> tuple[str, ...]:
     return op.dtypes if isinstance(op, TileOp) else dtypes_of(op)
 
 
-def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
+def _at_common_precision(thread: Thread, blocks: list[Block]) -> list[Block]:
+    """Floats of different format combine in the finest of them; anything else is left for the caller to refuse."""
+    dtypes = {block.dtype for block in blocks}
+    if len(dtypes) == 1 or not dtypes <= set(BY_PRECISION):
+        return blocks
+    finest = max(dtypes, key=BY_PRECISION.index)
+    return [converted(thread, block, finest) for block in blocks]
+
+
+def converted(thread: Thread, block: Block, dtype: str) -> Block:
+    """The values in another format, between which there is a conversion."""
+    if block.dtype == dtype:
+        return block
+    attributes: dict[str, Attribute] = {"dtype": StringAttr(dtype), "source": StringAttr(block.dtype)}
+    result = emit(thread, TENSOR_OPS["typecast"], [block], block.shape, dtype, attributes).counting_as(block)
+    result.open = block.open
+    return result
+
+
+def repeated(thread: Thread, blocks: list[Block], node: ast.AST) -> list[Block]:
     """Operands at their common size, as NumPy has it: a dimension of one tile repeats, and where a reduction left one row,
     column or element of a tile, that repeats within the tile as well. Sizes that do not fit are left as they are."""
+    for dim in {dim - len(block.shape) for block in blocks for dim in block.unknown}:
+        for block in blocks:
+            if dim + len(block.shape) not in (*block.uniform, *block.unknown):
+                other = next(block for block in blocks if dim + len(block.shape) in block.unknown)
+                require_known(thread, other, other.unknown, node)
     if len({(block.shape, block.reduced) for block in blocks}) == 1:
         return blocks
     rank = max(len(block.shape) for block in blocks)
@@ -97,21 +129,56 @@ def repeated(thread: Thread, blocks: list[Block]) -> list[Block]:
     if any(size not in (1, wanted) for shape in padded for size, wanted in zip(shape, target, strict=True)):
         return blocks
     if rank > 2:
-        return _repeated_matrices(thread, blocks, padded, target)
+        return _repeated_matrices(thread, blocks, padded, target, node)
     single = [tuple(dim + rank - len(block.shape) for dim in block.reduced) for block in blocks]
     found: list[Block] = []
     for block, own in zip(blocks, single, strict=True):
         # What every operand has once stays once.
         dims = tuple(dim for dim in own if target[dim] > 1 or any(dim not in other for other in single))
         if block.shape != target or dims:
-            block = _grown(thread, block, target, dims)
-            block.reduced = tuple(dim for dim in own if dim not in dims)
+            grown = _grown(thread, block, target, dims)
+            grown.reduced = tuple(dim for dim in own if dim not in dims)
+            grown.uniform = tuple(dim for dim in grown.reduced if dim - rank + len(block.shape) in block.uniform)
+            block = grown
         found.append(block)
     return found
 
 
+def beside(thread: Thread, block: Block, extent: Extent, node: ast.AST) -> Block:
+    """The block as it is added to a sum of which more elements count: its one element repeats."""
+    flat = fold(block)
+    own = flat.extent
+    if any(Count.UNKNOWN in pair and pair[0] != pair[1] and Count.EITHER not in pair for pair in zip(own, extent, strict=True)):
+        raise _unknown_extent(thread, "what is added to this block", "elements", block.differ, node)
+    dims = tuple(dim for dim, (mine, sum) in enumerate(zip(own, extent, strict=True)) if mine == Count.ONE and sum == Count.ALL)
+    if not dims:
+        return block
+    grown = _grown(thread, flat, flat.shape, dims)
+    grown.reduced, grown.uniform = (tuple(d for d in known if d not in dims) for known in (flat.reduced, flat.uniform))
+    return unfold(grown, block.shape)
+
+
+def require_known(thread: Thread, block: Block, dims: Sequence[int], node: ast.AST) -> None:
+    """Refuses a block of which one element or all count along one of ``dims``, where that makes a difference."""
+    found = [dim for dim in dims if dim in block.unknown]
+    if not found:
+        return
+    parts = "rows" if found == [len(block.shape) - 2] else "columns" if found == [len(block.shape) - 1] else "elements"
+    raise _unknown_extent(thread, "this block", parts, block.differ, node)
+
+
+def _unknown_extent(thread: Thread, what: str, parts: str, differ: Sequence[Span], node: ast.AST) -> KernelError:
+    return thread.error(
+        "TW112",
+        f"{what} has one of its {parts} in some iterations or on some cores, and all of them in others",
+        node,
+        notes=tuple(Note("it is made here", place) for place in differ),
+        help="give reduced and full blocks a buffer each, or say ttl.block.broadcast(x, dims=[…]) where one element repeats",
+    )
+
+
 def _repeated_matrices(
-    thread: Thread, blocks: list[Block], padded: list[tuple[int, ...]], target: tuple[int, ...]
+    thread: Thread, blocks: list[Block], padded: list[tuple[int, ...]], target: tuple[int, ...], node: ast.AST
 ) -> list[Block]:
     """Blocks of more than two dimensions at their common size ``target``, where that is repeating rows or columns."""
     flat: list[Block] = []
@@ -121,7 +188,7 @@ def _repeated_matrices(
             return blocks
         whole = Block(block.ssa, (1, 1), block.dtype, reduced=(0, 1)) if number else fold(unfold(block, shape))
         flat.append(whole)
-    grown = repeated(thread, flat)
+    grown = repeated(thread, flat, node)
     return [unfold(block, target if block.shape == folded(target) else shape) for block, shape in zip(grown, padded, strict=True)]
 
 
@@ -204,6 +271,12 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
     if isinstance(left, Block) and isinstance(right, Block):
         return apply_op(thread, op, [left, right], {}, node)
     block, number = (left, right) if isinstance(left, Block) else (right, left)
+    if is_core_number(thread, number):
+        value = readable(thread, block, node)
+        other = number_block(thread, number, value, node)
+        if other is not None:
+            other = converted(thread, other, value.dtype)
+            return apply_op(thread, op, [value, other] if block is left else [other, value], {}, node)
     if not is_number(number):
         raise not_a_number(thread, number, node)
     number = number if isinstance(number, (int, float)) else number.item()

@@ -21,8 +21,9 @@ from tilewright.frontend import early_ends, one_body, source
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.expressions import binary, evaluate
-from tilewright.frontend.reduced_buffers import ReducedBuffers
+from tilewright.frontend.extents import KernelExtents, ThreadSites
 from tilewright.frontend.statements import execute
+from tilewright.frontend.stored_blocks import start_sums
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import Unrolling, with_retries
 from tilewright.frontend.values import Frame
@@ -176,13 +177,14 @@ def _check_threads(kernel: Kernel, build: Build) -> None:
 def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:
     """Data movement first: it says which buffers the compute thread does not fill itself."""
     threads = build.running_threads()
-    reduced_buffers = ReducedBuffers()
+    extents = KernelExtents(build.grid)
     translated: dict[int, FuncOp] = {}
     failed: dict[int, tuple[Diagnostic, ...]] = {}
     for number, function in sorted(enumerate(threads), key=lambda item: item[1].kind == "compute"):
         taken = any(other.name == function.name for other in threads[:number])
         try:
-            translated[number] = _translate_settled(function, build, reduced_buffers, f"_{number}" if taken else "")
+            movers = list(translated.values())
+            translated[number] = _translate_settled(function, number, build, extents, movers, f"_{number}" if taken else "")
         except KernelError as error:
             failed[number] = error.diagnostics
     functions = [translated[number] for number in sorted(translated)]
@@ -194,19 +196,20 @@ def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:
     return functions, problems
 
 
-def _translate_settled(function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, suffix: str) -> FuncOp:
+def _translate_settled(
+    function: ThreadFunction, number: int, build: Build, extents: KernelExtents, movers: list[FuncOp], suffix: str
+) -> FuncOp:
     buffers = len(build.buffers)
 
     def again() -> None:
         del build.buffers[buffers:]  # those of values that a loop carries
-        reduced_buffers.restart()
 
     def translate(unrolling: Unrolling) -> FuncOp:
-        return translate_thread(function, build, reduced_buffers, suffix, unrolling)
+        return translate_thread(function, build, extents.thread(number, unrolling.chosen), suffix, unrolling)
 
     while True:
         result = with_retries(translate, again)
-        if function.kind != "compute" or reduced_buffers.settled():
+        if function.kind != "compute" or extents.settled(number, [*movers, result]):
             return result
         again()
 
@@ -219,11 +222,11 @@ def _only_writes(function: FuncOp) -> bool:
 def translate_thread(
     function: ThreadFunction,
     build: Build,
-    reduced_buffers: ReducedBuffers,
+    sites: ThreadSites,
     suffix: str,
     unrolling: Unrolling,
 ) -> FuncOp:
-    thread = Thread(function, build, reduced_buffers, unrolling)
+    thread = Thread(function, build, sites, unrolling)
     thread.evaluate = partial(evaluate, thread)
     thread.execute = partial(execute, thread)
     thread.combine = partial(binary, thread)
@@ -235,6 +238,7 @@ def translate_thread(
     thread.at(definition)
     body = definition.body if isinstance(definition.body, list) else []
     execute(thread, early_ends.function_body(function.name, body, gives_value=False))
+    start_sums(thread)
     thread.at(definition)
     thread.finish_entry()
     erase_unused_arithmetic(thread.emitter.entry)

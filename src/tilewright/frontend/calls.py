@@ -148,7 +148,7 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
     if args or named:
         raise thread.error("TW004", f"{name}() takes no arguments", node, help=f"write {name}(), with nothing in it")
     if isinstance(owner, CircularBuffer):
-        if name in movement.ACQUIRES:
+        if name in movement.RELEASE_OF:
             return movement.acquire(thread, owner, name, node)
         if name == "publish":
             return movement.publish(thread, owner, node)

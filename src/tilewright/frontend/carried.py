@@ -19,7 +19,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.frontend.blocks import whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.early_values import acquired, first_release, new_buffer, store_in
@@ -39,12 +39,6 @@ class Carried:
     span: Span
     start: Block | float
     buffer: CircularBuffer | None = None
-    reduced: tuple[int, ...] = ()  # dimensions in which it is taken to have one element; checked when the thread ends
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The same in every translation of the thread."""
-        return (self.name, self.span)
 
 
 @record(frozen=False, eq=False)
@@ -174,7 +168,6 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
             node,
             help="a value that a loop changes keeps its shape and dtype",
         )
-    thread.reduced_buffers.stored(carried.key, value.reduced)
     with thread.emitter.aside() as ops:
         store_in(thread, _buffer(carried), value)
     release = first_release(value.ssa, scope.body)
@@ -192,8 +185,6 @@ def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype
         if value is None or (value.weak is not None and value.dtype != dtype):
             number = value.weak if value is not None else start
             value = filled(thread, number, shape, dtype, node)
-        thread.reduced_buffers.stored(carried.key, value.reduced)
-        carried.reduced = thread.reduced_buffers.assumed(carried.key, value.reduced)
         store_in(thread, buffer, value)
         thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     before = carried.loop.parent
@@ -207,7 +198,7 @@ def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
     buffer = _buffer(carried)
     thread.at(node)
     with thread.emitter.aside() as ops:
-        ssa = acquired(thread, buffer, CBWaitOp)
+        ssa, site = acquired(thread, buffer, "wait")
     ssa.name_hint = carried.name
     around: Operation | None = None
     current: IRBlock | None = thread.emitter.block
@@ -218,7 +209,7 @@ def _wait(thread: Thread, scope: Scope, node: ast.AST) -> None:
         scope.body.add_ops(ops)
     else:
         scope.body.insert_ops_before(ops, around)
-    scope.waited = Block(ssa, buffer.shape, buffer.dtype, reduced=carried.reduced)
+    scope.waited = Block(ssa, buffer.shape, buffer.dtype).with_extent(site.assumed, thread.sites.kernel.reason("wait", site))
 
 
 def _buffer(carried: Carried) -> CircularBuffer:

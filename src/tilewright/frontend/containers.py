@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from tilewright.frontend import calls, slices
+from tilewright.frontend import calls, pipes, slices
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic, is_int_like, make
+from tilewright.frontend.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Text
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.network import Field, cores_of
 
+SELECT_LIMIT = 64  # entries of a table that is a chain of selects
+ARGUMENTS_LIMIT = 128  # numbers of a table that one core is given
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("a"): ascii, ord("s"): str}  # {x!r} in an f-string
 
 
@@ -104,8 +108,10 @@ def subscript(thread: Thread, node: ast.Subscript) -> Any:
 
 
 def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
-    """``table[i]`` of integers with an index of this core or iteration: a chain of selects."""
-    items = list(owner) if isinstance(owner, (tuple, list, range)) else []
+    """``table[i]`` of integers with an index of this core or iteration: a chain of selects, or numbers each core is given."""
+    if getattr(owner, "ndim", 0) == 1 and hasattr(owner, "tolist"):
+        owner = owner.tolist()  # of NumPy
+    items = cast("list[Any]", list(owner) if isinstance(owner, (tuple, list, range)) else [])  # pyright: ignore
     if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
         raise thread.error(
             "TW007",
@@ -113,14 +119,36 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
             node,
             help="loop over the items themselves: for item in items",
         )
-    if len(items) > 64:
-        raise thread.error(
-            "TW007", f"a table of {len(items)} integers is too large to choose from", node, help="compute the value"
-        )
+    if len(items) > SELECT_LIMIT:
+        return _of_cores(thread, items, index, node)
     result: Any = items[-1]
     for position in range(len(items) - 2, -1, -1):
         result = make("select", make("==", index, position), items[position], result)
     return result
+
+
+def _of_cores(thread: Thread, items: list[Any], index: Any, node: ast.Subscript) -> Any:
+    """A large table: the launcher gives each core its entry, or, if iterations choose too, the entries that they reach."""
+    if any(is_dynamic(item) for item in items):
+        raise thread.error("TW007", f"a table of {len(items)} computed integers", node, help="compute the entry itself")
+    first: Value | None = None  # the index on the first core, where only iterations vary it
+    field: Field = {}
+    for core in cores_of(thread.build.grid):
+        places = zip(thread.coordinates(), core, strict=True)
+        own = replaced(index, {leaf: place for leaf, place in places if isinstance(leaf, Leaf)})
+        first = own if first is None else first
+        ahead = constant_difference(own, first)
+        low, high = bounds(first)
+        if ahead is None or high - low >= ARGUMENTS_LIMIT:
+            message = f"an index that reaches more than {ARGUMENTS_LIMIT} of {len(items)} integers"
+            remedy = "choose by coordinates of the core, or by them plus the number of an iteration"
+            raise thread.error("TW007", message, node, help=remedy)
+        for position in range(high - low + 1):
+            place = ahead + low + position
+            field[core, position] = items[place] if -len(items) <= place < len(items) else items[-1]
+    assert first is not None
+    thread.at(node)
+    return pipes.number(thread, field, make("-", first, bounds(first)[0]), re.sub(r"\W", "_", ast.unparse(node.value)))
 
 
 def comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:

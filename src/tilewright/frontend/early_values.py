@@ -8,10 +8,13 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.diagnostics import Span
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, acquires_below
+from tilewright.frontend.extents import Site
 from tilewright.frontend.folding import value_type
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
 from tilewright.lang.buffers import CircularBuffer
+
+ACQUIRES: dict[str, type[Operation]] = {"wait": CBWaitOp, "reserve": CBReserveOp}
 
 
 def kept(
@@ -35,12 +38,12 @@ def through_buffer(thread: Thread, buffer: CircularBuffer, name: str, value: Blo
     with thread.emitter.aside() as ops:
         store_in(thread, buffer, value)
         thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-        ssa = acquired(thread, buffer, CBWaitOp)
+        ssa, _ = acquired(thread, buffer, "wait")
     ssa.name_hint = name if name.isascii() else None
     home = before.parent
     assert home is not None
     home.insert_ops_before(ops, before)
-    return Block(ssa, value.shape, value.dtype, reduced=value.reduced)
+    return Block(ssa, value.shape, value.dtype).counting_as(value)
 
 
 def waits_below(value: SSAValue) -> list[CBWaitOp]:
@@ -72,11 +75,14 @@ def new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, sp
 
 def store_in(thread: Thread, buffer: CircularBuffer, value: Block) -> None:
     """Puts the value into a new block of the buffer; the push comes later."""
-    place = acquired(thread, buffer, CBReserveOp)
+    place, site = acquired(thread, buffer, "reserve")
+    site.store(value.extent, thread.emitter.block, thread.emitter.span)
     thread.emitter.add(StoreOp, [value.ssa, place])
 
 
-def acquired(thread: Thread, buffer: CircularBuffer, kind: type[Operation]) -> SSAValue:
+def acquired(thread: Thread, buffer: CircularBuffer, kind: str) -> tuple[SSAValue, Site]:
+    """``%3 = ttl.cb_wait``, ``%4 = ttl.attach_cb %3, %0``."""
     queue, shape = thread.buffer(buffer), value_type(buffer.shape, buffer.dtype)
-    raw = thread.emitter.add(kind, [queue], [shape]).results[0]
-    return thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
+    op = thread.emitter.add(ACQUIRES[kind], [queue], [shape])
+    attached = thread.emitter.add(AttachCBOp, [op.results[0], queue], [shape]).results[0]
+    return attached, thread.sites.acquire(kind, buffer, op, thread.emitter.span)

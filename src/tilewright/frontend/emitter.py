@@ -71,6 +71,10 @@ class Emitter:
         self._leaves[ident] = (ssa, self.block if home is None else home)
         return Leaf(ident, name, low, high)
 
+    def is_of_entry(self, leaf: Leaf) -> bool:
+        """Whether a leaf has its value from the start of the thread."""
+        return self._leaves[leaf.ident][1] is self.entry
+
     def enter(self, block: IRBlock) -> None:
         self._open.append((block, {}))
         self.block = block

@@ -29,8 +29,8 @@ def fold(block: Block) -> Block:
     if len(block.shape) <= 2:
         return block
     shift = len(block.shape) - 2
-    reduced = tuple(dim - shift for dim in block.reduced if dim >= shift)
-    return Block(block.ssa, folded(block.shape), block.dtype, block.held, reduced, block.open, block.weak)
+    found = Block(block.ssa, folded(block.shape), block.dtype, block.held, open=block.open, weak=block.weak)
+    return _shifted(found, block, -shift)
 
 
 def unfold(block: Block, shape: tuple[int, ...]) -> Block:
@@ -38,8 +38,16 @@ def unfold(block: Block, shape: tuple[int, ...]) -> Block:
     if block.shape == shape:
         return block
     shift = len(shape) - len(block.shape)
-    reduced = tuple(dim + shift for dim in block.reduced)
-    return Block(block.ssa, shape, block.dtype, reduced=reduced, open=block.open, weak=block.weak)
+    return _shifted(Block(block.ssa, shape, block.dtype, open=block.open, weak=block.weak), block, shift)
+
+
+def _shifted(found: Block, block: Block, shift: int) -> Block:
+    """The elements that count in ``block``, whose rows and columns have other numbers in ``found``."""
+    found.counting_as(block)
+    found.reduced = tuple(dim + shift for dim in block.reduced if dim + shift >= 0)
+    found.uniform = tuple(dim + shift for dim in block.uniform if dim + shift >= 0)
+    found.unknown = tuple(dim + shift for dim in block.unknown if dim + shift >= 0)
+    return found
 
 
 def matrices(shape: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ coordinate) or a `Node` over such values.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -200,6 +200,13 @@ def _division_bounds(op: str, pairs: list[tuple[int, int]]) -> tuple[int, int]:
     if least == most and low // least == high // least:
         return low % least, high % least
     return 0, min(most - 1, high) if low >= 0 else most - 1
+
+
+def replaced(value: Value, known: Mapping[Leaf, Value]) -> Value:
+    """``value`` with some of its leaves known."""
+    if isinstance(value, Leaf):
+        return known.get(value, value)
+    return make(value.op, *(replaced(arg, known) for arg in value.args)) if isinstance(value, Node) else value
 
 
 def leaves(value: Value) -> set[Leaf]:

@@ -10,15 +10,17 @@ from xdsl.ir import SSAValue
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import i32_attr, number_attr
 from tilewright.dialects.ir_types import TransferType
+from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, PublishCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.frontend import pipes, stored_blocks
-from tilewright.frontend.blocks import apply_op, at_size, readable
+from tilewright.frontend.blocks import apply_op, at_size, beside, converted, readable
 from tilewright.frontend.carried import for_store
 from tilewright.frontend.describe import described
-from tilewright.frontend.folding import value_type
+from tilewright.frontend.early_values import acquired
+from tilewright.frontend.extents import EITHER, FULL
 from tilewright.frontend.numbers import OTHER_SIDE, is_number
 from tilewright.frontend.slices import emit_slice, erase_slice
 from tilewright.frontend.thread import Thread
@@ -27,23 +29,17 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
 
-ACQUIRES = {"wait": CBWaitOp, "reserve": CBReserveOp}
 RELEASES = {"pop": CBPopOp, "push": CBPushOp}
 RELEASE_OF = {"wait": "pop", "reserve": "push"}
 
 
 def acquire(thread: Thread, buffer: CircularBuffer, kind: str, node: ast.AST) -> Block:
-    """``%3 = ttl.cb_wait``, ``%4 = ttl.attach_cb %3, %0``."""
     span = thread.at(node)
-    queue = thread.buffer(buffer)
-    shape = value_type(buffer.shape, buffer.dtype)
-    raw = thread.emitter.add(ACQUIRES[kind], [queue], [shape]).results[0]
-    attached = thread.emitter.add(AttachCBOp, [raw, queue], [shape]).results[0]
-    held = Acquisition(buffer, kind, span)
-    reduced = thread.reduced_buffers.of_buffer(buffer) if thread.kind == "compute" and kind == "wait" else ()
-    if thread.kind != "compute" and kind == "reserve":
-        thread.reduced_buffers.filled_from_outside(buffer)
-    held.block = Block(attached, buffer.shape, buffer.dtype, held, reduced)
+    ssa, site = acquired(thread, buffer, kind)
+    held = Acquisition(buffer, kind, span, site=site)
+    held.block = Block(ssa, buffer.shape, buffer.dtype, held)
+    if thread.kind == "compute" and kind == "wait":
+        held.block.with_extent(site.assumed, thread.sites.kernel.reason(kind, site))
     thread.held.append(held)
     return held.block
 
@@ -129,6 +125,8 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
     if source.open:
         source = at_size(thread, source, block.shape)
     _check_stored_size(thread, source, block, held, node)
+    if source.dtype != block.dtype and {source.dtype, block.dtype} <= set(FLOAT_DTYPES):
+        source = converted(thread, source, block.dtype)
     if source.dtype != block.dtype:
         raise thread.error(
             "TW102",
@@ -139,10 +137,15 @@ def store(thread: Thread, block: Block, value: Any, accumulate: bool, node: ast.
             help=f'convert it: store(ttl.math.typecast(x, "{block.dtype}"))',
         )
     thread.at(node)
+    assert held.site is not None
+    if accumulate or held.site.assumed != EITHER:
+        source = beside(thread, source, held.site.assumed, node)
+    held.site.store(source.extent, thread.emitter.block, thread.span(node), accumulate)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
+    if accumulate and held.store is None:
+        thread.sums.append((held, node))
     value = _grown_sum(thread, held, source, node) if accumulate else source
     op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
-    thread.reduced_buffers.stored(held.buffer.index, source.reduced)
     stored_blocks.stored(thread, held, value, op, node)
 
 
@@ -203,6 +206,8 @@ def copy(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
     part, block = slices[0], blocks[0]
     pairs = [(inner.ssa, _part_of(thread, block, first)) for inner, first in part.parts] or [(part.ssa, block.ssa)]
     reads = args[0] is part
+    if reads and block.held is not None and block.held.site is not None:
+        block.held.site.store(FULL, thread.emitter.block, span)
     copies = [thread.emitter.add(CopyOp, pair if reads else pair[::-1], [TransferType()]) for pair in pairs]
     return Transfer(copies, span)
 

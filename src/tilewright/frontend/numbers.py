@@ -114,4 +114,5 @@ def filled(thread: Thread, value: Any, shape: tuple[int, ...], dtype: str, node:
         attribute = number_attr(int(value))
     op = thread.emitter.add(FillBlockOp, [], [value_type(shape, dtype)], {"value": attribute})
     # One number everywhere: wherever the other operands have one element, so has this.
-    return Block(op.results[0], shape, dtype, reduced=tuple(dim for dim, size in enumerate(shape) if size == 1))
+    single = tuple(dim for dim, size in enumerate(shape) if size == 1)
+    return Block(op.results[0], shape, dtype, reduced=single, uniform=single)

@@ -231,6 +231,11 @@ def copy(thread: Thread, args: list[Any], node: ast.Call) -> Transfer:
     span = thread.at(node)
     ssa = net_pipe(thread, end)
     operands = [block.ssa, ssa] if sending else [ssa, block.ssa]
+    assert block.held.site is not None
+    if sending:
+        thread.sites.sends.append((end.net.number, block.held.site))
+    else:
+        block.held.site.store(end.net.number, thread.emitter.block, span)
     op = thread.emitter.add(CopyOp, operands, [TransferType()])
     return Transfer([op], span)
 

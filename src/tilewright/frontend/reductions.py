@@ -14,7 +14,7 @@ from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl_blocks import ReduceOp
 from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
-from tilewright.frontend.blocks import apply_op, check_same, emit, readable, whole
+from tilewright.frontend.blocks import apply_op, check_same, emit, readable, require_known, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, unfold
 from tilewright.frontend.numbers import is_number
@@ -36,6 +36,7 @@ def reduction(kind: str) -> Callable[..., Block]:
         _expect_shape(thread, settings.get("shape"), shape, node)
         dims = _folded_dims(thread, f"reduce_{kind}", source, dims, node)
         source = fold(source)
+        require_known(thread, source, dims, node)
         dims = tuple(dim for dim in dims if dim not in source.reduced)
         if not dims:
             return unfold(source, shape)  # one element is its own sum, mean and maximum
@@ -50,6 +51,7 @@ def reduction(kind: str) -> Callable[..., Block]:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block, node)
         attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": i64_list(dims)}
         result = emit(thread, ReduceOp, operands, folded(shape), source.dtype, attributes)
+        result.counting_as(source)
         result.reduced = tuple(sorted({*dims, *source.reduced}))
         return unfold(result, shape)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, Note, Span
+from tilewright.dialects.ttl import StoreOp
 from tilewright.frontend.early_values import kept, new_buffer, through_buffer, waits_below
+from tilewright.frontend.numbers import filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Acquisition, Block
 
@@ -54,6 +56,35 @@ def stored(thread: Thread, held: Acquisition, value: Block | None, store: Operat
         raise _not_one_value(thread, held, node)
     held.stored, held.store = value, store
     held.loop = thread.unrolling.around[-1] if thread.unrolling.around else None
+
+
+def start_sums(thread: Thread) -> None:
+    """A sum starts from zero. Where it is not certain that anything is added to it, the zero is stored."""
+    for held, node in thread.sums:
+        block = held.block
+        assert block is not None
+        attached = block.ssa.owner
+        assert isinstance(attached, Operation) and attached.parent is not None
+        if _surely_written(attached.next_op, block.ssa):
+            continue
+        thread.at(node)
+        with thread.emitter.aside() as ops:
+            zero = filled(thread, 0, block.shape, block.dtype, node)
+            thread.emitter.add(StoreOp, [zero.ssa, block.ssa])
+        attached.parent.insert_ops_after(ops, attached)
+
+
+def _surely_written(op: Operation | None, block: SSAValue) -> bool:
+    """Whether ``op`` and those behind it write the block whichever way branches go; a loop is taken to run."""
+    while op is not None:
+        if isinstance(op, StoreOp) and op.operands[1] is block:
+            return True
+        bodies = [region.block.first_op for region in op.regions if region.blocks]
+        wanted = 2 if isinstance(op, IfOp) else 1
+        if len(bodies) >= wanted and all(_surely_written(body, block) for body in bodies):
+            return True
+        op = op.next_op
+    return False
 
 
 def _not_one_value(thread: Thread, held: Acquisition, node: ast.AST) -> KernelError:

@@ -19,8 +19,8 @@ from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
+from tilewright.frontend.extents import ThreadSites
 from tilewright.frontend.integers import Leaf
-from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.unrolling import Unrolling
 from tilewright.frontend.values import Acquisition, Frame, Transfer
 from tilewright.lang.buffers import CircularBuffer
@@ -30,6 +30,8 @@ from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR
 from tilewright.source_places import remember, span_of_node
 
+HALF_BITS = 11  # significant ones of an IEEE float16
+
 
 def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Rows and columns of tiles of a block, see `folding`."""
@@ -37,17 +39,16 @@ def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Thread:
-    def __init__(
-        self, function: ThreadFunction, build: Build, reduced_buffers: ReducedBuffers, unrolling: Unrolling | None = None
-    ) -> None:
+    def __init__(self, function: ThreadFunction, build: Build, sites: ThreadSites, unrolling: Unrolling | None = None) -> None:
         self.function = function
         self.build = build
-        self.reduced_buffers = reduced_buffers
+        self.sites = sites
         self.unrolling = unrolling or Unrolling()
         self.emitter = Emitter()
         self.frames: list[Frame] = []
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.transfers: list[Transfer] = []
+        self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
         self.depth = 0  # of loops and dynamic branches
         self.containers: dict[int, tuple[Any, int]] = {}  # lists and tables made by the thread, and the depth they were made at
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
@@ -117,6 +118,7 @@ class Thread:
                     "tensor_index": i32_attr(tensor.index),
                     "name": text_attr(spec.name),
                     **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
+                    **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
                 },
                 location=location(place.file, place.line, place.column),
             )

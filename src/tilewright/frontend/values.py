@@ -11,6 +11,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Span
+from tilewright.frontend.extents import Count, Extent, Site
 from tilewright.frontend.unrolling import CountedLoop
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
@@ -31,6 +32,7 @@ class Acquisition:
     loop: CountedLoop | None = None  # the loop it stands in
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
     block: Block | None = None  # what the acquire gave
+    site: Site | None = None  # where blocks of its buffer are followed
 
 
 @record(frozen=False, eq=False)
@@ -42,6 +44,9 @@ class Block:
     dtype: str
     held: Acquisition | None = None
     reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
+    uniform: tuple[int, ...] = ()  # those of ``reduced`` along which that element is in all places: it may be taken for all
+    unknown: tuple[int, ...] = ()  # dimensions of which one or all elements count, depending on the iteration or the core
+    differ: tuple[Span, ...] = ()  # where blocks of either kind are made
     open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
     weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
 
@@ -51,6 +56,31 @@ class Block:
 
     def describe(self) -> str:
         return f"{self.size_text} tiles of {self.dtype}"
+
+    @property
+    def extent(self) -> Extent:
+        """Which elements count, of rows and of columns."""
+        rank = len(self.shape)
+        return self._count(rank - 2), self._count(rank - 1)
+
+    def _count(self, dim: int) -> Count:
+        if dim in self.unknown:
+            return Count.UNKNOWN
+        return Count.EITHER if dim in self.uniform else Count.ONE if dim in self.reduced else Count.ALL
+
+    def with_extent(self, extent: Extent, differ: tuple[Span, ...] = ()) -> Block:
+        dims = [dim for dim in range(len(self.shape) - 2, len(self.shape)) if dim >= 0 and self.shape[dim] == 1]
+        counts = {dim: extent[dim - len(self.shape)] for dim in dims}
+        self.reduced = tuple(dim for dim in dims if counts[dim] in (Count.EITHER, Count.ONE))
+        self.uniform = tuple(dim for dim in dims if counts[dim] == Count.EITHER)
+        self.unknown = tuple(dim for dim in dims if counts[dim] == Count.UNKNOWN)
+        self.differ = differ if self.unknown else ()
+        return self
+
+    def counting_as(self, other: Block) -> Block:
+        """The same elements count as in ``other``, which has the same dimensions."""
+        self.reduced, self.uniform, self.unknown, self.differ = other.reduced, other.uniform, other.unknown, other.differ
+        return self
 
 
 @record(frozen=False, eq=False)

@@ -16,7 +16,7 @@ from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.decorator_options import check_values, compile_options
 from tilewright.lang.outputs import left_out, returned
 from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
-from tilewright.lang.tensors import describe, is_tensor, is_writable
+from tilewright.lang.tensors import describe, element_notes, is_tensor, is_writable
 from tilewright.options import Options
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ class Kernel:
         with collector.paused():  # loading the compiler is half of a first compilation
             from tilewright.compiler import compile_built
 
-            return compile_built(self._build(values, options), options, keep_ir=keep_ir)
+            program = compile_built(self._build(values, options), options, keep_ir=keep_ir)
+        program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
+        return program
 
     def _stored(self, values: Any, options: Options) -> Program:
         """From disk, or compiled and put there."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.diagnostics import KernelError, Span, fail
+from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
+from tilewright.dtypes import DTYPES, WORDS
 from tilewright.frontend.names import dtype_name
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.shards import block_places, cores_in_order, shard_grid
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NUMPY_DTYPES = {"float32": "f32", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "uint16": "u16", "uint8": "u8"}
-BIT_DTYPES = {"bf16": "uint16", "f32": "uint32", "i32": "uint32", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
+NUMPY_DTYPES = {dtype.api: dtype.name for dtype in DTYPES if dtype.word}
+TRAVELS_AS = {"float16": "f32"}  # element types no tile holds, and the dtype that keeps all their bits
+BIT_DTYPES = WORDS
 
 
 class BFloat16View:
@@ -97,7 +100,9 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
             help="convert it to bfloat16, float32, bfloat8_b, int32, uint32 or uint16, for example array.astype(numpy.float32)",
         )
     padded_from = logical if logical != shape else ()
-    spec = TensorSpec(name=name, shape=shape, dtype=dtype, logical_shape=padded_from, **_placement(value))
+    element = element_of(value)
+    element = element if element in TRAVELS_AS else ""
+    spec = TensorSpec(name=name, shape=shape, dtype=dtype, element=element, logical_shape=padded_from, **_placement(value))
     if spec.layout == ROW_MAJOR and (spec.sharding or dtype not in BIT_DTYPES):
         found = "sharded" if spec.sharding else dtype
         raise fail(
@@ -160,7 +165,23 @@ def tensor_dtype(value: Any) -> str | None:
     name = getattr(dtype, "name", None)
     if isinstance(name, str) and name in NUMPY_DTYPES:
         return NUMPY_DTYPES[name]
-    return dtype_name(str(dtype) if name is None else str(name))
+    return TRAVELS_AS.get(element_of(value)) or dtype_name(str(dtype) if name is None else str(name))
+
+
+def element_of(value: Any) -> str:
+    """``float16`` of NumPy's, torch's and ttnn's spelling."""
+    name = getattr(value.dtype, "name", None)
+    return (name if isinstance(name, str) else str(value.dtype)).rpartition(".")[2].lower()
+
+
+def element_notes(tensors: Iterable[TensorSpec], span: Span | None) -> tuple[Diagnostic, ...]:
+    """What travels as another type than the caller's, said once."""
+    names = ", ".join(f"'{spec.name}'" for spec in tensors if spec.element)
+    if not names:
+        return ()
+    message = f"float16 travels as float32, which keeps its bits: {names}"
+    remedy = "results are rounded to float16 when they are handed back; bfloat16 halves the traffic"
+    return (Diagnostic(code="TW106", message=message, span=span, help=remedy, severity="note"),)
 
 
 def _placement(value: Any) -> dict[str, Any]:
@@ -251,11 +272,14 @@ def from_array(value: Any, array: NDArray[Any]) -> None:
     if _is_torch(value):
         _write_torch(value, array)
         return
+    import numpy as np
+
     target = _host_array(value)
     whole = stored_shape(value)
     sizes = (1,) * (len(whole) - target.ndim) + target.shape
     inside = array.reshape(whole)[tuple(slice(size) for size in sizes)]
-    target[...] = inside.reshape(target.shape).astype(target.dtype)
+    with np.errstate(over="ignore"):  # a float16 overflows to infinity, as it does in arithmetic
+        target[...] = inside.reshape(target.shape).astype(target.dtype)
 
 
 def from_bits(value: Any, bits: NDArray[Any]) -> None:

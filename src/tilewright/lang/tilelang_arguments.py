@@ -1,4 +1,4 @@
-"""The caller's tensors as a TileLang kernel wants them: padded to whole tiles, tiled dimensions last, halves as bfloat16."""
+"""The caller's tensors as a TileLang kernel wants them: padded to whole tiles, tiled dimensions last, halves as float32."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def _write_back(layout: TensorLayout, source: Any, array: Any) -> None:
     if values.tobytes() == old.tobytes():
         return
     if isinstance(source, np.ndarray):
-        source[...] = values.astype(source.dtype)
+        with np.errstate(over="ignore"):  # a float16 overflows to infinity
+            source[...] = values.astype(source.dtype)
     elif _is_torch(source):
         from_array(source, values.astype(np.float32))
     else:
@@ -142,7 +143,7 @@ def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:
     from tilewright.frontend.tilelang.dtypes import element_name
 
     name = element_name(layout.element if dtype is None else dtype)
-    name = {"float": "float32", "half": "float16"}.get(name, name)
+    name = {"float": "float32"}.get(name, name)
     if _is_torch(like):
         import torch  # pyright: ignore
 

@@ -82,7 +82,7 @@ def _random(kind: TensorType, seed: int) -> Any:
     from tilewright.frontend.tilelang.dtypes import element_name
 
     name = element_name(kind.dtype)
-    name = {"float": "float32", "half": "float16"}.get(name, name)
+    name = {"float": "float32"}.get(name, name)
     rng = np.random.default_rng(seed)
     shape = kind.known_shape() or ()
     whole = name.startswith(("int", "uint", "bool"))

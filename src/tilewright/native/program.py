@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.dtypes import DTYPES
 from tilewright.hardware import WORMHOLE_B0, tile_bytes
 from tilewright.native.errors import NativeError
 from tilewright.records import record
@@ -18,7 +19,7 @@ Bytes = NDArray[np.uint8]
 Core = tuple[int, int]
 
 ROLES = ("reader", "compute", "writer")
-FORMATS = {"f32": 0, "bf16": 5, "bfp8_b": 6, "bfp4_b": 7, "i32": 8, "u16": 9, "u32": 24, "u8": 30}  # DataFormat of the vendor
+FORMATS = {dtype.name: dtype.number for dtype in DTYPES}
 FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 
 

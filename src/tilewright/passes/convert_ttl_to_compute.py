@@ -89,7 +89,7 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
     for op in list(block.ops):
         if isinstance(op, StoreOp):
             math = {_standing_for(below, same) for below in math_below([op.operands[0]])}
-            if group.stores and not group.math & math:
+            if group.stores and (not group.math & math or _adds_to_one_of(op, group.stores)):
                 _emit(group, emitter, context)
                 group = Group()
             group.stores.append(op)
@@ -109,6 +109,11 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
             _emit(group, emitter, context)
             group = Group()
     _emit(group, emitter, context)
+
+
+def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
+    """A region packs each of its values once; what is added to a block must find there what was stored before."""
+    return "accumulate" in store.attributes and any(store.operands[1] is other.operands[1] for other in earlier)
 
 
 def _standing_for(op: Operation, same: dict[SSAValue, SSAValue]) -> Operation:

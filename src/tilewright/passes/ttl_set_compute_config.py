@@ -23,6 +23,7 @@ from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
 from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
+from tilewright.passes.dst_assignment.half_buffers import fits_source, mark_half_buffers
 from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -35,6 +36,7 @@ WIDE = ("f32", *WIDE_INTEGERS, "u8")  # formats that only a 32-bit DST holds
 
 def run(module: ModuleOp, context: PassContext) -> None:
     options = context.options
+    mark_half_buffers(module)
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
@@ -49,7 +51,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if fp32:
             alias_exact_readers(function, module, context)
             wide = _wide_buffers(function)
-        matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32 and options.fpu_binary_ops)
+        matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
         read = {op.operands[0] for op in of_kind(function, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
@@ -143,16 +145,18 @@ def _repeats_rows(op: Operation) -> bool:
     return isinstance(op, TileBcastOp) and op.dim == "col"
 
 
-def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool) -> set[SSAValue]:
-    """Buffers that some op can only read through the source registers, or may by the user's permission."""
+def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool, binary_ops: bool) -> set[SSAValue]:
+    """Buffers that some op can only read through the source registers, or may: they hold its bits, or the user permits it."""
     found: set[SSAValue] = set()
     for compute in of_kind(function, ComputeOp):
         for op in compute.block.ops:
-            permitted = by_permission and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
-            if not permitted and not isinstance(op, MATRIX_OPS):
+            possible = binary_ops and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
+            if not possible and not isinstance(op, MATRIX_OPS):
                 continue
             if all(isinstance(operand, BlockArgument) for operand in op.operands):
-                found.update(buffer_of(compute.operands[operand.index]) for operand in op.operands)  # pyright: ignore
+                buffers = [buffer_of(compute.operands[operand.index]) for operand in op.operands]  # pyright: ignore
+                if not possible or by_permission or all(fits_source(buffer) for buffer in buffers):
+                    found.update(buffers)
     return found
 
 

@@ -16,6 +16,7 @@ from tilewright.passes.ir_text.program_forms import expand_programs
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends, check_limits
 from tilewright.passes.validation.core_ranges import check_core_ranges
+from tilewright.passes.validation.early_receives import start_receives_early
 from tilewright.passes.validation.events import buffers_of, functions_of
 from tilewright.passes.validation.releases import complete
 from tilewright.passes.validation.rows import check_rows
@@ -25,6 +26,7 @@ from tilewright.passes.validation.skeleton import check_communication
 from tilewright.passes.validation.slices import check_slices
 
 NAME = "ttl-validate"
+DEADLOCK = "TW211"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -45,6 +47,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
     if not problems and not _is_fragment(module, context):
         # What threads say to each other makes sense only if each makes sense by itself.
         problems = check_ends(buffers) or check_communication(module, buffers, context)
+        if any(found.code == DEADLOCK for found in problems) and start_receives_early(module, context):
+            problems = check_communication(module, buffers_of(module), context) and problems
     if problems:
         raise KernelError(*_unique(problems))
 

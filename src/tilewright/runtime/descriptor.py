@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilewright.dtypes import DTYPES
 from tilewright.hardware import CHIPS, tile_bytes
 from tilewright.program import BufferSpec, Program, ThreadSpec
 from tilewright.records import record
 from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments
 
-DATA_TYPES = {
-    "bf16": "bfloat16", "f32": "float32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
-    "i32": "int32", "u32": "uint32", "u16": "uint16", "u8": "uint8",
-}  # fmt: skip
+DATA_TYPES = {dtype.name: dtype.api for dtype in DTYPES}
 
 
 def accessor_words(ttnn: Any, tensors: Sequence[Any]) -> list[list[int]]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tilewright.dtypes import WORDS
 from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.sim import product_jobs
 from tilewright.sim.arithmetic import Format
@@ -20,9 +21,7 @@ from tilewright.sim.tensors import Array, DirectMemory
 from tilewright.tile_pages import join_tiles, split_tiles
 
 INTEGER_DTYPES = ("i32", "u32", "u16", "u8")
-STORAGE: dict[str, Any] = {
-    "bf16": np.uint16, "f32": np.uint32, "i32": np.uint32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8,
-}  # fmt: skip
+STORAGE: dict[str, Any] = {name: np.dtype(word).type for name, word in WORDS.items()}
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 
 

@@ -93,7 +93,7 @@ def test_every_function_of_the_table_compiles(ops, spelling):
         assert ops(f"o.store(ttl.{spelling}(o, 1.5))") == ["fill_block {value = 1.500000e+00}", "store"]
         return
     blocks = ["a", "b", "a"][: row.arity]
-    given = {"float": "1.5", "int": "1", "bool": "True", "str": repr("float32")}
+    given = {"float": "1.5", "int": "1", "bool": "True", "str": repr("int32")}
     params = [f"{p.name}={p.low if p.low is not None else given[p.kind]}" for p in row.params if p.default is None]
     if "bf16" not in row.dtypes or row.result_dtype:
         with pytest.raises(KernelError):

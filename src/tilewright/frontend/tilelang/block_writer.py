@@ -16,17 +16,30 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.tilelang.elements import ALONG, COLUMN_FORM, ROW_FORM, TRANSPOSED
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.liveness import Fragments
-from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Product, Read, Reduction
+from tilewright.frontend.tilelang.symbols import (
+    ALONG,
+    BIT_OPERATORS,
+    COLUMN_FORM,
+    ROW_FORM,
+    TRANSPOSED,
+    Apply,
+    Cast,
+    Expression,
+    Fragment,
+    Number,
+    Product,
+    Read,
+    Reduction,
+)
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
 from tilewright.frontend.values import Block
 from tilewright.records import record
 
 FLOATS = ("bf16", "f32")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-OPERATORS = ("+", "-", "*", "/", "**")
+OPERATORS = ("+", "-", "*", "/", "**", *BIT_OPERATORS)
 REPEATED = {COLUMN: 1, ROW: 0}  # dimension along which a vector is repeated
 
 

@@ -189,7 +189,9 @@ class ComputeWriter(ThreadWriter):
         elif isinstance(statement, Store) and statement not in self.done:
             layout = FULL if self.layout(statement.source) == FULL else ROW
             writer = BlockWriter(self.thread, node, statement.source, layout, self.read)
-            tile = writer.placed(self.read(statement.source), layout)
+            # A buffer that holds no more than the fragment rounds by itself.
+            wide = is_narrowing(statement.window.tensor.format, statement.source.format)
+            tile = writer.placed(self.read_narrow(statement.source) if wide else self.read(statement.source), layout)
             math = math_of(tile.block.ssa)
             related = [f for f, s in self.slots.items() if f in live and s.tile is not None and math & math_of(s.tile.block.ssa)]
             self.keep(related, node, [(self.buffers.of(statement), tile)])
@@ -203,7 +205,9 @@ class ComputeWriter(ThreadWriter):
         self.free(buffer, live, node)
         block, held = self.wait(buffer, node)
         layout = FULL if self.layout(fragment) == FULL else ROW
-        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=True)
+        # Values with more bits than the fragment are rounded where they are used, as those of an assignment are.
+        whole = not is_narrowing(block.dtype, fragment.format)
+        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=whole)
 
     def _assign(self, statement: Assign, live: Fragments, node: ast.AST) -> None:
         fragment = statement.target

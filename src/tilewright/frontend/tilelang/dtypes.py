@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
 
 TILE_FORMATS = {
-    "float16": "bf16",
-    "half": "bf16",
+    "float16": "f32",
     "bfloat16": "bf16",
     "float32": "f32",
     "float": "f32",
@@ -27,8 +26,9 @@ TILE_FORMATS = {
 OTHER_INTEGERS = ("int16", "int64")
 TILE_FORMATS.update(dict.fromkeys(OTHER_INTEGERS, "i32"))
 SMALL_INTEGERS = ("int8", "uint8")
-SMALL_FLOATS = ("float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+SMALL_FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 TILE_FORMATS.update(dict.fromkeys((*SMALL_INTEGERS, *SMALL_FLOATS), "bf16"))
+OTHER_NAMES = {"half": "float16", "float8_e4m3": "float8_e4m3fn"}
 INFINITY = {"float16": 65504.0}
 
 
@@ -51,13 +51,14 @@ class DataType(str):
         """``torch.float16`` of ``T.float16``."""
         import torch  # pyright: ignore
 
-        return getattr(torch, {"float8_e4m3": "float8_e4m3fn"}.get(str(self), str(self)))  # pyright: ignore
+        return getattr(torch, OTHER_NAMES.get(str(self), str(self)))  # pyright: ignore
 
 
 def element_name(dtype: Any) -> str:
     """``T.float16``, ``torch.float16``, ``numpy.float16``, ``"float16"`` -> ``float16``."""
     name = getattr(dtype, "name", None)
-    return (name if isinstance(name, str) else str(dtype)).strip("<>' ").split(".")[-1].strip("'> ").lower()
+    word = (name if isinstance(name, str) else str(dtype)).strip("<>' ").split(".")[-1].strip("'> ").lower()
+    return OTHER_NAMES.get(word, word)
 
 
 def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
@@ -67,10 +68,10 @@ def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
         raise Trouble(
             "TW107",
             f"tiles cannot hold {name}",
-            help="use float16 or 8-bit types (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
+            help="use float16 (held as float32), 8-bit types (held as bfloat16), bfloat16, float32, int32, uint32 or uint16",
         )
-    if name in ("float16", "half") and reading is not None:
-        reading.note("float16 is held as bfloat16", "the matrix and vector units have no IEEE half; use bfloat16 to say so")
+    if name == "float16" and reading is not None:
+        reading.note("float16 travels as float32, which keeps its bits", "no unit computes in IEEE half; bfloat16 is faster")
     if name in (*SMALL_INTEGERS, *SMALL_FLOATS) and reading is not None:
         reading.note(f"{name} is held as bfloat16", "bfloat16 has all its values; the tensor takes twice the memory")
     if name in OTHER_INTEGERS and reading is not None:

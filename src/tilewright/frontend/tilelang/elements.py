@@ -20,6 +20,11 @@ from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement, wrong_index_count
 from tilewright.frontend.tilelang.small_types import fitted, promoted
 from tilewright.frontend.tilelang.symbols import (
+    ALONG,
+    COLUMN_FORM,
+    ROW_FORM,
+    SAME,
+    TRANSPOSED,
     Apply,
     Cast,
     Expression,
@@ -37,8 +42,6 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
-
-SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
 
@@ -189,6 +192,9 @@ class Resolver:
                 return self._read(part)
         known = all(index in self.reading.parallel or index == 0 for index in indices)
         if not known or len(leaves) + fragment.shape.count(1) < len(fragment.shape) or not leaves:
+            found = self.reading.parts.gathered(self.reading, fragment, indices) if leaves or not known else None
+            if found is not None:
+                return self._read(found)
             raise Trouble(
                 "TW001",
                 f"this index of '{fragment.name}' is neither the element itself, nor its transpose, nor its row or column",

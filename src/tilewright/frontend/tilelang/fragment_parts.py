@@ -51,7 +51,10 @@ class FragmentParts:
         if isinstance(statement, Load):
             self.wholes[statement.target] = Whole(body, statement.window)
         elif isinstance(statement, Assign):
+            copied = self.wholes.get(statement.value.fragment) if isinstance(statement.value, Read) else None
             self.wholes.pop(statement.target, None)
+            if copied is not None and copied.body is body and copied.window is not None and not copied.parts:
+                self.wholes[statement.target] = Whole(body, copied.window)  # the same elements, from the same place
 
     def read(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Read | None:
         found, whole = _ranges(reading, fragment, indices), self.wholes.get(fragment)
@@ -67,6 +70,21 @@ class FragmentParts:
                 reading.loaded[fragment, ranges] = part
             return Read(reading.loaded[fragment, ranges], leaves)
         return Read(whole.parts[ranges], leaves)
+
+    def gathered(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Read | None:
+        """``x[i, j // 2]`` of a fragment that was loaded: the launcher puts these elements of the tensor in order."""
+        from tilewright.frontend.tilelang.gathers import gathered
+
+        whole = self.wholes.get(fragment)
+        if whole is None or whole.body is not reading.bodies[-1] or whole.window is None or whole.parts:
+            return None
+        places = list(whole.window.starts)
+        along = [axis for axis, extent in enumerate(whole.window.extents) if extent > 1]
+        if len(along) != len(indices):
+            return None
+        for axis, index in zip(along, indices, strict=True):
+            places[axis] = make("+", places[axis], index)
+        return gathered(reading, whole.window.tensor, tuple(places))
 
     def written(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Part | None:
         """The part that a store to these elements gives a value, and the variables along it."""

@@ -56,6 +56,8 @@ UNARY: dict[str, tuple[str, Callable[[float], float]]] = {
     "isnan": ("isnan", math.isnan),
     "isinf": ("isinf", math.isinf),
 }
+PYTHON_BITS = {"&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift}
+BIT_FUNCTIONS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>"}
 FAST = {f"__{name}": name for name in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan")}
 BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "max": ("max", max),
@@ -133,6 +135,13 @@ def multiply_add(a: Any, b: Any, c: Any) -> Any:
     return a * b + c
 
 
+def bits(symbol: str) -> Callable[..., Any]:
+    def call(left: Any, right: Any, *_span: Any) -> Any:
+        return PYTHON_BITS[symbol](left, right)
+
+    return call
+
+
 def ceildiv(value: Any, divisor: Any) -> Any:
     return (value + divisor - 1) // divisor
 
@@ -192,4 +201,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
+    **{name: bits(symbol) for name, symbol in BIT_FUNCTIONS.items()},
 }

@@ -10,6 +10,7 @@ from tilewright.diagnostics import fail
 from tilewright.frontend.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
+from tilewright.lang.tensors import TRAVELS_AS
 from tilewright.program import TensorSpec
 from tilewright.records import record
 from tilewright.source_places import span_of_node
@@ -38,7 +39,8 @@ class TensorLayout:
 
     @property
     def spec(self) -> TensorSpec:
-        return TensorSpec(name=self.name, shape=self.padded, dtype=self.dtype)
+        element = self.element if self.element in TRAVELS_AS else ""
+        return TensorSpec(name=self.name, shape=self.padded, dtype=self.dtype, element=element)
 
     @property
     def is_plain(self) -> bool:

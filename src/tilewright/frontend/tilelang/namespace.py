@@ -16,6 +16,7 @@ from tilewright.frontend.tilelang.primitives import ACTIONS
 from tilewright.frontend.tilelang.reading import Reading, current
 from tilewright.frontend.tilelang.symbols import Index, is_integer
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.frontend.tilelang.workspaces import alloc_global
 from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
 
 # Settings of another machine: they change how fast a kernel is there, never what it computes.
@@ -58,7 +59,6 @@ REFUSED = {
     "attr_ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
     "alloc_descriptor": TRANSFERS,
     "alloc_tmem": "use T.alloc_fragment",
-    "alloc_global": "make it a parameter, and write one function per launch: blocks do not wait for each other",
     "sync_grid": "write one function per launch: blocks do not wait for each other",
     "alloc_reducer": "use T.reduce_sum or T.gemm",
     "finalize_reducer": "use T.reduce_sum or T.gemm",
@@ -67,8 +67,6 @@ REFUSED = {
     "topk": "write it with T.reduce_max",
     "WS": "processors are specialised already (reader, compute, writer): write the plain kernel",
     "PersistentTileScheduler": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
-    "shift_left": "bits of numbers are not accessible: multiply by a power of two",
-    "shift_right": "bits of numbers are not accessible: divide by a power of two",
     "call_extern": "write it with the functions of T",
     "call_intrin": "write it with the functions of T",
     "call_pure_extern": "write it with the functions of T",
@@ -227,6 +225,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "const": constants,
     "empty": empty,
     "alloc_var": variable,
+    "alloc_global": alloc_global,
     "cumsum": cumsum,
     "atomic_add": atomic_add,
 }

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.frontend.tilelang.accumulators import summand
-from tilewright.frontend.tilelang.elements import ALONG, SAME, element_assigned
+from tilewright.frontend.tilelang.elements import element_assigned
 from tilewright.frontend.tilelang.reading import Reading
-from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Read
+from tilewright.frontend.tilelang.symbols import ALONG, SAME, Apply, Expression, Fragment, Number, Read
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, walk
 from tilewright.frontend.tilelang.trouble import Trouble
 

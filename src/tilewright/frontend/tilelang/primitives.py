@@ -8,12 +8,14 @@ from typing import Any
 from tilewright.frontend.integers import Value, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.data_indices import refuse_data
-from tilewright.frontend.tilelang.elements import ALONG, SAME, assign_whole, element_assigned
+from tilewright.frontend.tilelang.elements import assign_whole, element_assigned
 from tilewright.frontend.tilelang.fragment_parts import narrowed
 from tilewright.frontend.tilelang.gathers import TILE, is_window
 from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar
 from tilewright.frontend.tilelang.small_types import fitted
 from tilewright.frontend.tilelang.symbols import (
+    ALONG,
+    SAME,
     Apply,
     Cast,
     Expression,

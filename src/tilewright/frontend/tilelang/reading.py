@@ -25,6 +25,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.frontend.tilelang.workspaces import Workspaces
 from tilewright.records import record
 from tilewright.source_places import span_of_node
 
@@ -87,6 +88,7 @@ class Reading:
         self.bodies: list[list[Statement]] = []
         self.loop_variables: list[Leaf] = []  # of the loops around the current statement
         self.parts = FragmentParts()
+        self.workspaces = Workspaces()
         self.valued: set[Fragment] = set()  # fragments that were given a value so far
         self.parallel: dict[Leaf, int] = {}  # variables of the T.Parallel loop one is in, and their extents
         self.conditions: list[Expression] = []  # of the ifs inside it
@@ -120,6 +122,7 @@ class Reading:
     def emit(self, statement: Statement) -> None:
         if not self.bodies:
             raise Trouble("TW009", "an operation on blocks outside 'with T.Kernel(…)'", help="put it inside the launch")
+        statement = self.workspaces.replaced(self, statement)
         self.bodies[-1].append(statement)
         self.parts.note(statement, self.bodies[-1])
         if isinstance(statement, (Load, Assign)):

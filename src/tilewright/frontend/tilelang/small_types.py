@@ -7,10 +7,10 @@ in C. Nothing here rounds to an 8-bit float, so those can only be read.
 from __future__ import annotations
 
 from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS
-from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Number, Read
+from tilewright.frontend.tilelang.symbols import BIT_OPERATORS, Apply, Cast, Expression, Number, Read
 from tilewright.frontend.tilelang.trouble import Trouble
 
-WHOLE = ("trunc", "round", "floor", "ceil")
+WHOLE = ("trunc", "round", "floor", "ceil", *BIT_OPERATORS)
 
 
 def promoted(value: Read) -> Expression:

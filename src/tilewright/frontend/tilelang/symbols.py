@@ -15,6 +15,8 @@ from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, is_truth
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.records import record
 
+SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"  # forms of a `Read`
+
 
 class Arithmetic:
     """Operators of everything symbolic; ``combine`` decides what they give."""
@@ -83,16 +85,34 @@ class Arithmetic:
         return combine("!=", self, other)
 
     def __and__(self, other: Any) -> Any:
-        return combine("and", self, other)
+        return _bits("&", self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return combine("and", other, self)
+        return _bits("&", other, self)
 
     def __or__(self, other: Any) -> Any:
-        return combine("or", self, other)
+        return _bits("|", self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return combine("or", other, self)
+        return _bits("|", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _bits("^", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _bits("^", other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _bits("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _bits("<<", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _bits(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _bits(">>", other, self)
 
     def __neg__(self) -> Any:
         return combine("*", self, -1) if isinstance(self, Index) else Apply("neg", (expression(self),))
@@ -314,6 +334,12 @@ def expression(value: Any) -> Expression:
     raise Trouble("TW004", f"{value!r} in an expression of the device", help="use fragments, elements and numbers")
 
 
+def _bits(symbol: str, left: Any, right: Any) -> Any:
+    from tilewright.frontend.tilelang.bits import combine_bits
+
+    return combine_bits(symbol, left, right)
+
+
 PYTHON: dict[str, Callable[[float, float], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -321,6 +347,7 @@ PYTHON: dict[str, Callable[[float, float], Any]] = {
     "/": lambda a, b: a / b if b else math.copysign(math.inf, a),
     "**": lambda a, b: a**b,
 }
+BIT_OPERATORS = ("&", "|", "^", "<<", ">>")
 ROW_OF = {"//": "floordiv", "%": "remainder"}
 
 
@@ -328,7 +355,7 @@ def combine(symbol: str, left: Any, right: Any) -> Any:
     """``left symbol right``."""
     if is_integer(left) and is_integer(right) and symbol not in ("/", "**"):
         if symbol in ("and", "or") and not (is_truth(raw(left)) and is_truth(raw(right))):
-            raise Trouble("TW003", f"'{symbol}' (or &, |) of integers", help="it joins conditions only")
+            raise Trouble("TW003", f"'{symbol}' of integers", help="it joins conditions only; bits are joined by & and |")
         return plain(make(symbol, raw(left), raw(right)))
     first, second = expression(left), expression(right)
     if isinstance(first, Number) and isinstance(second, Number) and symbol in PYTHON:

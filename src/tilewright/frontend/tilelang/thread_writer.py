@@ -19,8 +19,8 @@ from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.frontend.emitter import erase_unused_arithmetic
+from tilewright.frontend.extents import KernelExtents
 from tilewright.frontend.integers import Leaf, Node, Value, bounds, make
-from tilewright.frontend.reduced_buffers import ReducedBuffers
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement, TileProgram
 from tilewright.frontend.values import Frame
@@ -37,7 +37,7 @@ class ThreadWriter(ABC):
         self.program = program
         kind = "compute" if role == "compute" else "noc"
         span = span_of_node(program.place.file, program.place.node)
-        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), build, ReducedBuffers())
+        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
         self.thread.frames.append(Frame(role, program.place.file))
         self.values: dict[Leaf, Value] = {}
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.frontend.tilelang.elements import COLUMN_FORM, ROW_FORM
 from tilewright.frontend.tilelang.liveness import read_by
-from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Read, Reduction
+from tilewright.frontend.tilelang.symbols import COLUMN_FORM, ROW_FORM, Apply, Cast, Expression, Fragment, Read, Reduction
 from tilewright.frontend.tilelang.tile_program import COLUMN, ROW, Assign, Load, Store, TileProgram, walk
 
 

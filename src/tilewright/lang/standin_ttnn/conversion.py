@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ def from_torch(
 ) -> Tensor:
     """A tensor with a copy of ``tensor``'s values (torch or NumPy); row-major by default, tiled for block formats."""
     values = as_numpy(tensor)
+    if dtype is None and values.dtype == np.float16:
+        print("note: ttnn holds float16 as bfloat16; dtype=ttnn.float32 keeps its bits", file=sys.stderr)
     chosen = as_data_type(dtype, as_data_type(values.dtype.name, DataType.FLOAT32))
     if layout is None:
         layout = Layout.TILE if chosen.is_block_format else Layout.ROW_MAJOR

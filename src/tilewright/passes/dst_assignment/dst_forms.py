@@ -65,6 +65,7 @@ class FormBuilder:
         context: PassContext,
         straight: frozenset[int],
         clipped: frozenset[int] = frozenset(),
+        halves: frozenset[int] = frozenset(),
         *,
         round_trips: bool = False,
     ) -> None:
@@ -76,6 +77,7 @@ class FormBuilder:
         self.chip = context.chip
         self.straight = straight  # leaves that are unpacked to DST as they are
         self.clipped = clipped  # outputs that only the packer takes, so it may clip them
+        self.halves = halves  # leaves of which the source registers hold all bits, whatever their format
         self.round_trips = round_trips  # results may go through a buffer, where the matrix unit can read them
         self.uses: dict[tuple[int, int], FormUse] = {}
 
@@ -167,8 +169,13 @@ class FormBuilder:
         # The matrix unit reads at most 19 bits of an f32 tile, and a reused 32-bit DST tile is cut to bf16 on the way in.
         if reuse or any(operand.value in self.straight for operand in operands):
             return False
+        if any(operand.value in self.halves for operand in operands) and all(self._fits_source(value) for value in op.operands):
+            return True
         allowed = (*MATRIX_FORMATS, "f32") if self.options.allow_tf32 else MATRIX_FORMATS
         return all(dtype_of(value) in allowed for value in (*op.operands, *op.results))
+
+    def _fits_source(self, value: SSAValue) -> bool:
+        return self.numbers.get(value) in self.halves or dtype_of(value) in MATRIX_FORMATS
 
     # Broadcasts ---------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
+from tilewright.passes.dst_assignment.half_buffers import fits_source
 from tilewright.passes.dst_assignment.init_keys import lasting_inits
 from tilewright.passes.dst_assignment.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
@@ -54,8 +55,9 @@ def region_problem(
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
     trips = round_trips(compute, ops, config, context) if packed else 0
+    halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
     builder = FormBuilder(
-        numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, round_trips=trips > 0
+        numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
     tiles = 1
     for extent in compute.output_shape:

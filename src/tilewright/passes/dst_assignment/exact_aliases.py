@@ -19,6 +19,7 @@ from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.half_buffers import fits_source
 
 NAME = "ttl-set-compute-config"
 MATRIX_OPS = (TileMatmulOp, TileReduceOp)
@@ -64,7 +65,7 @@ def _read_both_ways(function: FuncOp) -> list[SSAValue]:
                 continue
             kind = attach.operands[1].type
             assert isinstance(kind, CBType)
-            if kind.tile.dtype == "f32":
+            if kind.tile.dtype == "f32" and not fits_source(attach.operands[1]):
                 matrix, others = split_uses(argument)
                 found.setdefault(attach.operands[1], set()).update([True] * bool(matrix) + [False] * bool(others))
     return [buffer for buffer, ways in found.items() if len(ways) == 2]

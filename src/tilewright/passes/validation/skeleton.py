@@ -37,7 +37,7 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
     """Checks one core of each group of cores whose threads do the same."""
     try:
         traces = [trace_thread(function) for function in functions_of(module)]
-        groups = _groups(traces, context.grid)
+        groups = core_groups(traces, context.grid)
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
         return [found for buffer in buffers.values() for found in several_users(buffer)]
@@ -63,7 +63,7 @@ def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int
     buffers = buffers_of(module)
     try:
         traces = [trace_thread(function) for function in functions_of(module)]
-        groups = _groups(traces, grid)
+        groups = core_groups(traces, grid)
     except Unpredictable:
         return False
     if cores_talk(module):
@@ -72,7 +72,7 @@ def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int
     return not any(event is not None for courses in groups for event in stopped_at(courses, depths))
 
 
-def _groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Courses, tuple[int, ...]]:
+def core_groups(traces: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Courses, tuple[int, ...]]:
     """Distinct behaviours, each with the first core that shows it."""
     found: dict[Courses, tuple[int, ...]] = {}
     fixed: dict[int, tuple[Item, ...]] = {}

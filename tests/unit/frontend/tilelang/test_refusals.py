@@ -205,6 +205,8 @@ def test_gather():
             y = T.alloc_fragment((32, 32), "float32")
             T.copy(A[by * 32, bx * 32], x)
             for i, j in T.Parallel(32, 32):
+                x[i, j] = x[i, j] * 2.0  # what is computed lies in tiles; a loaded fragment is gathered from its tensor
+            for i, j in T.Parallel(32, 32):
                 y[i, j] = x[i, j // 2]
             T.copy(y, C[by * 32, bx * 32])
 

@@ -1,0 +1,83 @@
+"""Receives that start before the send in front of them, where threads would wait for each other in a circle.
+
+A send ends only after its receiver has reserved a block. A ring in which every core first sends and then receives says what it
+means, but nobody would reserve. Reserving and announcing the block first changes nothing else: the receive is waited for where
+it was.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
+from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.ttl_network import NetPipeOp
+from tilewright.dialects.walking import of_kind
+from tilewright.passes.context import PassContext
+from tilewright.passes.validation.events import HANDOVERS, buffer_name, functions_of
+from tilewright.passes.validation.talk import pipe_of
+
+NAME = "ttl-validate"
+
+
+def start_receives_early(module: ModuleOp, context: PassContext) -> bool:
+    """Moves every receive that can start before the send it stands behind, in the same piece of code; says whether one did."""
+    moved = False
+    for function in functions_of(module):
+        sends: dict[tuple[object, int], Operation] = {}
+        for copy in of_kind(function, CopyOp):
+            pipe = pipe_of(copy)
+            if pipe is None:
+                continue
+            key = (copy.parent, pipe.net.number)
+            if copy.operands[1] is pipe.results[0]:
+                sends.setdefault(key, copy)
+            elif key in sends and _move(copy, sends.pop(key)):
+                moved = True
+                title = f"the receive from '{pipe.net.name}' starts before the send in front of it"
+                context.trace.decide(NAME, title, "in a circle of cores, each would wait for the next to receive")
+    return moved
+
+
+def _move(receive: CopyOp, send: Operation) -> bool:
+    needed = _needed(receive, send)
+    reserves = [op for op in needed if isinstance(op, CBReserveOp)]
+    if len(reserves) != 1 or _touched(reserves[0], send):
+        return False
+    assert send.parent is not None
+    for op in needed:
+        op.detach()
+        send.parent.insert_op_before(op, send)
+    return True
+
+
+def _needed(receive: CopyOp, send: Operation) -> list[Operation]:
+    """The receive and what it is made of, as far as that stands behind the send; in order."""
+    found: set[Operation] = {receive}
+    pending: list[SSAValue] = list(receive.operands)
+    behind = list(_between(send, receive))
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and owner not in found and owner in behind:
+            found.add(owner)
+            pending += owner.operands
+    ordered = [op for op in (*behind, receive) if op in found]
+    movable = (CBReserveOp, AttachCBOp, NetPipeOp)
+    plain = all(op is receive or isinstance(op, movable) or op.name.startswith("arith.") for op in ordered)
+    return ordered if plain else []
+
+
+def _touched(reserve: CBReserveOp, send: Operation) -> bool:
+    """Whether the buffer is used between the send and the reserve: the block would not be the same one, or not be free."""
+    ops = [inner for op in _between(send, reserve) for inner in op.walk()]
+    return any(type(op) in HANDOVERS and buffer_name(op) == buffer_name(reserve) for op in ops)
+
+
+def _between(first: Operation, last: Operation) -> list[Operation]:
+    found: list[Operation] = []
+    op = first.next_op
+    while op is not None and op is not last:
+        found.append(op)
+        op = op.next_op
+    return found

@@ -1,0 +1,101 @@
+"""Integers that differ among cores: entries of large tables, and factors of blocks."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.diagnostics import KernelError
+
+KERNEL = """
+import numpy as np
+from tilewright import ttl
+
+@ttl.operation(grid={grid})
+def kernel(x, out):
+    table = {table}
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        node = ttl.node(dims=1)
+        for step in range({steps}):
+            with x_buffer.wait() as a, out_buffer.reserve() as o:
+                o.store({value})
+
+    @ttl.datamovement()
+    def read():
+        node = ttl.node(dims=1)
+        for step in range({steps}):
+            with x_buffer.reserve() as block:
+                ttl.copy(x[{index}, 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        node = ttl.node(dims=1)
+        for step in range({steps}):
+            with out_buffer.wait() as block:
+                ttl.copy(block, out[node * {steps} + step, 0]).wait()
+"""
+PLAIN = {"table": "()", "steps": 1, "value": "a * 1.0", "index": "node"}
+
+
+def tiles(count: int, dtype: type = np.float32) -> np.ndarray:
+    return np.random.default_rng(2).uniform(-1, 1, (count * 32, 32)).astype(dtype)
+
+
+@pytest.mark.parametrize("made", ["[(7 * n + 3) % 130 for n in range(130)]", "np.array([(7 * n + 3) % 130 for n in range(130)])"])
+def test_a_table_with_an_entry_per_core_of_a_large_chip(kernels, made):
+    x, out = tiles(130), np.zeros((130 * 32, 32), np.float32)
+    source = KERNEL.format(**{**PLAIN, "grid": (13, 10), "table": made, "index": "table[node]"})
+    kernels.run(source, x, out, arch="blackhole")
+    order = [(7 * n + 3) % 130 for n in range(130)]
+    assert (out.reshape(130, 32, 32) == x.reshape(130, 32, 32)[order]).all()
+
+
+def test_a_table_with_a_row_of_entries_per_core(kernels):
+    """Each core is given what its iterations reach."""
+    made = "[(11 * n + 5) % 96 for n in range(96)]"
+    x, out = tiles(96), np.zeros((96 * 32, 32), np.float32)
+    source = KERNEL.format(**{**PLAIN, "grid": (4, 2), "table": made, "steps": 12, "index": "table[node * 12 + step]"})
+    kernels.run(source, x, out)
+    order = [(11 * n + 5) % 96 for n in range(96)]
+    assert (out.reshape(96, 32, 32) == x.reshape(96, 32, 32)[order]).all()
+
+
+def test_a_table_that_iterations_choose_from_freely_is_refused(kernels):
+    x = tiles(400)
+    source = KERNEL.format(
+        **{**PLAIN, "grid": (1, 1), "table": "[(3 * n) % 400 for n in range(400)]", "steps": 400, "index": "table[step]"}
+    )
+    with pytest.raises(KernelError) as error:
+        kernels.compile(source, x, np.zeros_like(x))
+    assert error.value.diagnostics[0].code == "TW007"
+
+
+VALUES = {
+    "a * node": lambda a, n: a * n,
+    "node - a": lambda a, n: n - a,
+    "a * (3 - node) + node * node": lambda a, n: a * (3 - n) + n * n,
+    "ttl.math.exp(a) / (node + 1)": lambda a, n: np.exp(a) / (n + 1),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_a_block_with_a_coordinate(kernels, value, dtype):
+    x, out = tiles(6, dtype), np.zeros((6 * 32, 32), dtype)
+    kernels.run(KERNEL.format(**{**PLAIN, "grid": (3, 2), "value": value}), x, out)
+    node = np.arange(6)[:, None, None]
+    wanted = VALUES[value](x.astype(np.float64).reshape(6, 32, 32), node)
+    error = 2.0**-21 if dtype is np.float32 else 3 * 2.0**-8
+    assert np.abs(out.astype(np.float64).reshape(6, 32, 32) - wanted).max() <= error * np.abs(wanted).max()
+
+
+def test_a_block_with_a_coordinate_in_a_loop(kernels):
+    x, out = tiles(24), np.zeros((24 * 32, 32), np.float32)
+    kernels.run(KERNEL.format(**{**PLAIN, "grid": (4, 2), "steps": 3, "value": "a * node", "index": "node * 3 + step"}), x, out)
+    wanted = x.reshape(8, 3, 32, 32) * np.arange(8, dtype=np.float32)[:, None, None, None]
+    assert (out.reshape(8, 3, 32, 32) == wanted).all()
