@@ -32,6 +32,7 @@ class Chip:
     l1_reserved_bytes: int  # firmware, mailboxes, kernels and their arguments at the bottom of L1 [ttnn]
     dram_read_alignment: int  # bytes: the NoC reads DRAM from multiples of this only [api]
     cancellation_erratum: bool  # the smallest negative sum in a 32-bit DST comes out 2^27 times too large [count]
+    broadcast_in_dst: bool  # false: it needs an instruction that the chip documents as unsupported (SETDVALID) [api]
     max_runtime_args: int = 341  # words per core and kernel [api]
     max_semaphores: int = 16  # per core [api]
 
@@ -49,11 +50,11 @@ class Chip:
 
 WORMHOLE_B0 = Chip(
     name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, dram_read_alignment=32,
-    cancellation_erratum=True,
+    cancellation_erratum=True, broadcast_in_dst=True,
 )
 BLACKHOLE = Chip(
     name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, dram_read_alignment=64,
-    cancellation_erratum=False,
+    cancellation_erratum=False, broadcast_in_dst=False,
 )
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
 
