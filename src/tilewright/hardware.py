@@ -56,6 +56,7 @@ BLACKHOLE = Chip(
     name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, dram_read_alignment=64,
     cancellation_erratum=False, broadcast_in_dst=False,
 )
+LARGEST_GRID = (14, 12)  # columns and rows: no card has more
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
 
 

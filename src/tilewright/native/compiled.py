@@ -151,7 +151,7 @@ def _runtime_words(
 
 def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
     """``pages`` are the tensors' bytes in the order of L1."""
-    columns = hardware.CHIPS[program.options.arch].grid[0]
+    columns = program.options.chip.grid[0]
     places = {chip_place(core, program.grid, columns): core for core in cores_of(program.grid)}
     grid = (1 + max(x for x, _ in places), 1 + max(y for _, y in places))
     kernels = [
@@ -190,7 +190,7 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         ),
         metal=program.options.metal,
         coupled=_reaches_shards(program),
-        chip=hardware.CHIPS[program.options.arch],
+        chip=program.options.chip,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import BufferSpec, Program, ThreadSpec
 from tilewright.records import record
 from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments
@@ -132,7 +132,7 @@ class Setup:
         )
         if config.unpack_to_dest:
             modes = ttnn.UnpackToDestMode
-            count = CHIPS[self.program.options.arch].max_buffers
+            count = self.program.options.chip.max_buffers
             described.unpack_to_dest_mode = [
                 modes.UnpackToDestFp32 if index in config.unpack_to_dest else modes.Default for index in range(count)
             ]

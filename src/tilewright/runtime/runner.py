@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.emit.releases import CHANGED, release
-from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import ROW_MAJOR, Program, ThreadSpec
 from tilewright.runtime.descriptor import DATA_TYPES
 from tilewright.runtime.placement import cores, physical, runtime_arguments, written_tensors
@@ -93,7 +93,7 @@ def facts(program: Program) -> dict[str, Any]:
             "dst_full_sync_en": config.dst_full_sync_en,
             "math_approx_mode": config.math_approx_mode,
             "unpack_to_dest": list(config.unpack_to_dest),
-            "max_buffers": CHIPS[program.options.arch].max_buffers,
+            "max_buffers": program.options.chip.max_buffers,
         },
         "kernels": [
             {

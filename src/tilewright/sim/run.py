@@ -12,7 +12,6 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, fail
-from tilewright.hardware import CHIPS
 from tilewright.network import chip_place
 from tilewright.program import Program
 from tilewright.records import record
@@ -164,7 +163,7 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
     ]
     if translation.cross_core:
         program = machines[0].program
-        grid, columns = program.grid, CHIPS[program.options.arch].grid[0]
+        grid, columns = program.grid, program.options.chip.grid[0]
         together = {chip_place(core, grid, columns): machine for machine in machines for core in machine.cores}
         for machine in machines:
             machine.neighbours = together
