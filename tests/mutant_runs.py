@@ -62,7 +62,7 @@ def prepared(program: Any, tensors: Sequence[tuple[tuple[int, ...], str]]) -> Na
     """A compiled program with random data. Negative numbers too, or abs and relu would do nothing."""
     generator = np.random.default_rng(1)
     arrays = [generator.uniform(-2.0, 2.0, shape).astype(DTYPES[dtype]) for shape, dtype in tensors]
-    arithmetic = ExactArithmetic(program.config)
+    arithmetic = ExactArithmetic(program.config, program.options.arch)
     pages = [arithmetic.pages(spec, array) for spec, array in zip(program.tensors, arrays, strict=True)]
     return native_program(program, [to_face_order(page) for page in pages], {})
 

@@ -20,7 +20,7 @@ from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import thread_arguments
 from tilewright.emit.cpp import emit
 from tilewright.emit.releases import release
-from tilewright.hardware import CHIPS, Chip
+from tilewright.hardware import Chip
 from tilewright.network import cores_in
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
@@ -54,7 +54,7 @@ def compile_module(
     trace = Trace(keep_ir=keep_ir)
     if keep_ir:
         trace.stages.append(Stage(name="frontend", seconds=0.0, ir=str(module)))
-    context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace, grid=grid, tensors=tensors)
+    context = PassContext(options=options, chip=options.chip, trace=trace, grid=grid, tensors=tensors)
     try:
         pipeline.run(module, context)
     except Exception as error:
@@ -63,7 +63,7 @@ def compile_module(
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))
-    _check_arguments(threads, CHIPS[options.arch])
+    _check_arguments(threads, options.chip)
     _check_accessors(threads, tensors, options.metal)
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {

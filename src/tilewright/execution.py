@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -99,6 +100,9 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     record = Execution(program=program, mode=mode, seconds=seconds, result=result, facts=known_facts(program, result))
     for tell in now.listeners:
         tell(record)
+    if not now.listeners:  # a plain call from Python: nobody else would say it
+        for found in getattr(result, "warnings", ()):
+            warnings.warn(found.render(), stacklevel=3)
 
 
 def chosen_mode(mode: str, args: Sequence[Any]) -> str:

@@ -32,6 +32,8 @@ class Chip:
     l1_bytes: int  # of one core [api]
     l1_reserved_bytes: int  # firmware, mailboxes, kernels and their arguments at the bottom of L1 [ttnn]
     dram_read_alignment: int  # bytes: the NoC reads DRAM from multiples of this only [api]
+    cancellation_erratum: bool  # the smallest negative sum in a 32-bit DST comes out 2^27 times too large [count]
+    broadcast_in_dst: bool  # false: it needs an instruction that the chip documents as unsupported (SETDVALID) [api]
     max_runtime_args: int = 341  # words per core and kernel [api]
     max_semaphores: int = 16  # per core [api]
 
@@ -39,13 +41,23 @@ class Chip:
     def l1_usable_bytes(self) -> int:
         return self.l1_bytes - self.l1_reserved_bytes
 
+    def row_read_bytes(self, part: int, memory: str) -> int:
+        """How a tile is read from a tensor stored row by row: ``part`` bytes for each row of a face, or, where DRAM is not
+        read in such small steps, both faces' parts of a row at once. 0: neither starts at a multiple of the step."""
+        if memory == "l1":
+            return part
+        return next((size for size in (part, 2 * part) if size % self.dram_read_alignment == 0), 0)
+
 
 WORMHOLE_B0 = Chip(
     name="wormhole_b0", grid=(8, 8), max_buffers=32, l1_bytes=1464 * 1024, l1_reserved_bytes=105824, dram_read_alignment=32,
+    cancellation_erratum=True, broadcast_in_dst=True,
 )
 BLACKHOLE = Chip(
     name="blackhole", grid=(13, 10), max_buffers=64, l1_bytes=1536 * 1024, l1_reserved_bytes=111744, dram_read_alignment=64,
+    cancellation_erratum=False, broadcast_in_dst=False,
 )
+LARGEST_GRID = (14, 12)  # columns and rows: no card has more
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from tilewright.hardware import CHIPS
+from tilewright.hardware import CHIPS, LARGEST_GRID, Chip
 from tilewright.records import record
 
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
@@ -39,10 +39,17 @@ class Options:
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
     debug_print: bool = False  # prints of the kernel become debug prints in the C++
     grid: tuple[int, ...] | str | None = None  # overrides the decorator's
+    card_grid: tuple[int, int] | None = None  # worker columns and rows, where a card has others than its chip usually has
 
     @staticmethod
     def names() -> tuple[str, ...]:
         return tuple(field.name for field in fields(Options))
+
+    @property
+    def chip(self) -> Chip:
+        """The chip compiled for, with the cores of the card."""
+        chip = CHIPS[self.arch]
+        return chip if self.card_grid is None else replace(chip, grid=self.card_grid)
 
     def updated(self, **changes: Any) -> Options:
         return replace(self, **changes)
@@ -56,6 +63,12 @@ def is_release(text: Any) -> bool:
     return tuple(map(int, parts)) >= tuple(map(int, METAL_RELEASES[0].split(".")))
 
 
+def is_card_grid(value: Any) -> bool:
+    if not isinstance(value, tuple) or len(value) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        return False
+    return all(type(size) is int and 1 <= size <= most for size, most in zip(value, LARGEST_GRID, strict=True))  # pyright: ignore
+
+
 def wanted_instead(name: str, value: Any) -> str:
     """What the option takes, if ``value`` is none of it; empty if it is."""
     optional = getattr(Options, name) is None
@@ -65,6 +78,8 @@ def wanted_instead(name: str, value: Any) -> str:
         return "" if value in CHOICES[name] else f"one of {', '.join(CHOICES[name])}"
     if name == "metal":
         return "" if is_release(value) else f'a ttnn release from {METAL_RELEASES[0]} on, for example "{METAL_RELEASES[-1]}"'
+    if name == "card_grid":
+        return "" if is_card_grid(value) else f"columns and rows of cores, for example (11, 10), at most {LARGEST_GRID}"
     if name == "dst_capacity":
         return "" if type(value) is int and value > 0 else "a number of tiles, 1 or more"
     return "" if isinstance(value, bool) else f"True or False{' or None (the compiler decides)' if optional else ''}"

@@ -151,3 +151,23 @@ def test_a_broadcast_of_a_broadcast_is_one(kernels, block_kernels):
     body = "o0.store(x * ttl.block.broadcast(ttl.block.broadcast(s, dims=[1], shape=(1, 3)), dims=[0], shape=x.shape))"
     program = check(kernels, block_kernels, body, {"x": LARGE, "s": (1, 1)}, lambda x, s: x * s[0, 0], "bf16")
     assert "mul_tiles_bcast_scalar(" in program.cpp["compute"] and len(program.buffers) == 3
+
+
+@pytest.mark.parametrize(
+    ("small", "call", "pick"),
+    [
+        ((2, 1), "ttl.math.broadcast(y, dims=[1], shape=x.shape)", lambda y: np.repeat(y[:, :1], LARGE[1] * 32, 1)),
+        ((1, 3), "ttl.math.broadcast(y, dims=[0], shape=x.shape)", lambda y: np.repeat(y[:1], LARGE[0] * 32, 0)),
+    ],
+    ids=["column", "row"],
+)
+@pytest.mark.parametrize("metal", ["0.69", "0.78", "0.81"])
+def test_blackhole_repeats_32_bit_tiles_on_the_vector_unit(kernels, block_kernels, small, call, pick, metal):
+    """Repeating them in DST takes SETDVALID there, which the chip's documents call unsupported; 0.69 has nothing else."""
+    inputs, options = {"x": LARGE, "y": small}, {"metal": metal, "arch": "blackhole"}
+    body = f"b = {call}\no0.store(ttl.math.exp(b) * x + b)"
+    program = check(kernels, block_kernels, body, inputs, lambda x, y: np.exp(pick(y)) * x + pick(y), "f32", **options)
+    text = program.cpp["compute"]
+    assert ("unary_bcast" in text) == (metal == "0.69") and ("sfpu_add_bcast" in text) == (metal != "0.69")
+    program = check(kernels, block_kernels, body, inputs, lambda x, y: np.exp(pick(y)) * x + pick(y), "f32", metal=metal)
+    assert "unary_bcast" in program.cpp["compute"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright import execution, ttl
+from tilewright.diagnostics import KernelError
 
 ENGINES = ("sim", "native")
 TILE = 32
@@ -128,6 +129,51 @@ def test_full_grids_and_numbers_of_the_call(arch: str, engine: str):
             share_of_a_row(a, y, count, first)
         assert np.array_equal(tiles(y)[first:count], tiles(a)[first:count])
         assert not tiles(y)[:first].any() and not tiles(y)[count:].any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("arch", "card", "cores"), [("blackhole", None, (13, 10)), ("blackhole", (11, 10), (11, 10)), ("wormhole_b0", (8, 7), (8, 7))]
+)
+def test_cards_with_other_cores(arch: str, card: Any, cores: tuple[int, int], engine: str):
+    """A p150 has 13x10, a p100 11x10, an n300 8x7: full grids, and the rows that grids of one dimension fill."""
+    a = row_of_tiles(400)
+    y = np.zeros_like(a)
+    target = {"arch": arch, "card_grid": card}
+    with execution.session(mode=engine, overrides=target):
+        share_of_a_row(a, y, 400, 0)
+        assert np.array_equal(y, a)
+    program = share_of_a_row.compile(a, y, 400, 0, **target)
+    assert program.grid == cores
+    with pytest.raises(KernelError, match=f"TW303.*has {cores[0]} x {cores[1]} cores"):
+        share_of_a_row.compile(a, y, 400, 0, grid=(cores[0] + 1, cores[1]), **target)
+    ring = shifted((cores[0] + 2,), old_names=False)
+    few = row_of_tiles(cores[0] + 2)
+    moved = np.zeros_like(few)
+    with execution.session(mode=engine, overrides=target):
+        ring(few, moved)
+    assert np.array_equal(tiles(moved), np.roll(tiles(few), 1, axis=0))
+
+
+@pytest.mark.parametrize("card", [(0, 10), (15, 10), (11,), [11, 10], "full"])
+def test_cards_that_there_are_not(card: Any):
+    a = row_of_tiles(1)
+    with pytest.raises(KernelError, match="TW015"):
+        share_of_a_row.compile(a, a, 1, 0, arch="blackhole", card_grid=card)
+
+
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_blackhole_has_64_buffers(kernels, arch: str):
+    names = [f"a{number}" for number in range(40)]
+    generator = np.random.default_rng(3)
+    inputs = {name: generator.uniform(-1, 1, (32, 32)).astype(np.float32) for name in names}
+    if arch == "wormhole_b0":
+        with pytest.raises(KernelError, match="TW301"):
+            kernels.elementwise({"out": " + ".join(names)}, inputs, arch=arch)
+        return
+    program, results = kernels.elementwise({"out": " + ".join(names)}, inputs, arch=arch)
+    assert max(buffer.index for buffer in program.buffers) >= 40
+    assert np.allclose(results["out"], sum(inputs.values()), atol=1e-4)
 
 
 @ttl.operation(grid=(8, 2))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewright import execution, ttl
+from tilewright import execution, hardware, ttl
 from tilewright.diagnostics import KernelError
 from tilewright.lang.standin_ttnn import names
+from tilewright.native.compiled import native_program
+from tilewright.native.driver import run_native
 
 ttnn = SimpleNamespace(**names.build())
 ROWS, TILES = ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT
@@ -123,19 +126,53 @@ def test_steps_lists_and_a_leading_dimension(engine: str):
     np.testing.assert_array_equal(y.to_numpy().astype(np.float32), expected)
 
 
-def test_blackhole_reads_dram_in_steps_of_64_bytes():
-    a, b, y = (stored(numbers(128, 256), "bfloat16", layout) for layout in (ROWS, TILES, TILES))
-    with pytest.raises(KernelError, match=r"TW106.*'a' is stored row by row: 16 bf16 elements are 32 bytes.*steps of 64"):
-        added.compile(a, b, y, arch="blackhole")
-    added.compile(y, b, a, arch="blackhole")  # writes may
-    in_l1 = stored(numbers(128, 256), "bfloat16", ROWS, "L1")
-    assert "get_noc_addr" in added.compile(in_l1, b, y, arch="blackhole").cpp["reader"]
-    wide = [stored(numbers(128, 256), "float32", ROWS) for _ in range(3)]
-    with execution.session(mode="native", overrides={"arch": "blackhole"}):
-        added(*wide)
-    np.testing.assert_array_equal(wide[2].to_numpy(), 2 * numbers(128, 256))
+@pytest.mark.parametrize(
+    ("dtype", "metal"), [("bfloat16", "0.62"), ("bfloat16", "0.81"), ("uint16", "0.81"), ("float32", "0.81")]
+)
+def test_blackhole_reads_dram_in_steps_of_64_bytes(dtype: str, metal: str):
+    """A row of two faces is what it can read of 16-bit elements: the reader parts it. Writes and L1 need no such thing."""
+    left, right = numbers(128, 256), numbers(128, 256)[::-1].copy()
+    target = {"metal": metal, "arch": "blackhole"}
+    for engine in ("sim", "native"):
+        a, b = stored(left, dtype, ROWS), stored(right, dtype, ROWS)
+        y = stored(np.zeros_like(left), dtype, ROWS)
+        with execution.session(mode=engine, overrides=target):
+            added(a, b, y)
+        np.testing.assert_array_equal(y.to_numpy().astype(np.float64), left.astype(np.float64) + right)
+    parted = "width *= 2" in added.compile(a, b, y, **target).cpp["reader"]
+    assert parted == (dtype != "float32")
+    program = added.compile(stored(left, dtype, ROWS, "L1"), stored(right, dtype, TILES), y, **target)
+    assert "width" not in program.cpp["reader"] and "width" not in program.cpp["writer"]
 
 
-def test_bytes_are_too_short_to_read_from_dram():
-    with pytest.raises(KernelError, match="16 u8 elements are 16 bytes"):
-        every_other.compile(stored(numbers(3, 96, 128), "uint8", ROWS), stored(numbers(64, 96), "uint8", ROWS))
+@pytest.mark.parametrize("engine", ["sim", "native"])
+def test_steps_lists_and_a_leading_dimension_on_blackhole(engine: str):
+    values = numbers(3, 96, 128)
+    a, y = stored(values, "bfloat16", ROWS), stored(np.zeros((64, 96), np.float32), "bfloat16", ROWS)
+    with execution.session(mode=engine, overrides={"arch": "blackhole"}):
+        every_other(a, y)
+    expected = np.zeros((64, 96), np.float32)
+    expected[:, 64:96], expected[:, 0:32] = values[1, 32:96, 0:32], values[1, 32:96, 64:96]
+    np.testing.assert_array_equal(y.to_numpy().astype(np.float32), expected)
+
+
+def test_a_native_run_knows_the_step():
+    """Wormhole's reader, given to Blackhole."""
+    a, b, y = (stored(numbers(128, 256), "bfloat16", layout) for layout in (ROWS, TILES, ROWS))
+    program = added.compile(a, b, y)
+    pages = [np.zeros(128 * 256, np.uint16) for _ in range(3)]
+    stated = native_program(program, pages, {})
+    assert not run_native(stated).errors
+    found = run_native(replace(stated, chip=hardware.BLACKHOLE)).errors
+    assert {finding.code for finding in found} == {"misaligned-read"} and "modulo 64" in found[0].message
+
+
+def test_bytes_are_parted_on_wormhole_and_too_short_for_blackhole():
+    values = numbers(3, 96, 128)
+    for engine in ("sim", "native"):
+        a, y = stored(values, "uint8", ROWS), stored(np.zeros((64, 96), np.float32), "uint8", ROWS)
+        with execution.session(mode=engine):
+            every_other(a, y)
+        np.testing.assert_array_equal(y.to_numpy()[:, 64:96], values[1, 32:96, 0:32])
+    with pytest.raises(KernelError, match=r"TW106.*32 u8 elements are 32 bytes, and blackhole reads DRAM in steps of 64"):
+        every_other.compile(a, y, arch="blackhole")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiler import PREFIX, START
+from compiler import PREFIX, START, type_check_command
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "src"), str(HERE.parent)]  # this checkout, whatever is installed
@@ -26,6 +26,16 @@ CONSTANTS = {
     "constexpr auto message_size = device_print_detail": "const auto message_size = device_print_detail",
 }
 UNROLLED = re.compile(r"^\s*#pragma GCC unroll [A-Za-z_].*$", re.MULTILINE)
+
+# What the vendor's compiler refuses and a tolerant one might not: judged where a template is written, and where it is used.
+REFUSED = {
+    "an ambiguous name in a template that nobody uses": "template <int N> bool body() { int k = N; return f(k); }",
+    "an ambiguous name that depends on the argument": "template <class T> bool body(T k) { return f(k); } bool used() { return body(1); }",
+    "an assertion in a template that is used": "template <int N> int body() { static_assert(N != 3); return N; } int used() { return body<3>(); }",
+    "a shift past the end": "template <int N> unsigned body() { return 1u << N; } unsigned used() { return body<40>(); }",
+    "a narrowing constant": "template <int N> int body() { unsigned char c{N}; return c; } int used() { return body<300>(); }",
+}
+AMBIGUOUS = "namespace a { bool f(int); } namespace b { bool f(int); }\nusing namespace a;\nusing namespace b;\n"
 
 
 def wheel() -> Path:
@@ -93,6 +103,19 @@ def prepare_compiler(folder: Path, source: Path) -> None:
     (folder / "start.s").write_text(START)
     command = [f"{PREFIX}as", "-march=rv32im", "-mabi=ilp32", str(folder / "start.s"), "-o", str(folder / "start.o")]
     subprocess.run(command, check=True)
+    check_compiler(folder)
+
+
+def check_compiler(folder: Path) -> None:
+    """A check that accepts everything is none: each of these, in a header of the vendor's, must be refused."""
+    place = folder / "refused"
+    (place / "include").mkdir(parents=True, exist_ok=True)
+    for what, text in REFUSED.items():
+        (place / "include" / "header.h").write_text(f"{AMBIGUOUS}{text}\n")
+        (place / "kernel.cpp").write_text('#include "header.h"\n')
+        command = type_check_command([f"-I{place / 'include'}", "-std=c++17", "-Wall", "-Werror", str(place / "kernel.cpp")], folder)
+        if subprocess.run(command, capture_output=True).returncode == 0:
+            raise SystemExit(f"the compiler of this check accepts {what}")
 
 
 def copy_respelled(source: Path, target: Path) -> None:

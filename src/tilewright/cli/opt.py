@@ -97,7 +97,6 @@ def nearest(word: str, known: list[str]) -> str:
 def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> str:
     from tilewright import pipeline
     from tilewright.cli import mlir_files
-    from tilewright.hardware import CHIPS
     from tilewright.options import Options
     from tilewright.passes.context import PassContext
     from tilewright.report import listing
@@ -105,7 +104,7 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
 
     options = Options(**option_flags.given_options(arguments))
     trace = Trace(keep_ir=option_flags.wants_ir(arguments))
-    context = PassContext(options=options, chip=CHIPS[options.arch], trace=trace)
+    context = PassContext(options=options, chip=options.chip, trace=trace)
     mlir_files.verify(module)
     try:
         for name in names:

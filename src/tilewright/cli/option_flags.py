@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release
+from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 
 HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
@@ -25,6 +25,7 @@ HELP: dict[str, str] = {
     "combine_packs": "join packs of neighbouring tiles into block packs",
     "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
     "debug_print": "print() in a kernel becomes DPRINT in the C++; the simulator prints in any case",
+    "card_grid": "cores of the card, such as 11x10 for a p100, where they are not those of the chip's usual card",
     "grid": "cores, such as 8x8, auto or full; overrides the decorator's",
 }
 
@@ -49,6 +50,14 @@ def grid_size(text: str) -> tuple[int, ...] | str:
         return tuple(int(part) for part in text.replace(",", "x").split("x"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a grid; write 8x8, auto or full") from None
+
+
+def card_size(text: str) -> tuple[int, ...]:
+    size = grid_size(text)
+    if wanted_instead("card_grid", size):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted_instead('card_grid', size)}")
+    assert not isinstance(size, str)
+    return size
 
 
 def release(text: str) -> str:
@@ -80,6 +89,8 @@ def add_flag(group: Any, name: str, default: Any) -> None:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
     elif name == "dst_capacity":
         group.add_argument(flag, type=tile_count, metavar="TILES", **settings)
+    elif name == "card_grid":
+        group.add_argument(flag, type=card_size, metavar="XxY", **settings)
     elif name == "grid":
         group.add_argument(flag, type=grid_size, metavar="XxY", **settings)
     elif name in CHOICES:

@@ -1,4 +1,4 @@
-"""Which header declares which call."""
+"""Which header declares which call, and in which order headers stand."""
 
 from __future__ import annotations
 
@@ -33,6 +33,16 @@ STRUCTURAL = {
     "unary_bcast_init": "bcast.h",
 }
 
+# The order of hand-written kernels: start-up, then what reaches the unpacker, the packer and the matrix unit, then vector
+# functions, unary ones last. It is not taste: some vector headers open the math library's namespace in every thread, and an
+# unpacker header after them finds two functions of one name (`is_32bit_input`: digamma.h before tile_move_copy.h in ttnn 0.78).
+FIRST = (
+    "common.h", "compute_kernel_hw_startup.h", "eltwise_unary/eltwise_unary.h",
+    "tile_move_copy.h", "reconfig_data_format.h", "pack.h", "transpose.h", "transpose_wh.h",
+    "bcast.h", "eltwise_binary.h", "matmul.h", "reduce.h",
+)  # fmt: skip
+UNARY = "eltwise_unary/"
+
 FROM_TABLE = {name: form.header for row in tile_ops.ROWS for form in row.forms for name in (form.call, form.init) if name}
 NEEDED_FIRST = {form.call: form.includes_first for row in tile_ops.ROWS for form in row.forms if form.includes_first}
 
@@ -45,14 +55,21 @@ def headers(calls: Iterable[str], release: tuple[int, int]) -> list[str]:
         header = STRUCTURAL.get(name) or FROM_TABLE.get(name) or _family(name, release)
         if header is not None:
             found.add(_path(header, folder, release))
-        found.update(_path(first, folder, release) for first in NEEDED_FIRST.get(name, ()))  # sorts before what needs it
+        found.update(_path(first, folder, release) for first in NEEDED_FIRST.get(name, ()))  # its name sorts before
         if name == "init_sfpu":
             found.add(f"{folder}eltwise_unary/eltwise_unary.h" if release < (0, 78) else f"{folder}compute_kernel_hw_startup.h")
         if name == "mm_init" and release >= (0, 74):
             found.add(f"{folder}compute_kernel_hw_startup.h")
         if name == "binary_op_init_common":
             found.add(f"{folder}eltwise_binary.h" if release < (0, 77) else f"{folder}compute_kernel_hw_startup.h")
-    return ["#include <cstdint>", "", *(f'#include "{path}"' for path in sorted(found))]
+    ordered = sorted(found, key=lambda path: _place(path.removeprefix(folder)))
+    return ["#include <cstdint>", "", *(f'#include "{path}"' for path in ordered)]
+
+
+def _place(header: str) -> tuple[int, str]:
+    if header in FIRST:
+        return FIRST.index(header), header
+    return len(FIRST) + header.startswith(UNARY), header
 
 
 def _family(name: str, release: tuple[int, int]) -> str | None:

@@ -93,6 +93,15 @@ RUNS: dict[str, Code] = {
         "last; a tile that one reads and another writes may be read before or after. Split the work with ttl.node(), write "
         "from one core only, or order the cores with pipes or semaphores.",
     ),
+    "TW520": Code(
+        "an erratum of the chip changed results",
+        "When a sum in a 32-bit DST cancels to minus one unit of its 24-bit grid, Wormhole's matrix unit gives -2^4 times the "
+        "scale of the sum instead: a result near 0 becomes -8, -32 or -128. Blackhole computes it right. In six products of "
+        "2048x2048x2048 bf16 numbers it met 6 of 25 million results at HiFi4, at most 2 in one, and at LoFi, HiFi2 and HiFi3 "
+        "none; HiFi3 is as accurate for bf16 (3.2e-4 instead of 3.1e-4 rms). Another order of K, or partial sums, move it to "
+        "other results. A 16-bit DST does not have it, at 2.4e-2 rms. The simulator and the native run compute again without "
+        "the erratum when it struck, and report the results that differ.",
+    ),
     "TW601": Code(
         "a package is not installed",
         "The script or the option needs a package that this Python does not have. Tilewright itself needs neither "

@@ -61,7 +61,7 @@ def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKe
     """Tensors among ``values`` may be `TensorSpec`s."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
-    grid = resolve_grid(kernel.grid if options.grid is None else options.grid, CHIPS[options.arch], kernel.span)
+    grid = resolve_grid(kernel.grid if options.grid is None else options.grid, options.chip, kernel.span)
     tensors: list[KernelTensor] = []
 
     def seen_by_body(name: str, value: Any) -> KernelTensor:
@@ -69,7 +69,7 @@ def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKe
         tensors.append(KernelTensor(describe(value, name, kernel.span), len(tensors), source))
         return tensors[-1]
 
-    build = run_body(kernel, values, values.replaced(seen_by_body), grid, CHIPS[options.arch].grid[0])
+    build = run_body(kernel, values, values.replaced(seen_by_body), grid, options.chip.grid[0])
     build.metal = options.metal
     _name_buffers(build)
     _check_threads(kernel, build)

@@ -238,12 +238,7 @@ def to_array(value: Any) -> NDArray[Any]:
     import numpy as np
 
     dtype = tensor_dtype(value)
-    host = _host_array(value)
-    whole = stored_shape(value)
-    host = host.reshape((1,) * (len(whole) - host.ndim) + host.shape)
-    missing = [(0, length - size) for length, size in zip(whole, host.shape, strict=True)]
-    if any(after for _, after in missing):
-        host = np.pad(host, missing)
+    host = _padded(value)
     if dtype == "bf16":
         return _round_to_bf16(host).astype(np.float32)
     if dtype in ("f32", "bfp8_b", "bfp4_b"):
@@ -251,16 +246,24 @@ def to_array(value: Any) -> NDArray[Any]:
     return np.ascontiguousarray(host)
 
 
+def _padded(value: Any) -> NDArray[Any]:
+    """The elements with those that fill up the last tiles."""
+    import numpy as np
+
+    host = _host_array(value)
+    whole = stored_shape(value)
+    host = host.reshape((1,) * (len(whole) - host.ndim) + host.shape)
+    missing = [(0, length - size) for length, size in zip(whole, host.shape, strict=True)]
+    return np.pad(host, missing) if any(after for _, after in missing) else host
+
+
 def to_bits(value: Any) -> NDArray[Any]:
-    """Elements as the unsigned integers that memory holds."""
-    import ml_dtypes
+    """Elements as the unsigned integers that memory holds; a NaN keeps its bits."""
     import numpy as np
 
     dtype = tensor_dtype(value)
     assert dtype in BIT_DTYPES, f"{dtype} has no bits per element"
-    array = to_array(value)
-    if dtype == "bf16":
-        array = array.astype(ml_dtypes.bfloat16)
+    array = _round_to_bf16(_padded(value)) if dtype == "bf16" else to_array(value)
     return np.ascontiguousarray(array).view(BIT_DTYPES[dtype])
 
 
@@ -291,7 +294,7 @@ def from_bits(value: Any, bits: NDArray[Any]) -> None:
     element = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32}.get(dtype or "")
     contiguous = np.ascontiguousarray(bits)
     array = contiguous if element is None else contiguous.view(element)
-    from_array(value, array.astype(np.float32) if dtype == "bf16" else array)
+    from_array(value, array.astype(np.float32) if dtype == "bf16" and _is_torch(value) else array)
 
 
 def _round_to_bf16(array: Any) -> NDArray[Any]:

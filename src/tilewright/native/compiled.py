@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, N
 from tilewright.network import chip_place, cores_of
 from tilewright.shards import folded_tiles, pages_by_place, shard_tiles
 from tilewright.sim.exact_arithmetic import ExactArithmetic
+from tilewright.sim.numerics.cancellation import cancellation_warnings
 from tilewright.tile_pages import join_tiles, split_tiles
 from tilewright.work import core_number
 
@@ -45,7 +48,7 @@ CODES = {
     "TW510": "missing-barrier signal-before-data",
     "TW511": "format-mismatch unpack-to-dest-operand page-size",
     "TW512": "push-unwritten",
-    "TW513": "address-out-of-range tensor-out-of-range unknown-tensor crash",
+    "TW513": "address-out-of-range misaligned-read tensor-out-of-range unknown-tensor crash",
     "TW515": "two-owners",
     "TW516": "argument-out-of-range unknown-buffer unknown-semaphore",
     "TW517": "pages-left mask-left",
@@ -148,7 +151,7 @@ def _runtime_words(
 
 def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
     """``pages`` are the tensors' bytes in the order of L1."""
-    columns = hardware.CHIPS[program.options.arch].grid[0]
+    columns = program.options.chip.grid[0]
     places = {chip_place(core, program.grid, columns): core for core in cores_of(program.grid)}
     grid = (1 + max(x for x, _ in places), 1 + max(y for _, y in places))
     kernels = [
@@ -163,7 +166,7 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         TensorSpec(
             name=str(number), address=_address(number), page_bytes=page_bytes(spec), pages=raw.nbytes // page_bytes(spec),
             data=raw,
-            dtype=spec.dtype, shards=pages_by_place(spec) if number in _backing(program) else {},
+            dtype=spec.dtype, memory=spec.memory, shards=pages_by_place(spec) if number in _backing(program) else {},
         )
         for number, (spec, raw) in enumerate(zip(program.tensors, pages, strict=True))
     ]  # fmt: skip
@@ -187,7 +190,7 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
         ),
         metal=program.options.metal,
         coupled=_reaches_shards(program),
-        l1_bytes=hardware.CHIPS[program.options.arch].l1_bytes,
+        chip=program.options.chip,
     )  # fmt: skip
 
 
@@ -210,15 +213,27 @@ def run_program(
     """Runs the emitted C++ on ``arrays`` (as `simulate` takes them); outputs are written in place. Errors found are raised."""
     from tilewright.native.driver import run_native
 
-    arithmetic = ExactArithmetic(program.config)
+    arithmetic = ExactArithmetic(program.config, program.options.arch)
     pages = [arithmetic.pages(spec, array) for spec, array in zip(program.tensors, arrays, strict=True)]
     raw = [in_memory(spec, page) for spec, page in zip(program.tensors, pages, strict=True)]
-    result = run_native(native_program(program, raw, scalars or {}), seconds=seconds)
+    stated = native_program(program, raw, scalars or {})
+    result = run_native(stated, seconds=seconds)
     if result.errors:
         raise findings_error(result.errors)
-    for number, (spec, page, array) in enumerate(zip(program.tensors, pages, arrays, strict=True)):
-        after = result.outputs[str(number)].view(page.dtype)
-        after = from_memory(spec, after).reshape(page.shape)
+    found = _pages_after(result, program.tensors, pages)
+    if any(finding.code == "near-cancellation" for finding in result.findings):
+        with contextlib.redirect_stdout(None):  # prints of the kernels have been seen
+            other = run_native(replace(stated, chip=replace(stated.chip, cancellation_erratum=False)), seconds=seconds)
+        right = _pages_after(other, program.tensors, pages)
+        result = replace(result, warnings=tuple(cancellation_warnings(program.tensors, found, right)))
+    for spec, page, after, array in zip(program.tensors, pages, found, arrays, strict=True):
         if not np.array_equal(after, page):
             arithmetic.write_back(spec, after, array)
     return result
+
+
+def _pages_after(result: NativeResult, specs: Sequence[compiled.TensorSpec], before: Sequence[Array]) -> list[Array]:
+    return [
+        from_memory(spec, result.outputs[str(number)].view(pages.dtype)).reshape(pages.shape)
+        for number, (spec, pages) in enumerate(zip(specs, before, strict=True))
+    ]

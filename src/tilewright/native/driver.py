@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.diagnostics import Diagnostic
 from tilewright.native import functions
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding, parse_finding
@@ -55,6 +56,7 @@ class NativeResult:
     outputs: Mapping[str, Bytes]
     findings: tuple[Finding, ...]
     stats: Mapping[str, int] = field(default_factory=dict[str, int])
+    warnings: tuple[Diagnostic, ...] = ()  # of a compiled program, in its user's words
 
     @property
     def errors(self) -> tuple[Finding, ...]:

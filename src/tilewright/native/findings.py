@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.records import record
 
-# Code -> what it means. A warning does not make the numbers wrong on this run.
+# Code -> what it means. A warning is no mistake of the kernel, or does not make the numbers wrong on this run.
 MEANINGS = {
     "missing-startup": "a compute call before the hardware was configured",
     "late-startup": "compute_kernel_hw_startup() not first, or twice",
@@ -36,6 +36,7 @@ MEANINGS = {
     "unknown-buffer": "a buffer the program does not configure",
     "adjacent-slots": "operands that must lie in neighbouring DST slots do not",
     "broken-on-hardware": "a combination that gives garbage on the chip",
+    "near-cancellation": "a sum that cancels to -1 unit of its grid, which this chip gets wrong in a 32-bit DST",
     "missing-reduce-uninit": "a pack under the edge mask of a reduction",
     "mask-left": "a kernel that ends under the edge mask of a reduction",
     "negative-threshold": "a negative ReLU threshold",
@@ -43,6 +44,7 @@ MEANINGS = {
     "signal-before-data": "a semaphore that may say a transfer is done before it is",
     "address-out-of-range": "a NoC transfer outside L1 or the grid",
     "tensor-out-of-range": "a page outside its tensor",
+    "misaligned-read": "a NoC read whose source and target differ in their low address bits",
     "unknown-tensor": "an address no tensor has",
     "unknown-semaphore": "a semaphore the core does not have",
     "multicast-count": "a multicast whose number of receivers is wrong",
@@ -54,7 +56,7 @@ MEANINGS = {
     "timeout": "the run passed its time limit",
     "crash": "a kernel accessed memory it does not own",
 }
-WARNINGS = frozenset({"pages-left", "mask-left", "signal-before-data"})
+WARNINGS = frozenset({"pages-left", "mask-left", "signal-before-data", "near-cancellation"})
 
 
 @record(kw_only=True)

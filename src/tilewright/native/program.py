@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.dtypes import DTYPES
-from tilewright.hardware import WORMHOLE_B0, tile_bytes
+from tilewright.hardware import WORMHOLE_B0, Chip, tile_bytes
 from tilewright.native.errors import NativeError
 from tilewright.records import record
 
@@ -79,6 +79,7 @@ class TensorSpec:
     pages: int
     data: NDArray[Any]
     dtype: str = "bf16"
+    memory: str = "dram"  # dram or l1
     shards: Mapping[Core, Sequence[int]] = field(default_factory=dict[Core, "Sequence[int]"])  # pages in each core's L1, -1: none
 
     def raw(self) -> Bytes:
@@ -114,7 +115,7 @@ class NativeProgram:
     alone: bool = False  # only a compute kernel: its inputs are fed with random tiles, its outputs drained
     coupled: bool | None = None  # None: all cores run at once if a kernel names semaphores, multicasts or other cores
     accessor_words: int = 2  # compile-time words per interleaved tensor
-    l1_bytes: int = WORMHOLE_B0.l1_bytes
+    chip: Chip = WORMHOLE_B0
 
     def core_list(self) -> list[Core]:
         return list(self.cores) or [(x, y) for y in range(self.grid[1]) for x in range(self.grid[0])]

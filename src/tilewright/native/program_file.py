@@ -11,6 +11,7 @@ from tilewright.native.program import FIDELITY_PHASES, BufferSpec, NativeProgram
 
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
+L1_READ_ALIGNMENT = 16
 
 
 def _shard_offsets(tensors: Sequence[TensorSpec]) -> tuple[dict[int, int], int]:
@@ -20,7 +21,7 @@ def _shard_offsets(tensors: Sequence[TensorSpec]) -> tuple[dict[int, int], int]:
     for number, tensor in enumerate(tensors):
         if tensor.shards:
             offsets[number] = position
-            position += (max(map(len, tensor.shards.values())) * tensor.page_bytes + 31) // 32 * 32
+            position += (max(map(len, tensor.shards.values())) * tensor.page_bytes + 63) // 64 * 64
     return offsets, position
 
 
@@ -31,7 +32,7 @@ def _buffer_offsets(buffers: Sequence[BufferSpec], shards: Mapping[int, int], po
             offsets[buffer.index] = shards[buffer.tensor] + buffer.first_page * buffer.bytes_per_page()
         elif buffer.alias_of is None:
             offsets[buffer.index] = position
-            position += (buffer.bytes_per_page() * buffer.pages + 31) // 32 * 32
+            position += (buffer.bytes_per_page() * buffer.pages + 63) // 64 * 64
     for buffer in buffers:
         if buffer.alias_of is not None:
             offsets[buffer.index] = offsets[buffer.alias_of]
@@ -66,19 +67,22 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
     lines = [
         f"metal {release_of(program.metal)}",
         f"noc_origin {program.noc_origin[0]} {program.noc_origin[1]}",
-        f"l1 {program.l1_bytes + L1_SYSTEM_BYTES}",
+        f"chip {program.chip.name}",
+        f"l1 {program.chip.l1_bytes + L1_SYSTEM_BYTES}",
         f"compute {config.fp32_dest_acc_en:d} {config.dst_full_sync_en:d} {FIDELITY_PHASES[config.math_fidelity]}"
         f" {config.bfp8_pack_precise:d}",
         f"alone {program.alone:d}",
+        f"erratum {program.chip.cancellation_erratum:d}",
         f"coupled {is_coupled(program):d}",
         f"data {folder / 'data'}",
         f"functions {program.shared_functions:d}",
     ]
     for tensor, offset in zip(program.tensors, offsets, strict=True):
-        lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset}")
+        alignment = L1_READ_ALIGNMENT if tensor.memory == "l1" or tensor.shards else program.chip.dram_read_alignment
+        lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset} {alignment}")
     shards, after_shards = _shard_offsets(program.tensors)
     lines += [f"shards {number} {offset}" for number, offset in shards.items()]
-    places = _buffer_offsets(program.buffers, shards, after_shards, program.l1_bytes)
+    places = _buffer_offsets(program.buffers, shards, after_shards, program.chip.l1_bytes)
     for buffer in program.buffers:
         to_dst = buffer.index in config.unpack_to_dest
         size = f"{buffer.format_number()} {buffer.bytes_per_page()} {buffer.pages}"

@@ -43,7 +43,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
     buffers: dict[SSAValue, SSAValue] = {}
     config = config_of(function)
     math = MathConverter(indices, buffers, config)
-    movement = MovementConverter(indices, buffers)
+    movement = MovementConverter(indices, buffers, context.chip)
     places = Places(function, indices, context.grid, context.chip.grid[0])
     pipes = PipeConverter(function, indices, buffers, places, network.nets)
     semaphores = SemaphoreConverter(pipes, network)

@@ -261,7 +261,7 @@ def _several(use: FormUse, operands: list[SSAValue], source: Operation, placed: 
 
 
 def _added_to_zeros(vector: SSAValue, source: Operation, placed: dict[str, Attribute]) -> list[Operation]:
-    """A broadcast of rows on the vector unit, which has it only as part of a sum."""
+    """A broadcast on the vector unit, which has it only as part of a sum."""
     kinds = [source.results[0].type]
     unit = {**placed, "ttl.unit": text_attr("sfpu"), "value": number_attr(0.0)}
     zeros = TILE_OPS["fill"].create(result_types=kinds, attributes=unit, location=source.location)

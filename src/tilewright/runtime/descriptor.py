@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.dtypes import DTYPES
-from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import BufferSpec, Program, ThreadSpec
 from tilewright.records import record
 from tilewright.runtime.placement import compile_time_arguments, cores, physical, runtime_arguments
@@ -130,7 +130,7 @@ class Setup:
         )
         if config.unpack_to_dest:
             modes = ttnn.UnpackToDestMode
-            count = CHIPS[self.program.options.arch].max_buffers
+            count = self.program.options.chip.max_buffers
             described.unpack_to_dest_mode = [
                 modes.UnpackToDestFp32 if index in config.unpack_to_dest else modes.Default for index in range(count)
             ]

@@ -11,9 +11,10 @@ from tilewright.execution import lives_on_device
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
+from tilewright.runtime.dlpack import Bfloat16Array, bits_of
 from tilewright.runtime.vendor import load_ttnn
 
-NO_VALUES_ON_HOST = ("bf16", "bfp8_b", "bfp4_b")  # what NumPy has no type for goes through float32
+BLOCK_FLOATS = ("bfp8_b", "bfp4_b")  # ttnn makes them of float32 and float32 of them
 MOST_COMPLAINTS = 5
 _opened: list[Any] = []
 
@@ -84,13 +85,18 @@ def layout_of(ttnn: Any, spec: TensorSpec) -> Any:
 
 
 def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
-    """A copy of a host array. Its values are already those of the dtype, so the conversion is exact."""
-    from tilewright.lang.tensors import to_array
+    """A copy of a host array, bit for bit."""
+    from tilewright.lang.tensors import to_array, to_bits
 
-    array, kind, layout = to_array(value), getattr(ttnn, DATA_TYPES[spec.dtype]), layout_of(ttnn, spec)
+    kind, layout = getattr(ttnn, DATA_TYPES[spec.dtype]), layout_of(ttnn, spec)
+    if spec.dtype == "bf16":
+        return ttnn.to_device(
+            ttnn.Tensor(Bfloat16Array(to_bits(value)), kind, None, layout), device, memory_config=memory_config(ttnn, spec)
+        )
+    array = to_array(value)
     if not array.flags.writeable:
         array = array.copy()  # ttnn refuses arrays it may not write
-    if spec.dtype in NO_VALUES_ON_HOST:
+    if spec.dtype in BLOCK_FLOATS:
         host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, layout), kind)
     else:
         host = ttnn.Tensor(array, kind, None, layout)
@@ -111,10 +117,13 @@ def memory_config(ttnn: Any, spec: TensorSpec) -> Any:
 
 def to_host(ttnn: Any, tensor: Any, value: Any, spec: TensorSpec) -> None:
     """Copies results into the array they were asked for in."""
-    from tilewright.lang.tensors import from_array
+    from tilewright.lang.tensors import from_array, from_bits
 
     host = ttnn.from_device(tensor)
-    if spec.dtype in NO_VALUES_ON_HOST:
+    if spec.dtype == "bf16":
+        from_bits(value, bits_of(host.to_numpy()))
+        return
+    if spec.dtype in BLOCK_FLOATS:
         host = ttnn.to_dtype(host, ttnn.float32)
     from_array(value, host.to_numpy())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
 from tilewright.emit.releases import release
+from tilewright.hardware import CHIPS
 from tilewright.program import Program
 from tilewright.runtime import devices
 from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of
@@ -35,7 +36,10 @@ _launches: dict[int, dict[Any, Launch]] = {}  # by the identity of the program
 def fitted(options: Options, args: Sequence[Any]) -> Options:
     """``options`` for the installed ttnn and the device the arguments are on: nothing else would run there."""
     device = devices.device_for(load_ttnn(), args)
-    return options.updated(metal=installed_release(), arch=devices.architecture(device))
+    size = device.compute_with_storage_grid_size()
+    arch = devices.architecture(device)
+    card = None if (size.x, size.y) == CHIPS[arch].grid else (size.x, size.y)
+    return options.updated(metal=installed_release(), arch=arch, card_grid=card)
 
 
 def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None = None) -> Any:
@@ -101,7 +105,7 @@ def check_fits(program: Program, device: Any) -> None:
     columns, rows = max(column for column, _ in places) + 1, max(row for _, row in places) + 1
     if columns > size.x or rows > size.y:
         message = f"'{program.name}' needs {columns}x{rows} cores, the device has {size.x}x{size.y}"
-        raise fail("TW602", message, help="a smaller grid")
+        raise fail("TW602", message, help=f"a smaller grid, or card_grid=({size.x}, {size.y}), which grid=\"full\" then follows")
 
 
 def spelled(program: Program, metal: str) -> dict[str, str]:

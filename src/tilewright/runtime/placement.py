@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tilewright.hardware import CHIPS
 from tilewright.network import chip_place, cores_of
 from tilewright.program import Program, ThreadSpec
 from tilewright.work import WorkArgument, core_number
@@ -19,7 +18,7 @@ def cores(program: Program) -> list[tuple[int, ...]]:
 
 def physical(core: Sequence[int], program: Program) -> tuple[int, int]:
     """Column and row on the chip: grids of one or three dimensions are folded onto it."""
-    return chip_place(core, program.grid, CHIPS[program.options.arch].grid[0])
+    return chip_place(core, program.grid, program.options.chip.grid[0])
 
 
 def runtime_arguments(

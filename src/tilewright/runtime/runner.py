@@ -1,6 +1,6 @@
 """A Python script that launches a program's files through ttnn, on machines without Tilewright.
 
-The script is ``standalone.py`` with the program's facts in it, so it is checked like the rest of the code.
+The script is ``standalone.py`` with the program's facts and ``dlpack.py`` in it, so it is checked like the rest of the code.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.emit.releases import CHANGED, release
-from tilewright.hardware import CHIPS, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import ROW_MAJOR, Program, ThreadSpec
 from tilewright.runtime.descriptor import DATA_TYPES
 from tilewright.runtime.placement import cores, physical, runtime_arguments, written_tensors
 
 SCRIPT = Path(__file__).with_name("standalone.py")
+IMPORTED = "from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened\n\n"
+FUTURE = "from __future__ import annotations\n"
 EMPTY = "PROGRAM: dict[str, Any] = {}\n"
 TITLE = '"""Launches the kernel files beside this one through ttnn.\n'
 WIDTH = 120
@@ -25,7 +27,12 @@ WIDTH = 120
 def script(program: Program) -> str:
     """The text of ``runner.py``."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert text.count(EMPTY) == 1 and text.startswith(TITLE)
+    assert text.count(EMPTY) == 1 and text.count(IMPORTED) == 1 and text.startswith(TITLE)
+    inlined = SCRIPT.with_name("dlpack.py").read_text(encoding="utf-8").partition(FUTURE)[2]
+    imports, _, rest = inlined.partition("\n\nCPU")
+    assert [line for line in imports.splitlines() if line] == ["import ctypes", "from typing import Any", "import numpy"]
+    text = text.replace("import importlib\n", "import ctypes\nimport importlib\n", 1).replace(IMPORTED, "import numpy\n\n", 1)
+    text = text.replace(EMPTY, f"{EMPTY}\nCPU{rest}", 1)
     data = pprint.pformat(facts(program), width=WIDTH, sort_dicts=False)
     last = releases(program)[1]
     until = "or newer" if last is None else f"to {last[0]}.{last[1]}"
@@ -86,7 +93,7 @@ def facts(program: Program) -> dict[str, Any]:
             "dst_full_sync_en": config.dst_full_sync_en,
             "math_approx_mode": config.math_approx_mode,
             "unpack_to_dest": list(config.unpack_to_dest),
-            "max_buffers": CHIPS[program.options.arch].max_buffers,
+            "max_buffers": program.options.chip.max_buffers,
         },
         "kernels": [
             {

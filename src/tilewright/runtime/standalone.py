@@ -19,6 +19,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened
+
 ttnn: Any = importlib.import_module("ttnn")  # it has no types
 HERE = Path(__file__).resolve().parent
 PROGRAM: dict[str, Any] = {}
@@ -137,11 +139,13 @@ def configuration(role: str) -> Any:
 
 
 def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
-    """A NumPy array as device tensor. What NumPy has no type for goes through float32."""
+    """A NumPy array as device tensor. Block floats go through float32."""
     import numpy
 
     kind = getattr(ttnn, tensor["dtype"])
-    if "bfloat" in tensor["dtype"]:
+    if tensor["dtype"] == "bfloat16":
+        host = ttnn.Tensor(Bfloat16Array(rounded_bits(array)), kind, None, getattr(ttnn, tensor["layout"]))
+    elif "bfloat" in tensor["dtype"]:
         wide = ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, getattr(ttnn, tensor["layout"]))
         host = ttnn.to_dtype(wide, kind)
     else:
@@ -164,6 +168,8 @@ def memory_config(tensor: Mapping[str, Any]) -> Any:
 
 def to_array(tensor: Any) -> Any:
     host = ttnn.from_device(tensor)
+    if host.dtype == ttnn.bfloat16:
+        return widened(bits_of(host.to_numpy()))
     return (ttnn.to_dtype(host, ttnn.float32) if "BFLOAT" in str(host.dtype) else host).to_numpy()
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tilewright import hardware
 from tilewright.dtypes import WORDS
 from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.sim import product_jobs
@@ -28,8 +29,10 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.el
 class ExactArithmetic(DirectMemory):
     defers_products = True
 
-    def __init__(self, config: ComputeConfig) -> None:
+    def __init__(self, config: ComputeConfig, chip: str) -> None:
+        self.chip = chip
         self.dst32 = config.fp32_dest_acc_en
+        self.erratum = fpu.Erratum() if hardware.CHIPS[chip].cancellation_erratum else None
         self.fidelity: Fidelity = cast(Fidelity, config.math_fidelity)
         self._calls: dict[tuple[Site, Site | None], tuple[tuple[int, ...], str, bool]] = {}
         self._zeros: dict[tuple[int, ...], Array] = {}
@@ -64,7 +67,8 @@ class ExactArithmetic(DirectMemory):
 
     def binary(self, kind: str, a: Array, b: Array, old: Array | None, *, accumulate: bool) -> Array:
         before = self.zeros(a.shape) if old is None else old
-        return ELEMENTWISE[kind](a, b, before, dst32=self.dst32, fidelity=self.fidelity, accumulate=accumulate)
+        chip = {"dst32": self.dst32, "erratum": self.erratum, "fidelity": self.fidelity}
+        return ELEMENTWISE[kind](a, b, before, **chip, accumulate=accumulate)
 
     def dst_to_source(self, value: Array, source: Format) -> Array:
         kept = unpack.src_format(source[0], dst32=self.dst32, unpack_to_dest=source[1])
@@ -84,7 +88,7 @@ class ExactArithmetic(DirectMemory):
         return np.swapaxes(source, -1, -2)
 
     def matmul(self, in0: Array, in1: Array, old: Array) -> Array:
-        return fpu.matmul_block(in0, in1, old, dst32=self.dst32, fidelity=self.fidelity)
+        return fpu.matmul_block(in0, in1, old, dst32=self.dst32, erratum=self.erratum, fidelity=self.fidelity)
 
     def products(self, jobs: list[ProductJob]) -> list[list[Array]]:
         return product_jobs.carry_out(jobs, self.matmul, self.zeros)
@@ -93,8 +97,8 @@ class ExactArithmetic(DirectMemory):
         before = self.zeros(data.shape) if old is None else old
         kept = unpack.src_format(dtype, dst32=self.dst32)
         return fpu.reduce(
-            cast(Any, pool), cast(Any, dim), data, scaler, before, dst32=self.dst32, fidelity=self.fidelity,
-            src_format=cast(Any, kept), fresh=old is None,
+            cast(Any, pool), cast(Any, dim), data, scaler, before, dst32=self.dst32, erratum=self.erratum,
+            fidelity=self.fidelity, src_format=cast(Any, kept), fresh=old is None,
         )  # fmt: skip
 
     def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:

@@ -131,7 +131,7 @@ class Machine:
 
 def place_buffers(program: Program, shards: Mapping[int, ShardMemory]) -> dict[int, Buffer]:
     """Buffers one after another in L1. Those in a shard get addresses of their own, too: nobody compares them."""
-    address = hardware.CHIPS[program.options.arch].l1_reserved_bytes
+    address = program.options.chip.l1_reserved_bytes
     buffers: dict[int, Buffer] = {}
     for spec in sorted(program.buffers, key=lambda spec: spec.index):
         if spec.dtype not in L1_DTYPES:

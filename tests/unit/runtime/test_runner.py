@@ -45,7 +45,7 @@ def test_needs_no_tilewright(program):
     tree = ast.parse(runner.script(program))
     plain = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
     parts = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert plain == {"importlib", "os", "sys", "numpy"} and parts == {"__future__", "collections.abc", "importlib", "pathlib", "typing"}
+    assert plain == {"ctypes", "importlib", "os", "sys", "numpy"} and parts == {"__future__", "collections.abc", "importlib", "pathlib", "typing"}
     assert "tilewright" not in runner.script(program)
 
 

@@ -122,7 +122,7 @@ def test_a_read_sees_an_earlier_write(make_program, random_bf16):
 
 
 def test_nodes_of_one_operation_and_depth_are_one_call():
-    exact = ExactArithmetic(ComputeConfig())
+    exact = ExactArithmetic(ComputeConfig(), "wormhole_b0")
     lazy = LazyArithmetic(exact)
     tiles = [np.full((1, 32, 32), 0x3F80 + step, np.uint16) for step in range(10)]
     nodes = [lazy.to_source(tile, "bf16") for tile in tiles]

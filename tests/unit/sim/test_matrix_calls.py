@@ -83,8 +83,8 @@ tile_regs_release()
 """
     a, b, out = run(lines, a=2, b=2)
     zero = np.zeros((32, 32), np.uint32)
-    first = fpu.matmul(bits(a)[0], bits(b)[0], zero, dst32=False)
-    both = fpu.matmul(bits(a)[1], bits(b)[1], first, dst32=False)
+    first = fpu.matmul(bits(a)[0], bits(b)[0], zero, dst32=False, erratum=None)
+    both = fpu.matmul(bits(a)[1], bits(b)[1], first, dst32=False, erratum=None)
     assert np.array_equal(out.view(np.uint16)[0], pack(both, "bf16", dst32=False))
     a, b, out = run(lines, a=2, b=2, fast=True)
     exact = sum(a[k].astype(np.float64) @ b[k].astype(np.float64) for k in range(2))
@@ -109,7 +109,7 @@ tile_regs_release()
             tile = np.zeros((32, 32), np.uint32)
             for step in range(2):
                 left = bits(a)[1 + step + row * 3]
-                tile = fpu.matmul(left, bits(b)[2 * step + col], tile, dst32=True, transpose=True)
+                tile = fpu.matmul(left, bits(b)[2 * step + col], tile, dst32=True, erratum=fpu.Erratum(), transpose=True)
             expected = pack(tile, "bf16", dst32=True)
             assert np.array_equal(out.view(np.uint16)[row * 2 + col], expected)
 
@@ -170,7 +170,7 @@ def test_reuse_of_dst_on_either_side(run, kind, side):
     a, b, out = run(SECTION.format(init="copy_tile_init(a)", call=lines))
     first, second = (a, b) if side == "SRCA" else (b, a)
     operation = {"ADD": fpu.elwadd, "SUB": fpu.elwsub, "MUL": fpu.elwmul}[kind]
-    expected = operation(bits(first), bits(second), np.zeros((1, 32, 32), np.uint32), dst32=False, accumulate=kind == "MUL")
+    expected = operation(bits(first), bits(second), np.zeros((1, 32, 32), np.uint32), dst32=False, erratum=None, accumulate=kind == "MUL")
     assert np.array_equal(out.view(np.uint16), pack(expected, "bf16", dst32=False))
 
 
@@ -189,7 +189,7 @@ def test_reduce_is_masked_until_uninit(run, pool, dim):
     lines = SECTION.format(init=f"reduce_init(a, b, o, {words})", call=f"reduce_tile(a, b, 0, 0, 0, {words})")
     a, b, out = run(lines + "reduce_uninit()\n")
     zero = np.zeros((1, 32, 32), np.uint32)
-    expected = fpu.reduce(pool.lower(), dim, bits(a), bits(b), zero, dst32=False, fresh=True)
+    expected = fpu.reduce(pool.lower(), dim, bits(a), bits(b), zero, dst32=False, erratum=None, fresh=True)
     kept = {"row": (slice(None), slice(0, 1)), "col": (slice(0, 1), slice(None)), "scalar": (slice(0, 1), slice(0, 1))}[dim]
     masked = np.zeros_like(zero)
     masked[(0, *kept)] = expected[(0, *kept)]

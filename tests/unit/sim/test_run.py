@@ -398,5 +398,5 @@ def test_product_of_few_and_of_many_cores(make_program, random_bf16, cores, fast
         assert np.allclose(out.astype(np.float64), exact, rtol=2**-7, atol=1e-4)
         return
     old = np.zeros((32 * cores, 64), np.uint32)
-    expected = fpu.matmul_block(widen_bf16(a.view(np.uint16)), widen_bf16(b.view(np.uint16)), old, dst32=False)
+    expected = fpu.matmul_block(widen_bf16(a.view(np.uint16)), widen_bf16(b.view(np.uint16)), old, dst32=False, erratum=None)
     assert np.array_equal(out.view(np.uint16), pack(expected, "bf16", dst32=False))

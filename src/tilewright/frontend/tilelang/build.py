@@ -43,7 +43,7 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
     """``shallow``: buffers of one block, where two would only let threads overlap."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
-    chip = CHIPS[options.arch]
+    chip = options.chip
     program, outputs = read_kernel(kernel, values)
     wanted = kernel.grid if options.grid is None else options.grid
     grid = cores_for(program.blocks, chip) if wanted is None else resolve_grid(wanted, chip, kernel.span)

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright.hardware import CHIPS, WORMHOLE_B0, Chip
+from tilewright.hardware import WORMHOLE_B0, Chip
 from tilewright.lang.standin_ttnn.cores import CoreCoord, CoreGrid
 
 
@@ -58,9 +58,9 @@ _default: Device | None = None
 
 def open_device(device_id: int = 0, **_settings: Any) -> Device:
     from tilewright import execution
+    from tilewright.options import Options
 
-    arch = str(execution.current().overrides.get("arch", WORMHOLE_B0.name))
-    return Device(device_id, CHIPS[arch])
+    return Device(device_id, execution.current().options(Options()).chip)
 
 
 def close_device(device: Device) -> None:

@@ -34,7 +34,7 @@ from tilewright.program import ComputeConfig
 ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot
 FPU_BCAST = "fpu_bcast"
 SFPU_BCAST = "sfpu_bcast"
-ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast of rows as a sum with a tile of zeros
+ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast as a sum with a tile of zeros
 FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
 PLACES = {  # of the two operands, where one comes from a buffer
     Unit.FPU: (Place.BUFFER, Place.BUFFER),
@@ -207,10 +207,12 @@ class FormBuilder:
     def has_sfpu_bcast(self) -> bool:
         return release_key(self.options.metal) >= SFPU_BCAST_SINCE
 
-    def spoils_rows(self, bcast: TileBcastOp) -> bool:
-        """Repeating a row through the source registers into a 32-bit DST gives wrong values on the chip."""
-        straight = self.numbers[bcast.operands[0]] in self.straight
-        return bcast.dim == "col" and self.config.fp32_dest_acc_en and not straight
+    def repeats_by_vector(self, bcast: TileBcastOp) -> bool:
+        """Repeating a row through the source registers into a 32-bit DST gives wrong values on the chip. A 32-bit tile that
+        went to DST itself is repeated there by instructions that not every chip documents."""
+        if self.numbers[bcast.operands[0]] in self.straight:
+            return bcast.dim != "scalar" and self.has_sfpu_bcast and not self.chip.broadcast_in_dst
+        return bcast.dim == "col" and self.config.fp32_dest_acc_en
 
     def _rows_by_sfpu(self, bcast: TileBcastOp) -> tuple[Form, FormUse]:
         call = sfpu_bcast_call("add", bcast.dim)
@@ -296,7 +298,7 @@ class FormBuilder:
             cost, init = self.cost("reduce_tile", template), f"reduce<{template}>"
             rule, repeat = ResultRule.ZEROED, rows * cols
         elif isinstance(op, TileBcastOp):
-            if self.spoils_rows(op):
+            if self.repeats_by_vector(op):
                 return [self._rows_by_sfpu(op)] if self.has_sfpu_bcast else []
             cost, init = self.cost("unary_bcast"), f"unary_bcast:{op.dim}"
         else:

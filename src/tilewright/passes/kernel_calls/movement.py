@@ -10,7 +10,7 @@ from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import erase
-from tilewright.hardware import TILE_ROWS
+from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 from tilewright.passes.kernel_calls.buffers import block_place, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 
@@ -20,7 +20,8 @@ HAND_OVER_CALLS = ("ttkernel.cb_push_back", "ttkernel.cb_pop_front")  # they mov
 
 
 class MovementConverter:
-    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue]) -> None:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], chip: Chip) -> None:
+        self.chip = chip
         self.indices = indices
         self.buffers = buffers
         self.accessors: dict[SSAValue, SSAValue] = {}
@@ -131,7 +132,11 @@ class MovementConverter:
             position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
         address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
         operands = [*map(self.indices.value, places), self.accessors[cut.operands[0]], self.indices.value(address)]
-        inner.insert_op_before(call(f"{name}_{unit}", operands, like=op), placeholder)
+        attributes = {}
+        if unit == "tile_rows" and name == "noc_async_read":
+            part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
+            attributes["row_bytes"] = i32_attr(self.chip.row_read_bytes(part, tensor.memory.data))
+        inner.insert_op_before(call(f"{name}_{unit}", operands, attributes=attributes, like=op), placeholder)
         erase(placeholder)
         for body, _, _ in anchors:
             body.add_op(loop_end())

@@ -1,4 +1,4 @@
-"""Copies between blocks and row-major tensors: 16 elements of a row at a time, where the chip can read that from memory."""
+"""Copies between blocks and row-major tensors: 16 elements of a row at a time, or 32 where the chip reads no less from memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from tilewright.dialects.ir_types import AccessorType, SliceType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.walking import operations
-from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS
+from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import problem
 
 NAME = "ttl-validate"
+PARTED = ", which the reader then parts into faces, because the chip reads no less from DRAM"
 
 
 def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
@@ -28,12 +29,13 @@ def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
         assert isinstance(kind, AccessorType)
         part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
         reads = isinstance(op.operands[0].type, SliceType)
-        if reads and kind.memory.data != "l1" and part % chip.dram_read_alignment:
+        moved = chip.row_read_bytes(part, kind.memory.data) if reads else part
+        if not moved:
             problems.append(
                 problem(
                     "TW106",
-                    f"tensor '{accessor.tensor_name}' is stored row by row: {FACE_COLS} {kind.tile.dtype} elements "
-                    f"are {part} bytes, and {chip.name} reads DRAM in steps of {chip.dram_read_alignment}",
+                    f"tensor '{accessor.tensor_name}' is stored row by row: {TILE_COLS} {kind.tile.dtype} elements "
+                    f"are {2 * part} bytes, and {chip.name} reads DRAM in steps of {chip.dram_read_alignment}",
                     op,
                     help="ttnn.to_layout(tensor, ttnn.TILE_LAYOUT) first, or keep the tensor in L1 (ttnn.L1_MEMORY_CONFIG)",
                 )
@@ -42,7 +44,8 @@ def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
             context.trace.decide(
                 NAME,
                 f"'{accessor.tensor_name}' moves by rows",
-                f"it is stored row by row: {2 * TILE_ROWS} transfers of {part} bytes per tile; a tiled tensor needs one",
+                f"it is stored row by row: {TILE_ROWS * 2 * part // moved} transfers of {moved} bytes per tile"
+                f"{PARTED if moved > part else ''}; a tiled tensor needs one",
                 place=f"line {line_of(op)}",
             )
     return problems

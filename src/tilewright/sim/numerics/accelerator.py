@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.host_compiler import cache_folder, digest, publish, system_compiler
+from tilewright.sim.numerics.accumulate import Erratum
 from tilewright.sim.numerics.formats import U32
 
 SOURCES = Path(__file__).parent / "compiled"
@@ -41,11 +42,13 @@ class Library:
     def __init__(self, path: Path) -> None:
         loaded = ctypes.CDLL(str(path))
         self._products: Any = loaded.tw_products
+        self._products.restype = _Choice
         self._products.argtypes = [_Pointer] * 3 + [_Size] * 4 + [_Choice] * 2
         self._elementwise: Any = loaded.tw_elementwise
+        self._elementwise.restype = _Choice
         self._elementwise.argtypes = [_Pointer] * 3 + [_Size] + [_Choice] * 4
 
-    def products(self, left: U32, right: U32, dst: U32, *, dst32: bool, phases: int) -> U32:
+    def products(self, left: U32, right: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, phases: int) -> U32:
         """``dst + left @ right`` on contiguous ``[batch, rows, inner]`` and ``[batch, inner, columns]``."""
         out = dst.copy()
         batch, rows, inner = left.shape
@@ -53,7 +56,9 @@ class Library:
 
         def compute(part: slice) -> None:
             count = part.stop - part.start
-            self._products(_at(left[part]), _at(right[part]), _at(out[part]), count, rows, inner, columns, dst32, phases)
+            width = _width(dst32, erratum)
+            hit = self._products(_at(left[part]), _at(right[part]), _at(out[part]), count, rows, inner, columns, width, phases)
+            _note(erratum, hit)
 
         workers = min(os.cpu_count() or 1, batch, _MOST_WORKERS)
         if workers < 2 or out.size * inner < _THREADED_PRODUCTS:
@@ -64,10 +69,23 @@ class Library:
             list(pool.map(compute, [slice(*pair) for pair in pairwise(bounds)]))
         return out
 
-    def elementwise(self, kind: str, a: U32, b: U32, dst: U32, *, dst32: bool, phases: int, onto: bool) -> U32:
+    def elementwise(
+        self, kind: str, a: U32, b: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, phases: int, onto: bool
+    ) -> U32:
         out = np.array(np.broadcast_to(dst, a.shape), order="C")
-        self._elementwise(_at(a), _at(b), _at(out), out.size, KINDS[kind], phases, onto, dst32)
+        hit = self._elementwise(_at(a), _at(b), _at(out), out.size, KINDS[kind], phases, onto, _width(dst32, erratum))
+        _note(erratum, hit)
         return out
+
+
+def _width(dst32: bool, erratum: Erratum | None) -> int:
+    """`Width` of lanes.h: 16 bits, 32 bits, or 32 bits with the erratum."""
+    return 0 if not dst32 else 1 if erratum is None else 2
+
+
+def _note(erratum: Erratum | None, hit: int) -> None:
+    if erratum is not None and hit:
+        erratum.seen = True
 
 
 def _at(array: U32) -> int:

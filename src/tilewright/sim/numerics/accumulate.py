@@ -27,6 +27,18 @@ _SMALLEST = 2.0**-126
 _SMALLEST_ROUNDING_UP = np.float32(2.0**-126 * (1 - 2.0**-9))
 
 
+class Erratum:
+    """Rule N7, on chips that have it: the smallest negative sum in a 32-bit DST comes out 2^27 times too large.
+
+    Functions that add to DST take one of these, or None on a chip that computes such a sum right, and note a hit in it.
+    """
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = False
+
+
 def decode(bits: U32) -> F64:
     """Value of a pattern the way the FPU sees it: denormals are 0 and exponent 255 is an ordinary exponent."""
     magnitude = bits & MAGNITUDE
@@ -45,7 +57,7 @@ def exponent_of(bits: U32) -> I64:
     return ((bits & INFINITY) >> np.uint32(23)).astype(np.int64)
 
 
-def accumulate(terms: Sequence[tuple[F64, I64]], dst: U32, *, dst32: bool) -> U32:
+def accumulate(terms: Sequence[tuple[F64, I64]], dst: U32, *, dst32: bool, erratum: Erratum | None) -> U32:
     """Add product sums, given as (value, biased exponent), to ``dst`` and encode the result for DST.
 
     A dropped term has value 0 and exponent 0.
@@ -68,10 +80,11 @@ def accumulate(terms: Sequence[tuple[F64, I64]], dst: U32, *, dst32: bool) -> U3
     for value, _ in terms:
         total += value + push_up
     total -= magic
-    if dst32:
+    if dst32 and erratum is not None:
         unit = magic * (1.0 / _MAGIC_UNITS)
         hit = total == -unit
         if hit.any():
+            erratum.seen = True
             total = np.where(hit, total * _ERRATUM, total)
     return encode(total, dst32=dst32)
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.sim.numerics import accelerator
-from tilewright.sim.numerics.accumulate import accumulate, decode, encode, exponent_of
+from tilewright.sim.numerics.accumulate import Erratum, accumulate, decode, encode, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
 from tilewright.sim.numerics.formats import F64, HIGH_HALF, I64, SIGN, U32
 from tilewright.sim.numerics.matmul import matmul, matmul_block
@@ -27,18 +27,22 @@ class UnreliableOperation(ValueError):
     """A combination for which the hardware itself gives wrong numbers."""
 
 
-def elwadd(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool) -> U32:
+def elwadd(
+    src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity = "HiFi4", accumulate: bool
+) -> U32:
     """add_tiles: overwrites DST, or adds to it with ``accumulate`` (acc_to_dest). Fidelity is ignored."""
     if library := accelerator.for_elements(np.size(src_a), 1):
-        return library.elementwise("add", *_alike(src_a, src_b), dst_old, dst32=dst32, phases=1, onto=accumulate)
-    return _add(src_a, src_b, dst_old, dst32=dst32, onto=accumulate)
+        return library.elementwise("add", *_alike(src_a, src_b), dst_old, dst32=dst32, erratum=erratum, phases=1, onto=accumulate)
+    return _add(src_a, src_b, dst_old, dst32=dst32, erratum=erratum, onto=accumulate)
 
 
-def elwsub(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool) -> U32:
+def elwsub(
+    src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity = "HiFi4", accumulate: bool
+) -> U32:
     """sub_tiles: as ``elwadd`` with the sign of SrcB flipped."""
     if library := accelerator.for_elements(np.size(src_a), 1):
-        return library.elementwise("sub", *_alike(src_a, src_b), dst_old, dst32=dst32, phases=1, onto=accumulate)
-    return _add(src_a, src_b ^ SIGN, dst_old, dst32=dst32, onto=accumulate)
+        return library.elementwise("sub", *_alike(src_a, src_b), dst_old, dst32=dst32, erratum=erratum, phases=1, onto=accumulate)
+    return _add(src_a, src_b ^ SIGN, dst_old, dst32=dst32, erratum=erratum, onto=accumulate)
 
 
 def _alike(src_a: U32, src_b: U32) -> tuple[U32, U32]:
@@ -47,7 +51,7 @@ def _alike(src_a: U32, src_b: U32) -> tuple[U32, U32]:
     return np.ascontiguousarray(a, dtype=np.uint32), np.ascontiguousarray(b, dtype=np.uint32)
 
 
-def _add(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, onto: bool) -> U32:
+def _add(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, erratum: Erratum | None, onto: bool) -> U32:
     src_a, src_b = np.broadcast_arrays(src_a & TF32, src_b & TF32)
     exponent = np.maximum(exponent_of(src_a), exponent_of(src_b))
     magic = (((exponent + _MAGIC_BIAS) << 52) | np.int64(1 << 51)).view(np.float64)
@@ -58,19 +62,20 @@ def _add(src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, onto: bool) -> U3
     total += decode(src_b) * _PUSH_AWAY
     total -= magic
     if onto:
-        return accumulate([(total, exponent)], dst_old, dst32=dst32)
+        return accumulate([(total, exponent)], dst_old, dst32=dst32, erratum=erratum)
     return encode(total, dst32=dst32)
 
 
 def elwmul(
-    src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", accumulate: bool = True
+    src_a: U32, src_b: U32, dst_old: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity = "HiFi4",
+    accumulate: bool = True,
 ) -> U32:
     """mul_tiles: DST += A*B, one accumulation per fidelity phase. Without ``accumulate`` DST starts at zero."""
     dst = dst_old if accumulate else np.zeros_like(dst_old)
     src_a, src_b = _alike(src_a, src_b)
     phases = FIDELITY_PHASES[fidelity]
     if library := accelerator.for_elements(src_a.size, phases):
-        return library.elementwise("mul", src_a, src_b, dst, dst32=dst32, phases=phases, onto=True)
+        return library.elementwise("mul", src_a, src_b, dst, dst32=dst32, erratum=erratum, phases=phases, onto=True)
     exponent_a, exponent_b = exponent_of(src_a), exponent_of(src_b)
     exponent = exponent_a + exponent_b - 127
     exponent[(exponent_a == 0) | (exponent_b == 0)] = 0
@@ -83,12 +88,12 @@ def elwmul(
         if dropped.any():
             product[dropped] = 0.0
             phase_exponent[dropped] = 0
-        dst = _accumulate_term((product, phase_exponent), dst, dst32=dst32)
+        dst = _accumulate_term((product, phase_exponent), dst, dst32=dst32, erratum=erratum)
     return dst
 
 
-def _accumulate_term(term: tuple[F64, I64], dst: U32, *, dst32: bool) -> U32:
-    return accumulate([term], dst, dst32=dst32)
+def _accumulate_term(term: tuple[F64, I64], dst: U32, *, dst32: bool, erratum: Erratum | None) -> U32:
+    return accumulate([term], dst, dst32=dst32, erratum=erratum)
 
 
 def dest_to_src(dst: U32, *, dst32: bool, src_format: Literal["bf16", "tf32"]) -> U32:
@@ -129,6 +134,7 @@ def transpose(src: U32, *, dst32: bool, unpack_to_dest: bool = False) -> U32:
 
 __all__ = [
     "Broadcast",
+    "Erratum",
     "Fidelity",
     "UnreliableOperation",
     "broadcast_src_b",

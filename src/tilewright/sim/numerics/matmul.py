@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.sim.numerics import accelerator
-from tilewright.sim.numerics.accumulate import accumulate, exponent_of
+from tilewright.sim.numerics.accumulate import Erratum, accumulate, exponent_of
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
 from tilewright.sim.numerics.formats import F32, F64, I64, INFINITY, U32, is_tiny
 from tilewright.sim.numerics.panel import PANEL_ELEMENTS, Panel
@@ -27,7 +27,7 @@ I16 = npt.NDArray[np.int16]
 GROUP = 8
 STEP = 16
 TILE = 32
-_DEAD = -16384  # exponent of a zero operand: any sum with it stays below every live one
+_DEAD = -8192  # exponent of a zero operand: any sum with it stays below every live one, and two of them fit 16 bits
 _PUSH_AWAY = 1.0 + 2.0**-13
 _MOST_WORKERS = 8
 _THREADED_PRODUCTS = 1 << 22  # below this the threads cost more than they save
@@ -44,14 +44,17 @@ class _Operands(NamedTuple):
 
 
 def matmul(
-    src_b_in0: U32, src_a_in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4", transpose: bool = False
+    src_b_in0: U32, src_a_in1: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity = "HiFi4",
+    transpose: bool = False,
 ) -> U32:
     """matmul_tiles: DST += in0 @ in1 on ``[..., 32, 32]`` tiles; ``transpose`` turns in1's tile."""
     in1 = np.swapaxes(src_a_in1, -1, -2) if transpose else src_a_in1
-    return matmul_block(src_b_in0, in1, dst, dst32=dst32, fidelity=fidelity)
+    return matmul_block(src_b_in0, in1, dst, dst32=dst32, erratum=erratum, fidelity=fidelity)
 
 
-def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelity = "HiFi4") -> U32:
+def matmul_block(
+    in0: U32, in1: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity = "HiFi4"
+) -> U32:
     """DST += in0 @ in1 for matrices ``[..., M, K] x [..., K, N]``, K a multiple of 32: K/32 matmul_block calls.
 
     Every output element sees k in order, all phases of one K tile before the next tile.
@@ -65,16 +68,16 @@ def matmul_block(in0: U32, in1: U32, dst: U32, *, dst32: bool, fidelity: Fidelit
     old = np.ascontiguousarray(dst, dtype=np.uint32).reshape(-1, rows, columns)
     phases = FIDELITY_PHASES[fidelity]
     if not _float32_is_exact(left, right, old):
-        result = _exact(_slice_operands(left, right), old, dst32=dst32, phases=phases)
+        result = _exact(_slice_operands(left, right), old, dst32=dst32, erratum=erratum, phases=phases)
     elif library := accelerator.for_products(old.size * inner, phases):
         operands = (np.ascontiguousarray(left), np.ascontiguousarray(right))
-        result = library.products(*operands, old, dst32=dst32, phases=phases)
+        result = library.products(*operands, old, dst32=dst32, erratum=erratum, phases=phases)
     else:
-        result = _by_panels(_slice_operands(left, right), old, dst32=dst32, phases=phases)
+        result = _by_panels(_slice_operands(left, right), old, dst32=dst32, erratum=erratum, phases=phases)
     return result.reshape(dst.shape)
 
 
-def pool_step(src_b: U32, src_a: U32, dst: U32, *, phase: int, dst32: bool) -> U32:
+def pool_step(src_b: U32, src_a: U32, dst: U32, *, phase: int, dst32: bool, erratum: Erratum | None) -> U32:
     """One 16-deep MVMUL or GAPOOL instruction in one fidelity phase: ``[..., M, 16] x [..., 16, N]``."""
     lead = np.broadcast_shapes(src_b.shape[:-2], src_a.shape[:-2], dst.shape[:-2])
     left = np.broadcast_to(src_b, (*lead, *src_b.shape[-2:])).reshape(-1, *src_b.shape[-2:])
@@ -82,7 +85,7 @@ def pool_step(src_b: U32, src_a: U32, dst: U32, *, phase: int, dst32: bool) -> U
     old = np.ascontiguousarray(np.broadcast_to(dst, (*lead, *dst.shape[-2:]))).reshape(-1, *dst.shape[-2:])
     operands = _slice_operands(left, right)
     terms = [_group(operands, 0, phase), _group(operands, GROUP, phase)]
-    return accumulate(terms, old, dst32=dst32).reshape(*lead, *dst.shape[-2:])
+    return accumulate(terms, old, dst32=dst32, erratum=erratum).reshape(*lead, *dst.shape[-2:])
 
 
 def _slice_operands(left: U32, right: U32) -> _Operands:
@@ -117,7 +120,7 @@ def _float32_is_exact(left: U32, right: U32, dst: U32) -> bool:
     return lowest - 127 >= _FAST_LOWEST and highest - 127 <= _FAST_HIGHEST and dst_fits
 
 
-def _by_panels(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U32:
+def _by_panels(operands: _Operands, dst: U32, *, dst32: bool, erratum: Erratum | None, phases: int) -> U32:
     batch, rows, columns = dst.shape
     depth = operands.b_exponent.shape[0]
     b: list[F32] = [part.astype(np.float32) for part in operands.b]
@@ -129,7 +132,7 @@ def _by_panels(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U3
     def compute(corner: tuple[int, int]) -> None:
         tiles = slice(corner[0], min(corner[0] + panel_batch, batch))
         band = slice(corner[1], min(corner[1] + panel_rows, rows))
-        panel = Panel(dst[tiles, band], dst32=dst32)
+        panel = Panel(dst[tiles, band], dst32=dst32, erratum=erratum)
         for k in range(0, depth, TILE):
             panel.matmul_tile(
                 [part[k : k + TILE, tiles, band] for part in b],
@@ -152,13 +155,13 @@ def _by_panels(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U3
     return out
 
 
-def _exact(operands: _Operands, dst: U32, *, dst32: bool, phases: int) -> U32:
+def _exact(operands: _Operands, dst: U32, *, dst32: bool, erratum: Erratum | None, phases: int) -> U32:
     depth = operands.b_exponent.shape[0]
     for tile in range(0, depth, TILE):
         for phase in range(phases):
             for start in (tile, tile + STEP):
                 terms = [_group(operands, start, phase), _group(operands, start + GROUP, phase)]
-                dst = accumulate(terms, dst, dst32=dst32)
+                dst = accumulate(terms, dst, dst32=dst32, erratum=erratum)
     return dst
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.sim.numerics.accumulate import Erratum
 from tilewright.sim.numerics.fidelity import phase_offset
 from tilewright.sim.numerics.formats import F32, F64, U32, is_tiny
 
@@ -33,9 +34,10 @@ _ERRATUM = 2.0**27
 class Panel:
     """DST of one panel, and the scratch buffers of its products."""
 
-    def __init__(self, dst: U32, *, dst32: bool) -> None:
+    def __init__(self, dst: U32, *, dst32: bool, erratum: Erratum | None) -> None:
         shape = dst.shape
         self._dst32 = dst32
+        self._erratum = erratum
         self._state: F32 = np.where(is_tiny(dst), np.uint32(0), dst).view(np.float32)
         self._product: F32 = np.empty(shape, np.float32)
         self._spread_a: list[F32] = [np.empty(shape, np.float32) for _ in range(2)]
@@ -126,9 +128,11 @@ class Panel:
             bits += _ROUND
             bits &= _HIGH
             return
-        unit = np.multiply(self._magic, -1.0 / _MAGIC_UNITS, out=self._scratch)
-        hit = total == unit
-        if hit.any():
-            total[hit] *= _ERRATUM
+        if self._erratum is not None:
+            unit = np.multiply(self._magic, -1.0 / _MAGIC_UNITS, out=self._scratch)
+            hit = total == unit
+            if hit.any():
+                self._erratum.seen = True
+                total[hit] *= _ERRATUM
         total *= _PUSH_AWAY_SUM
         self._state[...] = total

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from tilewright.sim.numerics.accumulate import Erratum
 from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity
 from tilewright.sim.numerics.formats import HIGH_HALF, MAGNITUDE, SIGN, U32, Bool, is_tiny
 from tilewright.sim.numerics.lanes import largest
@@ -30,6 +31,7 @@ def reduce(
     dst: U32,
     *,
     dst32: bool,
+    erratum: Erratum | None,
     fidelity: Fidelity = "HiFi4",
     src_format: Literal["bf16", "tf32"] = "bf16",
     fresh: bool = False,
@@ -41,10 +43,10 @@ def reduce(
     if kind == "max":
         return _max(dim, data, dst, dst32=dst32, fresh=fresh)
     if dim == "row":
-        return _sum_rows(data, scaler, dst, dst32=dst32, fidelity=fidelity)
+        return _sum_rows(data, scaler, dst, dst32=dst32, erratum=erratum, fidelity=fidelity)
     if dim == "col":
-        return _sum_columns(data, scaler, dst, dst32=dst32, fidelity=fidelity)
-    return _sum_all(data, scaler, dst, dst32=dst32, fidelity=fidelity, src_format=src_format)
+        return _sum_columns(data, scaler, dst, dst32=dst32, erratum=erratum, fidelity=fidelity)
+    return _sum_all(data, scaler, dst, dst32=dst32, erratum=erratum, fidelity=fidelity, src_format=src_format)
 
 
 def packed_mask(dim: Dim) -> Bool:
@@ -64,7 +66,7 @@ def _face(tile: U32, index: int) -> U32:
     return tile[..., row : row + FACE, column : column + FACE]
 
 
-def _sum_rows(data: U32, scaler: U32, dst: U32, *, dst32: bool, fidelity: Fidelity) -> U32:
+def _sum_rows(data: U32, scaler: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity) -> U32:
     """A matrix product with a column of scalers: data in SrcB, scaler in SrcA, phases outside, face columns inside."""
     out = dst.copy()
     line = dst[..., :, :1]
@@ -74,8 +76,8 @@ def _sum_rows(data: U32, scaler: U32, dst: U32, *, dst32: bool, fidelity: Fideli
             upper = _scaler_column(scaler, side)
             lower = _scaler_column(scaler, 2 + side)
             column = np.concatenate([line[..., :FACE, :], line[..., FACE:, :]], axis=-2)
-            top = pool_step(values[..., :FACE, :], upper, column[..., :FACE, :], phase=phase, dst32=dst32)
-            bottom = pool_step(values[..., FACE:, :], lower, column[..., FACE:, :], phase=phase, dst32=dst32)
+            top = pool_step(values[..., :FACE, :], upper, column[..., :FACE, :], phase=phase, dst32=dst32, erratum=erratum)
+            bottom = pool_step(values[..., FACE:, :], lower, column[..., FACE:, :], phase=phase, dst32=dst32, erratum=erratum)
             line = np.concatenate([top, bottom], axis=-2)
     out[..., :, :1] = line
     return out
@@ -86,39 +88,40 @@ def _scaler_column(scaler: U32, face: int) -> U32:
     return np.swapaxes(_face(scaler, face)[..., :1, :], -1, -2)
 
 
-def _pool_face(data: U32, scaler: U32, line: U32, face: int, *, dst32: bool, fidelity: Fidelity) -> U32:
+def _pool_face(data: U32, scaler: U32, line: U32, face: int, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity) -> U32:
     """GAPOOL of one face: scaler row in SrcB times data in SrcA, all phases; ``line`` is ``[..., 1, 16]``."""
     row = _face(scaler, face)[..., :1, :]
     for phase in range(FIDELITY_PHASES[fidelity]):
-        line = pool_step(row, _face(data, face), line, phase=phase, dst32=dst32)
+        line = pool_step(row, _face(data, face), line, phase=phase, dst32=dst32, erratum=erratum)
     return line
 
 
-def _sum_columns(data: U32, scaler: U32, dst: U32, *, dst32: bool, fidelity: Fidelity) -> U32:
+def _sum_columns(data: U32, scaler: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity) -> U32:
     out = dst.copy()
     for side in (0, 1):
         columns = slice(side * FACE, (side + 1) * FACE)
         line = dst[..., :1, columns]
         for face in (side, 2 + side):
-            line = _pool_face(data, scaler, line, face, dst32=dst32, fidelity=fidelity)
+            line = _pool_face(data, scaler, line, face, dst32=dst32, erratum=erratum, fidelity=fidelity)
         out[..., :1, columns] = line
     return out
 
 
 def _sum_all(
-    data: U32, scaler: U32, dst: U32, *, dst32: bool, fidelity: Fidelity, src_format: Literal["bf16", "tf32"]
+    data: U32, scaler: U32, dst: U32, *, dst32: bool, erratum: Erratum | None, fidelity: Fidelity,
+    src_format: Literal["bf16", "tf32"],
 ) -> U32:
     """Pool the four faces into a scratch row, move it to Src (truncated), turn it and pool it into DST row 0."""
     line = np.zeros_like(dst[..., :1, :FACE])
     for face in range(4):
-        line = _pool_face(data, scaler, line, face, dst32=dst32, fidelity=fidelity)
+        line = _pool_face(data, scaler, line, face, dst32=dst32, erratum=erratum, fidelity=fidelity)
     moved = line & (TF32 if src_format == "tf32" else HIGH_HALF) if dst32 else line
     column = np.zeros((*line.shape[:-2], FACE, FACE), dtype=np.uint32)
     column[..., :, :1] = np.swapaxes(moved, -1, -2)
     row = _face(scaler, 0)[..., :1, :]
     result = dst[..., :1, :FACE]
     for phase in range(FIDELITY_PHASES[fidelity]):
-        result = pool_step(row, column, result, phase=phase, dst32=dst32)
+        result = pool_step(row, column, result, phase=phase, dst32=dst32, erratum=erratum)
     out = dst.copy()
     out[..., :1, :1] = result[..., :, :1]
     return out

@@ -68,18 +68,18 @@ def test_special_values_and_wide_ranges(loops: str, dst32: bool, fidelity: str, 
     results = {}
     for name, operation in (("add", fpu.elwadd), ("sub", fpu.elwsub), ("mul", fpu.elwmul)):
         for onto in (False, True):
-            results[name, onto] = operation(a, b, dst, dst32=dst32, fidelity=fidelity, accumulate=onto)
+            results[name, onto] = operation(a, b, dst, dst32=dst32, erratum=fpu.Erratum(), fidelity=fidelity, accumulate=onto)
     monkeypatch.setattr(accelerator, "for_elements", lambda count, phases: None)
     for name, operation in (("add", fpu.elwadd), ("sub", fpu.elwsub), ("mul", fpu.elwmul)):
         for onto in (False, True):
-            expected = operation(a, b, dst, dst32=dst32, fidelity=fidelity, accumulate=onto)
+            expected = operation(a, b, dst, dst32=dst32, erratum=fpu.Erratum(), fidelity=fidelity, accumulate=onto)
             assert (results[name, onto] == expected).all(), (loops, name, onto)
 
 
 def test_odd_sizes_and_broadcast_operands(loops: str) -> None:
     """Pieces of tiles, and a vector that stands for a whole tile."""
     a = to_bits(np.arange(35, dtype=np.float32)).reshape(7, 5)
-    assert (fpu.elwadd(a, a, np.zeros_like(a), dst32=True, accumulate=False) == to_bits(np.arange(35) * 2.0).reshape(7, 5)).all()
+    assert (fpu.elwadd(a, a, np.zeros_like(a), dst32=True, erratum=fpu.Erratum(), accumulate=False) == to_bits(np.arange(35) * 2.0).reshape(7, 5)).all()
     tile = to_bits(np.ones((2, 32, 32), np.float32))
     row = np.broadcast_to(to_bits(np.arange(32, dtype=np.float32)), tile.shape)
-    assert (fpu.elwmul(tile, row, np.zeros_like(tile), dst32=True) == row).all()
+    assert (fpu.elwmul(tile, row, np.zeros_like(tile), dst32=True, erratum=fpu.Erratum()) == row).all()

@@ -17,7 +17,7 @@ BROADCASTS = {"rows": "row", "cols": "col", "scalar": "scalar"}
 
 
 def run(entry: Any, operation: Any, a: np.ndarray, b: np.ndarray, dst: np.ndarray, accumulate: bool) -> np.ndarray:
-    return operation(a, b, dst, dst32=entry.dst32, fidelity=entry.fidelity, accumulate=accumulate)
+    return operation(a, b, dst, dst32=entry.dst32, erratum=fpu.Erratum(), fidelity=entry.fidelity, accumulate=accumulate)
 
 
 @pytest.mark.recorded(r"fpu_(add|sub|mul)(\..*)?")
@@ -53,8 +53,11 @@ def test_erratum_example() -> None:
     """-2.0000002384 + 2*1 gives -32 in 32-bit DST."""
     two, one = (np.full((1, 32, 32), scalar_bits(value), dtype=np.uint32) for value in (2.0, 1.0))
     dst = np.full((1, 32, 32), 0xC0000001, dtype=np.uint32)
-    result = fpu.elwmul(two, one, dst, dst32=True, fidelity="HiFi4")
-    assert (result.view(np.float32) == -32.0).all()
+    erratum = fpu.Erratum()
+    result = fpu.elwmul(two, one, dst, dst32=True, erratum=erratum, fidelity="HiFi4")
+    assert (result.view(np.float32) == -32.0).all() and erratum.seen
+    result = fpu.elwmul(two, one, dst, dst32=True, erratum=None, fidelity="HiFi4")  # Blackhole
+    assert (result.view(np.float32) == np.float32(-2.0 * 2.0**-23)).all()
 
 
 @pytest.mark.recorded(r"fpu_(add|sub|mul)_bcast_.*")
@@ -93,8 +96,8 @@ def test_batches_equal_single_tiles(name: str, dst32: bool) -> None:
     random = np.random.default_rng(7)
     a, b = (to_bits(random.normal(size=(2, 3, 32, 32))) & np.uint32(0xFFFF0000) for _ in range(2))
     old = np.zeros_like(a)
-    whole = OPERATIONS[name](a, np.swapaxes(b, 0, 0), old, dst32=dst32, accumulate=False)
+    whole = OPERATIONS[name](a, np.swapaxes(b, 0, 0), old, dst32=dst32, erratum=fpu.Erratum(), accumulate=False)
     for i in range(2):
         for j in range(3):
-            single = OPERATIONS[name](a[i, j], b[i, j], old[i, j], dst32=dst32, accumulate=False)
+            single = OPERATIONS[name](a[i, j], b[i, j], old[i, j], dst32=dst32, erratum=fpu.Erratum(), accumulate=False)
             assert (whole[i, j] == single).all()

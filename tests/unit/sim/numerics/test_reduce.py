@@ -22,7 +22,7 @@ def test_recorded_reductions(entry: Any) -> None:
     for tile in range(per_call):
         dst = fpu.reduce(
             kind, dim, data[:, tile], scaler[:, tile], dst,
-            dst32=entry.dst32, fidelity=entry.fidelity, src_format=src_format, fresh=tile == 0,
+            dst32=entry.dst32, erratum=fpu.Erratum(), fidelity=entry.fidelity, src_format=src_format, fresh=tile == 0,
         )  # fmt: skip
     entry.assert_equal(entry.pack(np.where(packed_mask(dim), dst, np.uint32(0))))
 
@@ -37,7 +37,7 @@ def scaler_tile(value: float) -> np.ndarray:
 def test_sum_is_near_the_true_sum(dim: Any) -> None:
     random = np.random.default_rng(2)
     data = to_bits(random.uniform(0.5, 1.5, size=(32, 32))) & np.uint32(0xFFFF0000)
-    result = fpu.reduce("sum", dim, data, scaler_tile(1.0), np.zeros((32, 32), dtype=np.uint32), dst32=True)
+    result = fpu.reduce("sum", dim, data, scaler_tile(1.0), np.zeros((32, 32), dtype=np.uint32), dst32=True, erratum=fpu.Erratum())
     axis = {"row": 1, "col": 0, "scalar": None}[dim]
     true = from_bits(data).astype(np.float64).sum(axis=axis)
     got = from_bits(result)[packed_mask(dim)]

@@ -133,6 +133,7 @@ struct PageHome {
 
 struct TensorPages {
     u32 base = 0, page_bytes = 0;
+    u32 read_alignment = 1;  // source and target of a read must agree modulo this
     u64 pages = 0;
     u8* data = nullptr;
     bool in_l1 = false;  // shards lie in the L1 of cores, from the same offset on everywhere
@@ -145,6 +146,7 @@ struct Machine {
     u32 l1_bytes = 0;
     int phases = 4;
     bool wide = false, full_sync = false, precise = false;
+    bool erratum = false;  // of rule N7, see numerics/fpu.h
     int metal = 78;
     u8* arena = nullptr;
     u64 arena_bytes = 0;

@@ -96,25 +96,25 @@ int broadcast_index(u32 bcast, int i, u32 row) {
 }
 
 void copy_into(const SourceTiles& tiles, u32* dst, bool wide) {
-    for (int i = 0; i < kTile; ++i) dst[i] = tiles.to_dst || !wide ? tiles.a[i] : fpu_add(tiles.a[i], 0, false, 0, true);
+    for (int i = 0; i < kTile; ++i) dst[i] = tiles.to_dst || !wide ? tiles.a[i] : fpu_add(tiles.a[i], 0, false, 0, {true});
 }
 
 void spread_into(const SourceTiles& tiles, u32* dst, u32 bcast, bool wide) {
     for (int i = 0; i < kTile; ++i) {
         const u32 value = tiles.b[broadcast_index(bcast, i, 0)];
-        dst[i] = tiles.to_dst || !wide ? value : fpu_add(value, 0, false, 0, true);
+        dst[i] = tiles.to_dst || !wide ? value : fpu_add(value, 0, false, 0, {true});
     }
 }
 
-void binary_into(const SourceTiles& tiles, u32* dst, const Mode& mode, bool accumulates, u32 row, bool wide) {
-    const u32 keep_a = source_mask(tiles.setup_a, wide), keep_b = source_mask(tiles.setup_b, wide);
+void binary_into(const SourceTiles& tiles, u32* dst, const Mode& mode, bool accumulates, u32 row, Width width) {
+    const u32 keep_a = source_mask(tiles.setup_a, width.wide), keep_b = source_mask(tiles.setup_b, width.wide);
     for (int i = 0; i < kTile; ++i) {
         const u32 left = mode.reuse == 1 ? dst[i] & keep_a : tiles.a[i];
         const u32 right = mode.reuse == 2 ? dst[i] & keep_b : tiles.b[broadcast_index(mode.bcast, i, row)];
         if (mode.kind == Kind::Mul) {
-            dst[i] = fpu_multiply(left, right, mode.reuse ? 0 : dst[i], machine.phases, wide);
+            dst[i] = fpu_multiply(left, right, mode.reuse ? 0 : dst[i], machine.phases, width);
         } else {
-            dst[i] = fpu_add(left, right, mode.kind == Kind::Sub, accumulates ? dst[i] : 0, wide);
+            dst[i] = fpu_add(left, right, mode.kind == Kind::Sub, accumulates ? dst[i] : 0, width);
         }
     }
 }
@@ -156,6 +156,8 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
     const Slot& before = current_half().slots[dst];
     const bool kept = before.written && before.reduced && (mode.reuse || accumulates || mode.kind == Kind::Mul);
     const bool reduced = mode.kind == Kind::Reduce || kept;
+    u32 hits = 0;
+    const Width width{core.wide, machine.erratum ? &hits : nullptr};
     switch (mode.kind) {
         case Kind::Copy:
         case Kind::Transpose: {
@@ -176,16 +178,17 @@ void math_half(const char* name, const Mode& mode, u32 dst, u32 extra, Loc at) {
         case Kind::Matmul:
             for (u32 r = 0; r < mode.rows; ++r)
                 for (u32 c = 0; c < mode.columns; ++c)
-                    matmul_tile(&tiles.b[r * kTile], &tiles.a[c * kTile], slot_values(dst + r * mode.columns + c), machine.phases, core.wide);
+                    matmul_tile(&tiles.b[r * kTile], &tiles.a[c * kTile], slot_values(dst + r * mode.columns + c), machine.phases, width);
             break;
         case Kind::Reduce: {
             const SourceSetup& data = reduces_by_matmul(mode) ? tiles.setup_b : tiles.setup_a;
             reduce_tile(tiles.a.data(), tiles.b.data(), target, static_cast<Pool>(mode.pool), static_cast<Axis>(mode.axis), machine.phases,
-                        core.wide, !current_half().slots[dst].written, source_mask(data, core.wide));
+                        width, !current_half().slots[dst].written, source_mask(data, core.wide));
             break;
         }
-        default: binary_into(tiles, target, mode, accumulates, extra, core.wide);
+        default: binary_into(tiles, target, mode, accumulates, extra, width);
     }
+    for (; hits; --hits) report("near-cancellation", at, "%s: the chip makes a sum of -1 unit of its grid 2^27 times too large", name);
     for (u32 i = 0; i < results; ++i) wrote_slot(dst + i, mode.kind, reduced, at);
     const bool unpacked_there = tiles.to_dst && (mode.kind == Kind::Copy || mode.kind == Kind::UnaryBcast);
     if (!unpacked_there) core.math_offset = dst + results - 1;

@@ -87,6 +87,15 @@ bool check_source(u32 l1, u32 bytes, const char* call, Loc at) {
     return true;
 }
 
+// Pages start at multiples of the step that their memory is read in.
+void check_alignment(u64 from, u32 l1, Loc at) {
+    if (!(from & kTensorBit)) return;
+    const TensorPages& tensor = machine.tensors[(from >> 48) & 0x7FFF];
+    const u32 byte = static_cast<u32>((from & 0xFFFFFFFFFFFFull) % tensor.page_bytes), step = tensor.read_alignment;
+    if (byte % step != offset_of(l1) % step)
+        report("misaligned-read", at, "NoC read from byte %u of a page to L1 0x%x: they must agree modulo %u", byte, offset_of(l1), step);
+}
+
 u8* shard_place(const TensorPages& tensor, u64 offset) {
     const PageHome& home = tensor.homes[offset / tensor.page_bytes];
     const Core* core = machine.core_at(home.x + machine.noc_x, home.y + machine.noc_y);
@@ -198,6 +207,7 @@ u64 multicast_address(u32 x0, u32 y0, u32 x1, u32 y1, u32 l1, Loc at) {
 void noc_read(u64 from, u32 l1, u32 bytes, Loc at) {
     self().last = at;
     if (!check_destination(self_core(), l1, bytes, "NoC read", at, true)) return;
+    check_alignment(from, l1, at);
     self().reads.push_back({from, l1, bytes, at});
     stats.read_bytes += bytes;
 }

@@ -95,13 +95,14 @@ Program read_program(const std::string& path) {
         else if (key == "l1") words >> machine.l1_bytes;
         else if (key == "compute") words >> machine.wide >> machine.full_sync >> machine.phases >> machine.precise;
         else if (key == "coupled") words >> program.coupled;
+        else if (key == "erratum") words >> machine.erratum;
         else if (key == "alone") words >> program.alone;
         else if (key == "data") { words >> text; data = map_file(text, data_bytes); }
         else if (key == "functions") words >> machine.functions;
         else if (key == "tensor") {
             TensorPages tensor;
             u64 offset;
-            words >> tensor.base >> tensor.page_bytes >> tensor.pages >> offset;
+            words >> tensor.base >> tensor.page_bytes >> tensor.pages >> offset >> tensor.read_alignment;
             tensor.data = data + offset;
             machine.tensors.push_back(tensor);
         } else if (key == "buffer") {

@@ -10,6 +10,12 @@ struct Term {
     int exponent = 0;
 };
 
+// How DST holds sums: in the upper 16 bits, or in 32. `hits` counts rule N7 on chips that have that erratum.
+struct Width {
+    bool wide = false;
+    u32* hits = nullptr;
+};
+
 constexpr int kPhaseShift[4] = {0, 5, 7, 12};
 
 struct Significand {
@@ -27,8 +33,9 @@ inline Significand split(u32 value) {
 inline u32 part_of_a(u32 significand, int phase) { return phase & 1 ? (significand >> 1) & 31u : significand >> 6; }
 inline u32 part_of_b(u32 significand, int phase) { return phase & 2 ? (significand & 15u) << 3 : significand >> 4; }
 
-// Adds up to two terms and the old DST value. `wide` is a 32-bit DST; otherwise the value sits in the upper 16 bits.
-inline u32 accumulate(Term first, Term second, u32 dst, bool wide) {
+// Adds up to two terms and the old DST value.
+inline u32 accumulate(Term first, Term second, u32 dst, Width width) {
+    const bool wide = width.wide;
     const int dst_exponent = static_cast<int>(exponent_of(dst));
     int top = first.exponent > second.exponent ? first.exponent : second.exponent;
     if (dst_exponent > top) top = dst_exponent;
@@ -49,7 +56,8 @@ inline u32 accumulate(Term first, Term second, u32 dst, bool wide) {
     const i64 sum = static_cast<i64>(a) + b + d;
     if (sum == 0) return 0;
     const u32 sign = sum < 0 ? kSign : 0u;
-    if (wide && sum == -1) {  // Wormhole erratum: the smallest negative sum comes out as -2^4 of the scale
+    if (wide && sum == -1 && width.hits) {  // Wormhole erratum: the smallest negative sum comes out as -2^4 of the scale
+        ++*width.hits;
         const int exponent = top + 4;
         return exponent >= 255 ? kSign | kInfinity : kSign | (static_cast<u32>(exponent) << 23);
     }
@@ -97,12 +105,12 @@ inline Term product_term(u32 left, u32 right, int phase) {
     return {(a.negative != b.negative ? -product : product) * 8192, exponent};
 }
 
-inline u32 fpu_add(u32 left, u32 right, bool subtract, u32 dst, bool wide) {
-    return accumulate(add_term(left, right, subtract), {}, dst, wide);
+inline u32 fpu_add(u32 left, u32 right, bool subtract, u32 dst, Width width) {
+    return accumulate(add_term(left, right, subtract), {}, dst, width);
 }
 
-inline u32 fpu_multiply(u32 left, u32 right, u32 dst, int phases, bool wide) {
-    for (int phase = 0; phase < phases; ++phase) dst = accumulate(product_term(left, right, phase), {}, dst, wide);
+inline u32 fpu_multiply(u32 left, u32 right, u32 dst, int phases, Width width) {
+    for (int phase = 0; phase < phases; ++phase) dst = accumulate(product_term(left, right, phase), {}, dst, width);
     return dst;
 }
 
@@ -116,14 +124,14 @@ enum class Pool : u8 { Sum, Average, Max, Min };
 enum class Axis : u8 { Row, Column, Scalar };
 
 // One 16-deep MVMUL step over `a` (SrcA, stride a_step) and `b` (SrcB, stride b_step), accumulated into dst.
-u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst, bool wide);
+u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst, Width width);
 
 // dst += in0 @ in1 for one tile; in0 goes to SrcB, in1 to SrcA.
-void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, bool wide);
+void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, Width width);
 
 // `fresh`: the slot was not written since the acquire, so a maximum starts from minus infinity. `keep` masks what the
 // intermediate row keeps on its way from DST back to Src.
-void reduce_tile(const u32* data, const u32* scaler, u32* dst, Pool pool, Axis axis, int phases, bool wide, bool fresh, u32 keep);
+void reduce_tile(const u32* data, const u32* scaler, u32* dst, Pool pool, Axis axis, int phases, Width width, bool fresh, u32 keep);
 
 void transpose_tile(u32* tile);
 

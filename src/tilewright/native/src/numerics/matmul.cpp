@@ -22,7 +22,7 @@ struct Group {
 
 }  // namespace
 
-u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst, bool wide) {
+u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst, Width width) {
     Group groups[2];
     for (int i = 0; i < 16; ++i) {
         const Significand left = split(a[i * a_step]), right = split(b[i * b_step]);
@@ -31,7 +31,7 @@ u32 dot16(const u32* a, int a_step, const u32* b, int b_step, int phase, u32 dst
         groups[i >> 3].exponents[i & 7] = zero ? 0 : left.exponent + right.exponent - 127 - kPhaseShift[phase];
         groups[i >> 3].products[i & 7] = left.negative != right.negative ? -product : product;
     }
-    return accumulate(groups[0].sum(), groups[1].sum(), dst, wide);
+    return accumulate(groups[0].sum(), groups[1].sum(), dst, width);
 }
 
 namespace {
@@ -99,7 +99,7 @@ static void group_sums(const i32* __restrict a_part, const i32* __restrict a_exp
     }
 }
 
-void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, bool wide) {
+void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, Width width) {
     static Decoded a, b;  // threads of the model take turns, so one pair serves all
     decode_exponents(in1, a);
     decode_exponents(in0, b);
@@ -117,7 +117,7 @@ void matmul_tile(const u32* in0, const u32* in1, u32* dst, int phases, bool wide
                 }
                 for (int c = 0; c < 32; ++c) {
                     u32& target = dst[tile_index(r, c)];
-                    target = accumulate({value[0][c], exponent[0][c]}, {value[1][c], exponent[1][c]}, target, wide);
+                    target = accumulate({value[0][c], exponent[0][c]}, {value[1][c], exponent[1][c]}, target, width);
                 }
             }
         }

@@ -21,9 +21,9 @@ inline Doubles power_of(HalfWords bits) { return decode(bits & EXPONENT); }
 
 inline Doubles size_of(Doubles value) { return (Doubles)((LongWords)value & 0x7FFFFFFFFFFFFFFFull); }
 
-template <bool WIDE>
+template <Width WIDTH>
 inline HalfWords encode(Doubles total) {
-  if constexpr (WIDE) {
+  if constexpr (WIDTH != NARROW) {
     const Doubles pushed = total * PUSH_AWAY_SUM;
     const Doubles kept = size_of(pushed) < SMALLEST ? pushed * 0.0 : pushed;
     return (HalfWords)(__builtin_convertvector(kept, HalfFloats) + 0.0f);
@@ -34,56 +34,59 @@ inline HalfWords encode(Doubles total) {
 }
 
 // Rule N for one term of the given power of two.
-template <bool WIDE>
-inline HalfWords accumulate(Doubles term, Doubles power, HalfWords dst) {
-  constexpr double coarse = WIDE ? 1.0 : COARSE;
-  constexpr double push = WIDE ? PUSH_UP : (0.5 + PUSH_UP) / COARSE;
+template <Width WIDTH>
+inline HalfWords accumulate(Doubles term, Doubles power, HalfWords dst, LongWords& hits) {
+  constexpr double coarse = WIDTH != NARROW ? 1.0 : COARSE;
+  constexpr double push = WIDTH != NARROW ? PUSH_UP : (0.5 + PUSH_UP) / COARSE;
   const Doubles magic = larger(power, power_of(dst)) * (MAGIC_UNITS / GRID * coarse);
   Doubles total = decode(dst) * PUSH_AWAY + magic;
   total += magic * (push / MAGIC_UNITS) + term;
   total -= magic;
-  if constexpr (WIDE) total = total == magic * (-1.0 / MAGIC_UNITS) ? total * ERRATUM : total;
-  return encode<WIDE>(total);
+  return encode<WIDTH>(with_erratum<WIDTH>(total, magic, hits));
 }
 
-template <bool WIDE>
-inline HalfWords multiply(HalfWords a, HalfWords b, HalfWords dst, int phases) {
+template <Width WIDTH>
+inline HalfWords multiply(HalfWords a, HalfWords b, HalfWords dst, int phases, LongWords& hits) {
   const Doubles a_high = decode(a & A_HIGH), b_high = decode(b & B_HIGH);
   const Doubles a_low = decode(a & A_USED) - a_high, b_low = decode(b & B_USED) - b_high;
   const Doubles power = power_of(a) * power_of(b);
   for (int phase = 0; phase < phases; ++phase) {
     const Doubles own = power * (double)SCALES[phase];
     const Doubles product = (phase & 1 ? a_low : a_high) * (phase & 2 ? b_low : b_high);
-    dst = accumulate<WIDE>(own < SMALLEST ? product * 0.0 : product, own < SMALLEST ? own * 0.0 : own, dst);
+    dst = accumulate<WIDTH>(own < SMALLEST ? product * 0.0 : product, own < SMALLEST ? own * 0.0 : own, dst, hits);
   }
   return dst;
 }
 
-template <bool WIDE>
-inline HalfWords add(HalfWords a, HalfWords b, HalfWords dst, bool onto) {
+template <Width WIDTH>
+inline HalfWords add(HalfWords a, HalfWords b, HalfWords dst, bool onto, LongWords& hits) {
   const Doubles power = larger(power_of(a), power_of(b));
   const Doubles magic = power * OPERAND_MAGIC;
   // The smaller operand is rounded half away to the larger one's 11-bit grid; the larger lies on it.
   Doubles total = decode(a & TF32) * PUSH_AWAY_OPERAND + magic;
   total += decode(b & TF32) * PUSH_AWAY_OPERAND;
   total -= magic;
-  return onto ? accumulate<WIDE>(total, power, dst) : encode<WIDE>(total);
+  return onto ? accumulate<WIDTH>(total, power, dst, hits) : encode<WIDTH>(total);
 }
 
-template <bool WIDE>
-void run(const uint32_t* a, const uint32_t* b, uint32_t* dst, int64_t count, int kind, int phases, bool onto) {
+template <Width WIDTH>
+int run(const uint32_t* a, const uint32_t* b, uint32_t* dst, int64_t count, int kind, int phases, bool onto) {
+  LongWords hits{};
   const uint32_t flip = kind == 1 ? SIGN : 0u;
   for (int64_t at = 0; at < count; at += HALF) {
     const HalfWords left = load<HalfWords>(a + at), right = load<HalfWords>(b + at) ^ flip, old = load<HalfWords>(dst + at);
-    const HalfWords result = kind == 2 ? multiply<WIDE>(left, right, old, phases) : add<WIDE>(left, right, old, onto);
+    const HalfWords result = kind == 2 ? multiply<WIDTH>(left, right, old, phases, hits) : add<WIDTH>(left, right, old, onto, hits);
     std::memcpy(dst + at, &result, sizeof result);
   }
+  return any(hits);
 }
 
 }  // namespace
 
 // dst = a op b, or onto it. Kinds: 0 add, 1 sub, 2 mul (always onto dst). The count is a multiple of the lanes.
-extern "C" void tw_elementwise(const uint32_t* a, const uint32_t* b, uint32_t* dst, int64_t count, int32_t kind, int32_t phases,
-                               int32_t onto, int32_t wide) {
-  (wide ? run<true> : run<false>)(a, b, dst, count, kind, phases, onto != 0);
+// Whether the erratum struck.
+extern "C" int32_t tw_elementwise(const uint32_t* a, const uint32_t* b, uint32_t* dst, int64_t count, int32_t kind,
+                                  int32_t phases, int32_t onto, int32_t width) {
+  const auto chosen = width == WIDE_ERRATUM ? run<WIDE_ERRATUM> : width == WIDE ? run<WIDE> : run<NARROW>;
+  return chosen(a, b, dst, count, kind, phases, onto != 0);
 }

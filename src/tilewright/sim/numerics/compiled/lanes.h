@@ -38,6 +38,26 @@ constexpr double PUSH_AWAY = 1.0 + 1.0 / (1 << 26);
 constexpr double PUSH_AWAY_SUM = 1.0 + 1.0 / 2147483648.0;
 constexpr double ERRATUM = 134217728.0;  // -1 unit comes out as -2^27
 
+// How DST holds sums; the last on chips with the erratum of rule N7.
+enum Width { NARROW, WIDE, WIDE_ERRATUM };
+
+// Rule N7 on a sum, given the magic number of its grid; lanes that are hit are noted.
+template <Width WIDTH>
+inline Doubles with_erratum(Doubles total, Doubles magic, LongWords& hits) {
+  if constexpr (WIDTH == WIDE_ERRATUM) {
+    const auto hit = total == magic * (-1.0 / MAGIC_UNITS);
+    hits |= (LongWords)hit;
+    return hit ? total * ERRATUM : total;
+  }
+  return total;
+}
+
+inline int any(LongWords hits) {
+  uint64_t found = 0;
+  for (int lane = 0; lane < HALF; ++lane) found |= hits[lane];
+  return found != 0;
+}
+
 template <typename Vector, typename Element>
 inline Vector load(const Element* source) {
   Vector value;

@@ -69,10 +69,10 @@ struct TileSums {
 };
 
 // One 16-deep step in one phase: two group sums and DST on one grid, rounded once.
-template <bool WIDE>
-HalfFloats add_step(HalfFloats state, HalfFloats first, HalfFloats second, HalfFloats grid, double scale) {
-  constexpr double coarse = WIDE ? 1.0 : COARSE;
-  constexpr double push = WIDE ? PUSH_UP : (0.5 + PUSH_UP) / COARSE;
+template <Width WIDTH>
+HalfFloats add_step(HalfFloats state, HalfFloats first, HalfFloats second, HalfFloats grid, double scale, LongWords& hits) {
+  constexpr double coarse = WIDTH != NARROW ? 1.0 : COARSE;
+  constexpr double push = WIDTH != NARROW ? PUSH_UP : (0.5 + PUSH_UP) / COARSE;
   const HalfFloats state_power = (HalfFloats)((HalfWords)state & EXPONENT);
   Doubles magic = __builtin_convertvector(grid, Doubles) * (scale * 65536.0 * coarse);
   const Doubles own = __builtin_convertvector(state_power, Doubles) * (MAGIC_UNITS / GRID * coarse);
@@ -82,18 +82,15 @@ HalfFloats add_step(HalfFloats state, HalfFloats first, HalfFloats second, HalfF
   total += pushed + __builtin_convertvector(first, Doubles);
   total += pushed + __builtin_convertvector(second, Doubles);
   total -= magic;
-  if constexpr (WIDE) {
-    const Doubles minimal = magic * (-1.0 / MAGIC_UNITS);
-    total = total == minimal ? total * ERRATUM : total;
-    return __builtin_convertvector(total * PUSH_AWAY_SUM, HalfFloats);
-  }
+  if constexpr (WIDTH != NARROW)
+    return __builtin_convertvector(with_erratum<WIDTH>(total, magic, hits) * PUSH_AWAY_SUM, HalfFloats);
   const HalfWords bits = (HalfWords)__builtin_convertvector(total, HalfFloats);
   return (HalfFloats)((bits + 0x8000u) & 0xFFFF0000u);
 }
 
 // All phases of one K tile onto DST. Every step waits for the one before, so the two halves and several rows go side by side.
-template <bool WIDE, int COUNT>
-void add_tile(HalfFloats (*states)[2], const TileSums<COUNT>& tile) {
+template <Width WIDTH, int COUNT>
+void add_tile(HalfFloats (*states)[2], const TileSums<COUNT>& tile, LongWords& hits) {
   const auto part = [](const Floats& whole, int half) {
     return load<HalfFloats>(reinterpret_cast<const float*>(&whole) + half * HALF);
   };
@@ -104,15 +101,16 @@ void add_tile(HalfFloats (*states)[2], const TileSums<COUNT>& tile) {
     for (int step = 0; step < 2; ++step)
       for (int row = 0; row < ROWS; ++row)
         for (int half = 0; half < 2; ++half)
-          states[row][half] = add_step<WIDE>(states[row][half], part(tile.sums[row][2 * step][phase], half),
-                                             part(tile.sums[row][2 * step + 1][phase], half), part(grids[row][step], half),
-                                             SCALES[phase]);
+          states[row][half] = add_step<WIDTH>(states[row][half], part(tile.sums[row][2 * step][phase], half),
+                                              part(tile.sums[row][2 * step + 1][phase], half), part(grids[row][step], half),
+                                              SCALES[phase], hits);
 }
 
-template <bool WIDE, int COUNT>
-void multiply(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t rows, int64_t inner, int64_t columns) {
+template <Width WIDTH, int COUNT>
+int multiply(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t rows, int64_t inner, int64_t columns) {
   const Parts b(left, rows * inner, B_HIGH, B_USED, 1.0f);
   const Parts a(right, inner * columns, A_HIGH, A_USED, PUSH_AWAY_PRODUCT);
+  LongWords hits{};
   for (int64_t column = 0; column < columns; column += LANES) {
     for (int64_t row = 0; row < rows; row += ROWS) {
       uint32_t* target = out + row * columns + column;
@@ -124,25 +122,29 @@ void multiply(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_
       TileSums<COUNT> tile;
       for (int64_t k = 0; k < inner; k += TILE) {
         tile.compute(b, row * inner + k, inner, a, k * columns + column, columns);
-        add_tile<WIDE, COUNT>(states, tile);
+        add_tile<WIDTH, COUNT>(states, tile, hits);
       }
       for (int place = 0; place < ROWS; ++place) std::memcpy(target + place * columns, states[place], sizeof states[place]);
     }
   }
+  return any(hits);
 }
 
-using Multiply = void (*)(const uint32_t*, const uint32_t*, uint32_t*, int64_t, int64_t, int64_t);
-constexpr Multiply MULTIPLY[2][MOST_PHASES] = {
-    {multiply<false, 1>, multiply<false, 2>, multiply<false, 3>, multiply<false, 4>},
-    {multiply<true, 1>, multiply<true, 2>, multiply<true, 3>, multiply<true, 4>},
+using Multiply = int (*)(const uint32_t*, const uint32_t*, uint32_t*, int64_t, int64_t, int64_t);
+constexpr Multiply MULTIPLY[3][MOST_PHASES] = {
+    {multiply<NARROW, 1>, multiply<NARROW, 2>, multiply<NARROW, 3>, multiply<NARROW, 4>},
+    {multiply<WIDE, 1>, multiply<WIDE, 2>, multiply<WIDE, 3>, multiply<WIDE, 4>},
+    {multiply<WIDE_ERRATUM, 1>, multiply<WIDE_ERRATUM, 2>, multiply<WIDE_ERRATUM, 3>, multiply<WIDE_ERRATUM, 4>},
 };
 
 }  // namespace
 
-// out += left @ right for each matrix of the batch; out holds DST patterns.
-extern "C" void tw_products(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t batch, int64_t rows,
-                            int64_t inner, int64_t columns, int32_t wide, int32_t phases) {
-  const Multiply chosen = MULTIPLY[wide ? 1 : 0][phases - 1];
+// out += left @ right for each matrix of the batch; out holds DST patterns. Whether the erratum struck.
+extern "C" int32_t tw_products(const uint32_t* left, const uint32_t* right, uint32_t* out, int64_t batch, int64_t rows,
+                               int64_t inner, int64_t columns, int32_t width, int32_t phases) {
+  const Multiply chosen = MULTIPLY[width][phases - 1];
+  int32_t hit = 0;
   for (int64_t number = 0; number < batch; ++number)
-    chosen(left + number * rows * inner, right + number * inner * columns, out + number * rows * columns, rows, inner, columns);
+    hit |= chosen(left + number * rows * inner, right + number * inner * columns, out + number * rows * columns, rows, inner, columns);
+  return hit;
 }

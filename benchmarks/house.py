@@ -1,0 +1,165 @@
+"""The tree in figures: rooms, files a kernel's compilation enters, import cycles between rooms, and what stands twice on purpose.
+
+    python benchmarks/house.py [ROOT]
+
+ROOT is another checkout to look at, for a comparison; its own code runs. A room is a folder of ``src/tilewright``, or a file beside
+them. A file is entered when one of its functions is called while `tilewright compile EXAMPLE` runs; importing it is not enough.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+HERE = Path(__file__).resolve()
+EXAMPLES = ("02_fused.py", "10_matmul.py")
+SUFFIXES = (".py", ".cpp", ".h")
+TWICE = "## What stands twice"  # the section of ARCHITECTURE.md that lists it
+
+
+def room_of(path: Path, package: Path) -> str:
+    return path.relative_to(package).parts[0].removesuffix(".py")
+
+
+def sizes(package: Path) -> dict[str, list[int]]:
+    """Python files, Python lines, lines of C++, by room; files beside the folders are one row."""
+    rows: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for path in sorted(package.rglob("*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        row = rows["(files beside them)" if path.parent == package else room_of(path, package)]
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if path.suffix == ".py":
+            row[0] += 1
+            row[1] += lines
+        else:
+            row[2] += lines
+    return rows
+
+
+def imported(path: Path) -> set[str]:
+    """Modules a file imports, wherever the import stands, except those that only annotations need."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{name.name}" for name in node.names)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def room_graph(package: Path) -> dict[str, dict[str, int]]:
+    """Which room imports which, and from how many files."""
+    rooms = {room_of(path, package) for path in package.rglob("*.py")}
+    edges: dict[str, dict[str, int]] = {room: defaultdict(int) for room in rooms}
+    for path in package.rglob("*.py"):
+        own = room_of(path, package)
+        for room in {name.split(".")[1] for name in imported(path) if name.startswith("tilewright.")} & rooms - {own}:
+            edges[own][room] += 1
+    return edges
+
+
+def cycles(edges: dict[str, dict[str, int]]) -> list[list[str]]:
+    """Rooms that import each other, directly or through others: strongly connected components of more than one."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            for room in edges[waiting.pop()]:
+                if room not in seen:
+                    seen.add(room)
+                    waiting.append(room)
+        return seen
+
+    within = {room: reached(room) for room in edges}
+    groups = {tuple(sorted(other for other in within[room] if room in within[other])) for room in edges if room in within[room]}
+    return [list(group) for group in sorted(groups)]
+
+
+def entered(root: Path, example: str) -> list[str]:
+    """Files of the package with a function that was called. A process of its own: nothing may be compiled or imported before."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(HERE), "--profile", str(root), example, folder]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout.split("\n--files--\n")[1].split()
+
+
+def profile(root: Path, example: str, folder: str) -> int:
+    """What `entered` runs: the command under a profiler."""
+    sys.path.insert(0, str(root / "src"))
+    package = str(root / "src" / "tilewright")
+    names: set[str] = set()
+
+    def note(frame: object, event: str, _argument: object) -> None:
+        if event == "call":
+            code = frame.f_code  # type: ignore[attr-defined]
+            if code.co_name != "<module>" and code.co_filename.startswith(package):
+                names.add(code.co_filename)
+
+    from tilewright.cli.main import main
+
+    sys.setprofile(note)
+    try:
+        status = main(["compile", str(root / "examples" / example), "-o", folder, "--no-cache"])
+    finally:
+        sys.setprofile(None)
+    print("\n--files--\n" + "\n".join(sorted(str(Path(name).relative_to(package)) for name in names)))
+    return status
+
+
+def twice(root: Path) -> list[str]:
+    """Rows of the table in ARCHITECTURE.md; every file it names must be there."""
+    text = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.partition(TWICE)[2].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    for name in re.findall(r"`([^`]+\.(?:py|cpp|h))`", "\n".join(rows)):
+        if not (root / "src" / "tilewright" / name).exists():
+            raise SystemExit(f"ARCHITECTURE.md names {name}, which is not there")
+    return rows
+
+
+def main(root: Path) -> int:
+    package = root / "src" / "tilewright"
+    rows = sizes(package)
+    print(f"{'room':<22}{'files':>7}{'Python lines':>15}{'C++ lines':>12}")
+    for room, (files, lines, other) in sorted(rows.items(), key=lambda item: -item[1][1]):
+        print(f"{room:<22}{files:>7}{lines:>15}{other:>12}")
+    total = [sum(column) for column in zip(*rows.values(), strict=True)]
+    print(f"{'all':<22}{total[0]:>7}{total[1]:>15}{total[2]:>12}\n")
+    for example in EXAMPLES:
+        names = entered(root, example)
+        by_room: defaultdict[str, int] = defaultdict(int)
+        for name in names:
+            by_room[Path(name).parts[0].removesuffix(".py") if "/" in name else "(beside)"] += 1
+        print(f"{example} enters {len(names)} files: {', '.join(f'{room} {count}' for room, count in sorted(by_room.items()))}")
+    edges = room_graph(package)
+    groups = cycles(edges)
+    print(f"\n{len(groups)} groups of rooms that import each other")
+    for group in groups:
+        print(f"  {', '.join(group)}")
+        for room in group:
+            inside = {other: count for other, count in edges[room].items() if other in group}
+            print(f"    {room} -> {', '.join(f'{other} ({count})' for other, count in sorted(inside.items()))}")
+    print(f"\nkept twice ({len(twice(root))}):", *twice(root), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--profile"]:
+        sys.exit(profile(Path(sys.argv[2]), sys.argv[3], sys.argv[4]))
+    sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parents[1]))
