@@ -29,7 +29,8 @@ FAST = "fast"
 NATIVE = "native"
 DEVICE = "device"
 COMPILE = "compile"  # compile every called kernel, run none
-MODES = (AUTO, SIM, FAST, NATIVE, DEVICE, COMPILE)
+PROFILE = "profile"  # time every called kernel, compute no values
+MODES = (AUTO, SIM, FAST, NATIVE, DEVICE, COMPILE, PROFILE)
 
 
 @record(kw_only=True)
@@ -48,6 +49,14 @@ CompiledListener = Callable[["Program"], None]
 
 
 @record(kw_only=True)
+class Profiling:
+    """What a profile is made for."""
+
+    record: bool = False  # keep every slice, for a picture
+    advise: bool = True  # try what would help
+
+
+@record(kw_only=True)
 class Session:
     mode: str = AUTO
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's
@@ -55,6 +64,7 @@ class Session:
     cache: bool | None = None  # use results on disk; None: for programs that are written or launched, which need no IR
     listeners: tuple[Listener, ...] = ()
     on_compiled: tuple[CompiledListener, ...] = ()
+    profiling: Profiling = field(default_factory=Profiling)
 
     def options(self, options: Options) -> Options:
         """``options`` as the session wants them."""
@@ -138,6 +148,13 @@ def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]
         raise fail("TW601", str(error), help="leave out --native to simulate") from None
 
 
+def run_profiled(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+    from tilewright.timing.profile import profile
+
+    wanted = current().profiling
+    return profile(program, numbers, record=wanted.record, advise=wanted.advise)
+
+
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:
     """Calls ``engine`` with the tensors' values, which it changes in place, and puts what changed back.
 
@@ -174,6 +191,7 @@ RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] =
     FAST: run_fast,
     NATIVE: run_native,
     DEVICE: run_on_device,
+    PROFILE: run_profiled,
 }
 
 

@@ -29,18 +29,22 @@ COMMANDS = {
     "explain": Command(
         "[OPTIONS] SCRIPT|CODE [-o PAGE.html] [-- ARGS …]", "why the code is what it is, or what an error code means"
     ),
+    "profile": Command(
+        "[OPTIONS] SCRIPT [-o DIR] [-- ARGS …]", "how long the kernels of a script take on the chip, and what binds them"
+    ),
     "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
     "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
     "doctor": Command("[--json]", "what is installed and what works here"),
 }
 
-WITH_SCRIPT_AFTER_DASHES = ("compile", "explain")
+WITH_SCRIPT_AFTER_DASHES = ("compile", "explain", "profile")
 
 EXAMPLES = """examples:
   tilewright run examples/01_add.py                simulate
   tilewright run --native examples/01_add.py       compile the emitted C++ with the system compiler and run it
   tilewright compile examples/01_add.py -o build   write build/<kernel>/compute.cpp, reader.cpp, writer.cpp
   tilewright explain examples/01_add.py            what each pass decided, and why
+  tilewright profile examples/02_fused.py          predicted time, what binds, cycles per line
   tilewright explain TW401                         what an error means
 
 `tilewright COMMAND --help` lists the options of a command."""

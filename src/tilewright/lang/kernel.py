@@ -22,6 +22,7 @@ from tilewright.options import Options
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
     from tilewright.program import Program, TensorSpec
+    from tilewright.timing.profile import Profile
 
 
 class Kernel:
@@ -77,6 +78,14 @@ class Kernel:
         session = execution.current()
         keep_ir = bool(options.pop("keep_ir", False))
         return self._program(self.bind(args, {}), self._updated(options), keep_ir, cached=session.caches(session.mode))
+
+    def profile(self, *args: Any, **options: Any) -> Profile:
+        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed."""
+        from tilewright.timing.profile import profile
+
+        bound = self.bind(args, {})
+        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
+        return profile(self._program(bound, self._updated(options), False), numbers)[0]
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:
         """Only the front end: the ``ttl`` module before any pass."""

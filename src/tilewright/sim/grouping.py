@@ -21,6 +21,7 @@ class CoreNumbers:
 
     def __init__(self, program: Program, cores: Sequence[Core], scalars: dict[str, int]) -> None:
         self.program = program
+        self.cores = cores
         self.scalars = scalars
         self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
         self.buffers: dict[int, None] = {spec.index: None for spec in program.buffers}

@@ -81,7 +81,11 @@ class Machine:
         self.arithmetic = arithmetic
         self.scalars = scalars
         self.core_ids = core_ids(cores, program.grid)
-        self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
+        # Plain numbers where there is one core: integer code is much faster on them.
+        self.coordinates: list[Any] = [
+            cores[0][dim] if len(cores) == 1 else np.array([core[dim] for core in cores], np.int64)
+            for dim in range(len(cores[0]))
+        ]
         self.buffers = place_buffers(program, shard_memories(program, tensors, cores, arithmetic))
         for buffer in self.buffers.values():
             buffer.missing = not buffer.spec.exists_on(cores[0])

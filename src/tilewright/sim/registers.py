@@ -29,10 +29,12 @@ class SourceQueue:
 
     def __init__(self) -> None:
         self._waiting: deque[SourceTiles] = deque()
+        self.puts = self.takes = 0  # since the start
 
     def put(self, tiles: SourceTiles) -> None:
         """The caller has checked ``full``, before anything else, so that a blocked unpack is retried as a whole."""
         self._waiting.append(tiles)
+        self.puts += 1
 
     def full(self, site: Site) -> Wait | None:
         if len(self._waiting) < SOURCE_BANKS:
@@ -46,6 +48,7 @@ class SourceQueue:
 
     def take(self, site: Site) -> SourceTiles:
         tiles = self._waiting.popleft()
+        self.takes += 1
         if tiles.call != site.name:
             raise fault("TW518", site, f"the unpacker delivered operands for {tiles.call}")
         return tiles

@@ -6,7 +6,7 @@ those need. A generator yields when a call cannot proceed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,13 +47,24 @@ class Translation:
     calls: frozenset[str] = field(default=frozenset())
 
 
-def translate(program: Program) -> Translation:
+@dataclass(frozen=True)
+class Clocks:
+    """What a timeline wants to be told: each call that is done. Before calls ``in_turn`` a core waits for those behind it."""
+
+    function: Callable[[str, str], Callable[..., None]]  # of a call and a role
+    in_turn: Collection[str]
+
+
+TURN = Wait(Site("turn", "", "d", None, {}), lambda: True, lambda: "lets others go first")
+
+
+def translate(program: Program, clocks: Clocks | None = None) -> Translation:
     functions = {op.sym_name.data: op for op in program.module.walk() if isinstance(op, func.FuncOp)}
     sites: list[Site] = []
     threads: list[TranslatedThread] = []
     for name, symbol in thread_names(program, functions):
         function = functions[symbol]
-        threads.append(_ThreadTranslator(name, function, sites).translate())
+        threads.append(_ThreadTranslator(name, function, sites, clocks).translate())
     calls = frozenset(op.CALL.name for op in program.module.walk() if isinstance(op, KernelCallOp))
     return Translation(threads, sites, bool(calls & registry.CROSS_CORE), calls)
 
@@ -76,13 +87,14 @@ def _thread_kind(function: func.FuncOp) -> str:
 
 
 class _ThreadTranslator:
-    def __init__(self, name: str, function: func.FuncOp, sites: list[Site]) -> None:
+    def __init__(self, name: str, function: func.FuncOp, sites: list[Site], clocks: Clocks | None) -> None:
         self.name = name
+        self.clocks = clocks
         self.function = function
         self.sites = sites
         self.varies = core_dependent(function)
         self.names: dict[SSAValue, str] = {}
-        self.scope: dict[str, Any] = dict(integers.NAMES)
+        self.scope: dict[str, Any] = {**integers.NAMES, "TURN": TURN}
 
     def translate(self) -> TranslatedThread:
         roles = COMPUTE_ROLES if _thread_kind(self.function) == "compute" else "d"
@@ -123,6 +135,7 @@ class _RoleEmitter:
         self.role = role
         self.live: set[SSAValue] = set()
         self.text = thread.text
+        self.processor = thread.name if role == "d" else registry.ROLES.get(role, "")
 
     def function_body(self, block: Block) -> list[str]:
         return self.block_lines(block, "    ") or ["    pass"]
@@ -183,7 +196,14 @@ class _RoleEmitter:
         number = self.thread.site(op, self.role)
         self.thread.scope[f"c{number}"] = function
         arguments = ", ".join(["machine", f"s{number}", *self.call_arguments(op)])
-        return [f"{indent}while (wait := c{number}({arguments})): yield wait", f"{indent}counts[{number}] += 1"]
+        lines = [f"{indent}while (wait := c{number}({arguments})): yield wait", f"{indent}counts[{number}] += 1"]
+        clocks = self.thread.clocks
+        if clocks is not None:
+            self.thread.scope[f"k{number}"] = clocks.function(op.CALL.name, self.role)
+            lines.append(f"{indent}k{number}({arguments})")
+            if op.CALL.name in clocks.in_turn:
+                lines.insert(0, f"{indent}if machine.is_ahead(s{number}): yield TURN")
+        return lines
 
     def call_arguments(self, op: KernelCallOp) -> list[str]:
         free = registry.CORE_DEPENDENT_OPERANDS.get(op.CALL.name, frozenset())
@@ -239,7 +259,10 @@ class _RoleEmitter:
         self.live.update(bounds)
         lines = [f"{indent}{name} = {self.text(start)}" for name, start in zip(carried, op.iter_args, strict=True)]
         steps = "range" if not varying else ("checked_range" if decides else "core_range")
-        lines.append(f"{indent}for {self.text(body.args[0])} in {steps}({', '.join(map(self.text, bounds))}):")
+        turns = f"{steps}({', '.join(map(self.text, bounds))})"
+        if self.thread.clocks is not None and self.role != SKELETON and not varying:
+            turns = f"machine.turns({self.processor!r}, {turns})"
+        lines.append(f"{indent}for {self.text(body.args[0])} in {turns}:")
         lines += inner or [f"{indent}    pass"]
         if carried:
             lines.append(f"{indent}    {', '.join(carried)}, = {', '.join(map(self.text, yielded))},")

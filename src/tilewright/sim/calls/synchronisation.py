@@ -46,18 +46,19 @@ def runtime_argument(machine: Machine, site: Site) -> Any:
 def _work(machine: Machine, argument: WorkArgument) -> Any:
     """One number per core of the machine."""
     grid = machine.program.grid
-    places = zip(*(coordinate.tolist() for coordinate in machine.coordinates), strict=True)
-    return np.array([argument.value(core_number(place, grid), math.prod(grid)) for place in places], np.int64)
+    return _by_core([argument.value(core_number(core, grid), math.prod(grid)) for core in machine.cores])
+
+
+def _by_core(numbers: list[int]) -> Any:
+    return numbers[0] if len(numbers) == 1 else np.array(numbers, np.int64)
 
 
 @value("core_table", per_core=True)
 def core_table(machine: Machine, site: Site, position: Any = 0) -> Any:
     """One number per core of the machine."""
     rows, grid = site.attributes["values"], machine.program.grid
-    places = list(zip(*(coordinate.tolist() for coordinate in machine.coordinates), strict=True))
-    positions = position if isinstance(position, np.ndarray) else np.full(len(places), position)
-    numbers = [rows[core_number(place, grid)][index] for place, index in zip(places, positions.tolist(), strict=True)]
-    return np.array(numbers, np.int64)
+    positions = position.tolist() if isinstance(position, np.ndarray) else [position] * len(machine.cores)
+    return _by_core([rows[core_number(core, grid)][index] for core, index in zip(machine.cores, positions, strict=True)])
 
 
 @value("my_core", per_core=True)

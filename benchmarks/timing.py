@@ -1,0 +1,669 @@
+"""Predicted over measured time: the published programs, rebuilt call by call and put on the timeline.
+
+    python benchmarks/timing.py --measured measured.csv [--counted counted.csv] [--kinds mb1,pass] [--rows]
+
+One line per kind: rows, median error, rows within 25 %. ``--rows`` prints each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import heapq
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import timed_kernels
+from hand_written import COMPUTE, MARKER, Cb, Kernel, Thread, zone_cycles
+
+from tilewright.sim.registry import Site
+from tilewright.timing import timeline
+from tilewright.timing.clock import Engine
+from tilewright.timing.constants import constants_of
+from tilewright.timing.movement import Mover
+from tilewright.timing.network import Network, Place
+
+CHIPS = {"WH": "wormhole_b0", "BH": "blackhole"}
+Row = dict[str, str]
+Predictor = Callable[[Row], float | None]  # in the unit of the row
+
+
+def fields(row: Row) -> list[str]:
+    return row["id"].split("-")
+
+
+def arch_of(row: Row) -> str:
+    return CHIPS[row["chip"]]
+
+
+def microseconds(row: Row, cycles: float) -> float:
+    return cycles / constants_of(arch_of(row)).clock_ghz / 1000
+
+
+def sections(thread: Thread, tiles: int, chunk: int, math: Callable[[int, int], None], output: Cb, **pack: bool) -> None:
+    """Tiles in chunks of one acquire: ``math(tile, slot)``, then the packs."""
+    for first in range(0, tiles, chunk):
+        own = range(first, min(first + chunk, tiles))
+        thread.call("tile_regs_acquire")
+        for tile in own:
+            math(tile, tile - first)
+        thread.call("tile_regs_commit")
+        thread.call("tile_regs_wait")
+        for tile in own:
+            thread.call("pack_tile", tile - first, output, tile, out_of_order=True, **pack)
+        thread.call("tile_regs_release")
+
+
+def dst_capacity(*, full: bool, fp32: bool) -> int:
+    return (16 if full else 8) // (2 if fp32 else 1)
+
+
+def mb1(row: Row) -> float:
+    """Round trips of T tiles through one buffer."""
+    _, _, dtype, sync, acc, size = fields(row)
+    tiles, full, fp32 = int(size[1:]), sync == "fs1", acc == "acc1"
+    iterations = 16
+    kernel = Kernel(arch_of(row), [(2 * tiles, {"bf16": "bf16", "fp32": "f32"}[dtype])], fp32=fp32, full_sync=full)  # see dst_chunk
+    kernel.resident = {0: tiles}
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", Cb(0), Cb(0))
+    compute.call("copy_tile_init", Cb(0))
+    compute.call("cb_wait_front", Cb(0), tiles)
+    with compute.zone(), compute.loop(iterations):
+        compute.call("cb_wait_front", Cb(0), tiles)
+        compute.call("cb_reserve_back", Cb(0), tiles)
+        chunk = min(tiles, dst_capacity(full=full, fp32=fp32))
+        sections(compute, tiles, chunk, lambda tile, slot: compute.call("copy_tile", Cb(0), tile, slot), Cb(0))
+        compute.call("cb_pop_front", Cb(0), tiles)
+        compute.call("cb_push_back", Cb(0), tiles)
+    return microseconds(row, zone_cycles(kernel.run()) / iterations)
+
+
+def dst_chunk(row: Row) -> float:
+    """One pass over resident tiles, in chunks."""
+    _, _, form, sync, size, chunks = fields(row)
+    tiles, chunk, two = int(size[1:]), int(chunks[1:]), form == "twocb"
+    # In place, the buffer must have room for a second block: the packer reserves before the unpacker has popped.
+    sizes = [(tiles, "bf16"), (tiles, "bf16")] if two else [(2 * tiles, "bf16")]
+    kernel = Kernel(arch_of(row), sizes, full_sync=sync == "full")
+    kernel.resident = {0: tiles}
+    source, target = Cb(0), Cb(1 if two else 0)
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", source, target)
+    compute.call("copy_tile_init", source)
+
+    def one_pass() -> None:
+        sections(compute, tiles, chunk, lambda tile, slot: compute.call("copy_tile", source, tile, slot), target)
+
+    compute.call("cb_wait_front", source, tiles)
+    if form == "hoisted":
+        compute.call("cb_reserve_back", target, tiles)
+        with compute.zone():
+            one_pass()
+    elif two:
+        compute.call("cb_reserve_back", target, tiles)
+        one_pass()  # not measured
+        with compute.zone():
+            one_pass()
+    else:
+        with compute.zone():
+            compute.call("cb_wait_front", source, tiles)
+            compute.call("cb_reserve_back", target, tiles)
+            one_pass()
+            compute.call("cb_pop_front", source, tiles)
+            compute.call("cb_push_back", target, tiles)
+    return microseconds(row, zone_cycles(kernel.run()))
+
+
+def fpu_chunk(row: Row) -> float:
+    """Matrix-unit calls over resident tiles, again and again."""
+    _, _, op, size, block = fields(row)
+    side = int(size[1:])
+    down, across = map(int, block.split("x"))
+    tiles, chunk, iterations = side * side, down * across, 4
+    kernel = Kernel(arch_of(row), [(tiles, "bf16"), (tiles, "bf16")])
+    kernel.resident = {0: tiles}
+    compute = kernel.thread("compute")
+    if op == "transpose":
+        compute.call("init_sfpu", Cb(0), Cb(1))
+        compute.call("transpose_wh_init_short", Cb(0))
+    else:
+        compute.call("binary_op_init_common", Cb(0), Cb(0), Cb(1))
+        compute.call(f"{op}_tiles_init", Cb(0), Cb(0))
+
+    def math(tile: int, slot: int) -> None:
+        if op == "transpose":
+            compute.call("transpose_wh_tile", Cb(0), tile, slot)
+        else:
+            compute.call(f"{op}_tiles", Cb(0), Cb(0), tile, tile, slot)
+
+    compute.call("cb_wait_front", Cb(0), tiles)
+    compute.call("cb_reserve_back", Cb(1), tiles)
+    with compute.zone(), compute.loop(iterations):
+        sections(compute, tiles, chunk, math, Cb(1))
+    return microseconds(row, zone_cycles(kernel.run()) / iterations)
+
+
+def read_tiles(reader: Thread, tensor: int, buffer: int, pages: list[int]) -> None:
+    """Reserve, read, barrier, push, as the published readers do."""
+    reader.call("cb_reserve_back", Cb(buffer), len(pages))
+    start = reader.value_of_buffer("get_write_ptr", buffer)
+    for offset, page in enumerate(pages):
+        reader.read_page(page, tensor, start, offset)
+    reader.call("noc_async_read_barrier")
+    reader.call("cb_push_back", Cb(buffer), len(pages))
+
+
+def mb2(row: Row) -> float | None:
+    """A running sum: held in DST, or added up by the packer."""
+    parts = fields(row)
+    place, acc, iterations, form = parts[2], int(parts[3][1:]), int(parts[4][1:]), parts[5]
+    mul = parts[-1] == "mul"
+    if len(parts) > 6 and not mul:
+        return None
+    streamed = place == "dram"
+    full = "full_sync=1" in row["program"]
+    kernel = Kernel(
+        arch_of(row), [(acc, "bf16"), (acc * (2 if streamed else 1), "bf16"), (acc, "bf16")],
+        [(1, acc), (1, acc * (iterations if streamed else 1))], full_sync=full,
+    )  # fmt: skip
+    reader = kernel.thread("reader")
+    read_tiles(reader, 0, 0, list(range(acc)))
+    for turn in range(iterations if streamed else 1):
+        read_tiles(reader, 1, 1, list(range(turn * acc, (turn + 1) * acc)))
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", Cb(0), Cb(2))
+    zone = compute.zone()
+    with zone:
+        compute.call("cb_reserve_back", Cb(2), acc)
+        compute.call("cb_wait_front", Cb(0), acc)
+        if form == "dst":
+            _held_sum(compute, acc, iterations, mul=mul, streamed=streamed)
+        else:
+            _packed_sum(compute, acc, iterations, mul=mul, streamed=streamed, capacity=dst_capacity(full=full, fp32=False))
+    return microseconds(row, zone_cycles(kernel.run()))
+
+
+def _held_sum(compute: Thread, acc: int, iterations: int, *, mul: bool, streamed: bool) -> None:
+    compute.call("tile_regs_acquire")
+    compute.call("copy_tile_init", Cb(0))
+    for slot in range(acc):
+        compute.call("copy_tile", Cb(0), slot, slot)
+    if mul:
+        compute.call("mul_tiles_init", Cb(1), Cb(1))
+    else:
+        reuse = template("EltwiseBinaryType::ELWADD", "EltwiseBinaryReuseDestType::DEST_TO_SRCA")
+        compute.call("binary_dest_reuse_tiles_init", Cb(1), template=reuse)
+    for _ in range(iterations):
+        compute.call("cb_wait_front", Cb(1), acc)
+        for slot in range(acc):
+            if mul:
+                compute.call("mul_tiles", Cb(1), Cb(1), slot, slot, slot)
+            else:
+                compute.call("binary_dest_reuse_tiles", Cb(1), slot, slot, template=reuse)
+        if streamed:
+            compute.call("cb_pop_front", Cb(1), acc)
+    compute.call("tile_regs_commit")
+    compute.call("tile_regs_wait")
+    for slot in range(acc):
+        compute.call("pack_tile", slot, Cb(2), slot, out_of_order=True)
+    compute.call("tile_regs_release")
+
+
+def _packed_sum(compute: Thread, acc: int, iterations: int, *, mul: bool, streamed: bool, capacity: int) -> None:
+    compute.call("copy_tile_init", Cb(0))
+    sections(compute, acc, min(acc, capacity), lambda tile, slot: compute.call("copy_tile", Cb(0), tile, slot), Cb(2))
+    if mul:
+        compute.call("mul_tiles_init", Cb(1), Cb(1))
+    else:
+        compute.call("copy_tile_init", Cb(1))
+    compute.call("pack_reconfig_l1_acc", 1)
+
+    def add(tile: int, slot: int) -> None:
+        if mul:
+            compute.call("mul_tiles", Cb(1), Cb(1), tile, tile, slot)
+        else:
+            compute.call("copy_tile", Cb(1), tile, slot)
+
+    for _ in range(iterations):
+        compute.call("cb_wait_front", Cb(1), acc)
+        sections(compute, acc, min(acc, capacity), add, Cb(2))
+        if streamed:
+            compute.call("cb_pop_front", Cb(1), acc)
+
+
+def template(*words: str) -> object:
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+    return ArrayAttr([StringAttr(word) for word in words])
+
+
+def mb3(row: Row) -> float | None:
+    """One core, blocks of products with a K loop: the sum stays in DST, or the packer adds it up."""
+    found = re.match(
+        r"1 core.*?(bf16|fp32) inputs.*?C\[(\d+),(\d+)\] = sum over (\d+) K tiles, (\w+), fp32_dest_acc=(\d), full_sync=(\d), "
+        r"subblock (\d+)x(\d+)", row["program"],
+    )  # fmt: skip
+    if found is None or "gelu" in row["id"]:
+        return None
+    dtype = {"bf16": "bf16", "fp32": "f32"}[found[1]]
+    down, across, inner = int(found[2]), int(found[3]), int(found[4])
+    sub = int(found[8]), int(found[9])
+    kernel = Kernel(
+        arch_of(row), [(down * inner, dtype), (across * inner, dtype), (down * across, "bf16")], [(down, inner), (inner, across)],
+        fp32=found[6] == "1", full_sync=found[7] == "1", fidelity=found[5],
+    )  # fmt: skip
+    reader = kernel.thread("reader")
+    for k in range(inner):
+        read_tiles(reader, 0, 0, [line * inner + k for line in range(down)])
+        read_tiles(reader, 1, 1, [k * across + column for column in range(across)])
+    block_products(kernel, down, across, inner, sub, held=fields(row)[-1] == "dst")
+    return microseconds(row, zone_cycles(kernel.run()))
+
+
+def block_products(kernel: Kernel, down: int, across: int, inner: int, sub: tuple[int, int], *, held: bool) -> None:
+    compute = kernel.thread("compute")
+    compute.call("mm_init", Cb(0), Cb(1), Cb(2))
+    shape = {"transpose": 0, "rt": sub[0], "ct": sub[1], "kt": 1}
+    compute.call("mm_block_init_short", Cb(0), Cb(1), **shape)
+    with compute.zone():
+        compute.call("cb_reserve_back", Cb(2), down * across)
+        blocks = [(top, left) for top in range(0, down, sub[0]) for left in range(0, across, sub[1])]
+        if held:
+            compute.call("cb_wait_front", Cb(0), down * inner)
+            compute.call("cb_wait_front", Cb(1), across * inner)
+            for top, left in blocks:
+                compute.call("tile_regs_acquire")
+                for k in range(inner):
+                    compute.call("matmul_block", Cb(0), Cb(1), k * down + top, k * across + left, 0, **shape)
+                _pack_block(compute, top, left, sub, across)
+            compute.call("cb_pop_front", Cb(0), down * inner)
+            compute.call("cb_pop_front", Cb(1), across * inner)
+            return
+        for k in range(inner):
+            compute.call("cb_wait_front", Cb(0), down)
+            compute.call("cb_wait_front", Cb(1), across)
+            if k < 2:
+                compute.call("pack_reconfig_l1_acc", k)
+            for top, left in blocks:
+                compute.call("tile_regs_acquire")
+                compute.call("matmul_block", Cb(0), Cb(1), top, left, 0, **shape)
+                _pack_block(compute, top, left, sub, across)
+            compute.call("cb_pop_front", Cb(0), down)
+            compute.call("cb_pop_front", Cb(1), across)
+
+
+def _pack_block(compute: Thread, top: int, left: int, sub: tuple[int, int], across: int) -> None:
+    compute.call("tile_regs_commit")
+    compute.call("tile_regs_wait")
+    for line in range(sub[0]):
+        for column in range(sub[1]):
+            tile = (top + line) * across + left + column
+            compute.call("pack_tile", line * sub[1] + column, Cb(2), tile, out_of_order=True)
+    compute.call("tile_regs_release")
+
+
+def mm_ladder(row: Row) -> float | None:
+    """8x8 output tiles; utilisation of the matrix unit in the math thread's zone."""
+    found = re.search(r"kt=(\d+) in (\d+) K block\(s\) of (\d+)", row["program"])
+    form = fields(row)[2]
+    if found is None or form.startswith("ttnn"):
+        return None
+    inner, blocks = int(found[1]), int(found[2])
+    sub = re.search(r"subblock (\d+)x(\d+)", row["program"])
+    down, across = (int(sub[1]), int(sub[2])) if sub else (1, 8)
+    kernel = Kernel(arch_of(row), [(8 * inner, "bf16"), (8 * inner, "bf16"), (64, "bf16")])
+    kernel.resident = {0: 8 * inner, 1: 8 * inner}
+    compute = kernel.thread("compute")
+    compute.call("mm_init", Cb(0), Cb(1), Cb(2))
+    single = "matmul_tiles" in row["program"]
+    shape = {"transpose": 0, "rt": down, "ct": across, "kt": 1}
+    if not single:
+        compute.call("mm_block_init_short", Cb(0), Cb(1), **shape)
+    compute.call("cb_wait_front", Cb(0), 8 * inner)
+    compute.call("cb_wait_front", Cb(1), 8 * inner)
+    compute.call("cb_reserve_back", Cb(2), 64)
+    with compute.zone():
+        for block in range(blocks):
+            if blocks > 1 and block < 2:
+                compute.call("pack_reconfig_l1_acc", block)
+            for top in range(0, 8, down):
+                for left in range(0, 8, across):
+                    compute.call("tile_regs_acquire")
+                    for k in range(block * inner // blocks, (block + 1) * inner // blocks):
+                        if not single:
+                            compute.call("matmul_block", Cb(0), Cb(1), k * 8 + top, k * 8 + left, 0, **shape)
+                            continue
+                        for line in range(down):
+                            for column in range(across):
+                                compute.call("matmul_tiles", Cb(0), Cb(1), k * 8 + top + line, k * 8 + left + column, line * across + column, transpose=0)
+                    _pack_block(compute, top, left, (down, across), 8)
+    return 100 * 64 * inner * 64 / zone_cycles(kernel.run(), ("math",))
+
+
+def sfpu_chain(row: Row) -> float:
+    """abs(neg(relu(sigmoid(c) + tanh(b))))."""
+    _, _, sync, size, share = fields(row)
+    tiles, chunk = int(size[1:]), int(share[1:])
+    kernel = Kernel(arch_of(row), [(tiles, "bf16"), (tiles, "bf16"), (tiles, "bf16")], full_sync=sync == "full")
+    kernel.resident = {0: tiles, 1: tiles}
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", Cb(0), Cb(2))
+    compute.call("cb_wait_front", Cb(0), tiles)
+    compute.call("cb_wait_front", Cb(1), tiles)
+    compute.call("cb_reserve_back", Cb(2), tiles)
+    with compute.zone():
+        for first in range(0, tiles, chunk):
+            own = range(min(chunk, tiles - first))
+            compute.call("tile_regs_acquire")
+            compute.call("copy_tile_init", Cb(0))
+            for slot in own:
+                compute.call("copy_tile", Cb(0), first + slot, 2 * slot)
+                compute.call("copy_tile", Cb(1), first + slot, 2 * slot + 1)
+            for op, slots in (("sigmoid", 1), ("tanh", 0), ("add_binary", 0), ("relu", 0), ("negative", 0), ("abs", 0)):
+                compute.call(f"{op}_tile_init")
+                for slot in own:
+                    place = 2 * slot + slots
+                    if op == "add_binary":
+                        compute.call("add_binary_tile", place, place + 1, place)
+                    else:
+                        compute.call(f"{op}_tile", place)
+            compute.call("tile_regs_commit")
+            compute.call("tile_regs_wait")
+            for slot in own:
+                compute.call("pack_tile", 2 * slot, Cb(2), first + slot, out_of_order=True)
+            compute.call("tile_regs_release")
+    return microseconds(row, zone_cycles(kernel.run(), COMPUTE))
+
+
+class Flow:
+    """One core that moves data, without a program around it."""
+
+    SITE = Site("flow", "flow", "d", None, {})
+
+    def __init__(self, network: Network, net: int, place: Place) -> None:
+        self.mover = Mover(Engine("flow", 1, 0.0, depth=0, record=False), network, net, place)
+
+    @property
+    def now(self) -> float:
+        return self.mover.engine.now
+
+
+def in_order(flows: list[Flow], transactions: int, move: Callable[[Flow, int], None]) -> None:
+    """All flows issue their transactions, the earliest clock first."""
+    pending = [(flow.now, number, 0) for number, flow in enumerate(flows)]
+    heapq.heapify(pending)
+    while pending:
+        _, number, done = heapq.heappop(pending)
+        move(flows[number], done)
+        if done + 1 < transactions:
+            heapq.heappush(pending, (flows[number].now, number, done + 1))
+
+
+def noc_flow(row: Row) -> float | None:
+    """Writes from core to core, places on the die given; each flow until its barrier."""
+    text = row["program"]
+    work = re.search(r"each master does (\d+) x (\d+) B L1 (write|read)", text)
+    if work is None:
+        return None
+    count, size, writes = int(work[1]), int(work[2]), work[3] == "write"
+    head = text.split(": each")[0].split("coordinates ")[1]
+    if "all to" in head:
+        sources, target = head.split(" all to ")
+        pairs = [(_place(source), _place(target)) for source in sources.split()]
+    else:
+        pairs = [(_place(one), _place(two)) for one, two in re.findall(r"(\(\d+,\d+\))->(\(\d+,\d+\))", head)]
+    net = int(re.search(r"on NoC (\d)", text)[1])  # type: ignore[index]
+    arch = arch_of(row)
+    constants = constants_of(arch)
+    network = Network(arch, constants)
+    flows = [Flow(network, net, source) for source, _ in pairs]
+    targets = {id(flow): target for flow, (_, target) in zip(flows, pairs, strict=True)}
+
+    def move(flow: Flow, _: int) -> None:
+        if writes:
+            flow.mover.write_l1(flow.SITE, targets[id(flow)], size, constants.write_issue)
+        else:
+            flow.mover.read_l1(flow.SITE, targets[id(flow)], size, constants.read_issue)
+
+    in_order(flows, count, move)
+    number = int(row["id"].rsplit("-f", 1)[1])
+    flow = flows[number]
+    flow.mover.write_barrier(flow.SITE) if writes else flow.mover.read_barrier(flow.SITE)
+    return flow.now
+
+
+def _place(text: str) -> Place:
+    x, y = re.findall(r"\d+", text)
+    return int(x), int(y)
+
+
+def noc_estimator(row: Row) -> float | None:
+    """Rows of the vendor's data set that one core causes alone."""
+    arch = CHIPS[row["chip"]]
+    constants = constants_of(arch)
+    network = Network(arch, constants)
+    kind, size, count = row["kind"], int(row["bytes"]), int(row["tx_total"])
+    if row["stateful"] == "1":
+        return None
+    reads = "read" in kind
+    if kind in ("dram_interleaved_read_allcores", "dram_interleaved_write_allcores"):
+        return all_cores(arch, reads=reads, count=int(row["tx_per_dest"]), size=size)
+    # Sources: reads from L1 ran on NoC 1, writes on NoC 0; for DRAM the rows of NoC 1 survived.
+    flow = Flow(network, 1 if reads or "dram" in kind else 0, network.die.worker((0, 0)))
+    dm2 = {"wormhole_b0": (25.0, 22.0), "blackhole": (35.0, 23.0)}[arch]  # the newest API, constant coordinates
+    for number in range(count):
+        if kind in ("read_one", "write_one"):
+            place = network.die.worker((0, 1) if row["axis"] == "same" else (1, 1))
+            if reads:
+                flow.mover.read_l1(flow.SITE, place, size, dm2[0])
+            else:
+                flow.mover.write_l1(flow.SITE, place, size, dm2[1])
+        elif kind == "dram_interleaved_read_1core":
+            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
+        elif kind == "dram_interleaved_write_1core":
+            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
+        else:
+            return None
+    flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
+    return flow.now + MARKER
+
+
+def all_cores(arch: str, *, reads: bool, count: int, size: int) -> float:
+    """Every core streams interleaved pages over NoC 1; the median of the cores' times."""
+    constants = constants_of(arch)
+    network = Network(arch, constants)
+    columns, rows = (8, 7) if arch == "wormhole_b0" else (11, 10)
+    flows = [Flow(network, 1, network.die.worker((x, y))) for y in range(rows) for x in range(columns)]
+
+    def move(flow: Flow, number: int) -> None:
+        if reads:
+            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
+        else:
+            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
+
+    in_order(flows, count, move)
+    for flow in flows:
+        flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
+    return statistics.median(flow.now for flow in flows) + MARKER
+
+
+def dram_rate(row: Row) -> float | None:
+    """Many cores stream 1 MiB each from or to DRAM, all together; bytes per cycle."""
+    work = re.search(r"(\d+) Tensix cores.*each (reads|writes) 1 MiB as (\d+) transactions of (\d+) B", row["program"])
+    if work is None:
+        return None
+    cores, reads, count, size = int(work[1]), work[2] == "reads", int(work[3]), int(work[4])
+    arch = arch_of(row)
+    constants = constants_of(arch)
+    network = Network(arch, constants)
+    columns = 8 if arch == "wormhole_b0" else 12  # a card of 120 cores
+    flows = [Flow(network, 0, network.die.worker((core % columns, core // columns))) for core in range(cores)]
+    single = "bank 0" in row["program"]
+    banks = {id(flow): 0 if single else core % int(constants.banks) for core, flow in enumerate(flows)}
+
+    def move(flow: Flow, _: int) -> None:
+        if reads:
+            flow.mover.read_dram(flow.SITE, banks[id(flow)], size, constants.read_issue)
+        else:
+            flow.mover.write_dram(flow.SITE, banks[id(flow)], size, constants.write_issue)
+
+    in_order(flows, count, move)
+    for flow in flows:
+        flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
+    return cores * count * size / max(flow.now for flow in flows)
+
+
+def pipe(row: Row) -> float | None:
+    """Tiles from DRAM to the neighbour: cycles of the sender for each."""
+    form = row["id"].split("-")[2]
+    arch, size = arch_of(row), 2048
+    constants = constants_of(arch)
+    if form == "ttlang_computed":
+        ends = [_sender_end(arch, count) for count in (8, 24)]
+        return microseconds(row, (ends[1] - ends[0]) / 16)
+    network = Network(arch, constants)
+    flow = Flow(network, 1, network.die.worker((0, 0)))
+    target, mover, site = network.die.worker((1, 0)), flow.mover, Flow.SITE
+    ring = int(form.rsplit("_r", 1)[1]) if "ring" in form else 1 if "baseline" in form else 128
+    stateful = 29.0  # set up once [silicon]
+    for _ in range(4):
+        began = flow.now
+        if form.endswith("dfb"):
+            mover.engine.work(site, 4 * constants.buffer_call)
+        for page in range(ring):
+            mover.read_dram(site, network.bank(page), size, constants.read_page_issue)
+        mover.read_barrier(site)
+        for _ in range(ring):
+            mover.write_l1(site, target, size, constants.write_issue if ring == 1 else stateful)
+        mover.write_barrier(site)
+        if "ring" in form or form.endswith("dfb"):
+            mover.signal(site, target, constants.semaphore_issue)
+    return microseconds(row, (flow.now - began) / ring)
+
+
+def _sender_end(arch: str, count: int) -> float:
+    tensor = np.zeros((32, 32 * count), ml_dtypes.bfloat16)
+    found = timeline.run(timed_kernels.neighbours(count).compile(tensor, tensor, arch=arch))
+    return next(core.engines["reader"].now for core in found.cores if core.core == (0, 0))
+
+
+def matmul_end_to_end(row: Row) -> float | None:
+    """SUMMA over the whole chip, with the published plan; milliseconds."""
+    plan = re.search(
+        r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang SUMMA, grid (\d+)x(\d+).*bm,bn,bk=(\d+),(\d+),(\d+) tiles; "
+        r"core loops (\d+) x (\d+) output blocks, each over (\d+) K blocks", row["program"],
+    )  # fmt: skip
+    if plan is None:
+        return None
+    k, m, n, columns, rows, bm, bn, bk, down, across, steps = map(int, plan.groups())
+    if m * n * k > MOST_PRODUCTS:
+        return None
+    kernel = timed_kernels.summa((columns, rows), (bm, bn, bk), (down, across), steps)
+    specs = [ttl_tensor(shape) for shape in ((m, k), (k, n), (m, n))]
+    found = timeline.run(kernel.compile(*specs, arch=arch_of(row)))
+    return found.microseconds / 1000
+
+
+MOST_PRODUCTS = 4096**3
+
+
+def ttl_tensor(shape: tuple[int, int]) -> object:
+    """A tensor of zeros that takes no memory."""
+    return np.broadcast_to(np.zeros((), ml_dtypes.bfloat16), shape)
+
+
+KINDS: dict[str, Predictor] = {
+    "mb1": mb1, "pass": dst_chunk, "fpu": fpu_chunk, "mb2": mb2, "mb3": mb3, "mmlad": mm_ladder, "chain": sfpu_chain,
+    "nocflow": noc_flow, "noc": noc_estimator, "dram": dram_rate, "pipe": pipe, "mm": matmul_end_to_end,
+}  # fmt: skip
+
+
+def predictions(rows: list[Row], kinds: list[str]) -> Iterator[tuple[str, Row, float]]:
+    for row in rows:
+        kind = fields(row)[0]
+        if kind in kinds:
+            found = KINDS[kind](row)
+            if found is not None:
+                yield kind, row, found
+
+
+def counted(table: Path) -> None:
+    """Math-thread cycles of our emitted kernels beside those counted on the vendor's simulator."""
+    import tempfile
+
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))  # whose kernels are counted
+    import kernel_cases
+    import kernels
+
+    with table.open(encoding="utf-8") as file:
+        wanted = {row["kernel"]: float(row["T1_cycles"]) for row in csv.DictReader(file)}
+    ratios: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for case in kernel_cases.CASES:
+            if case.name in wanted and case.name not in ratios:
+                shapes = [*case.inputs.values(), *case.outputs]
+                tensors = [np.zeros((rows * 32, columns * 32), kernels.DTYPES[case.dtype]) for rows, columns in shapes]
+                program = kernels.build(case, Path(folder)).compile(*tensors, **case.options)
+                ratios[case.name] = timeline.run(program).slowest.engines["math"].busy / wanted[case.name]
+    errors = {name: abs(ratio - 1) for name, ratio in ratios.items()}
+    print(f"counted: {len(ratios)} kernels, median error {statistics.median(errors.values()):.1%}, within 10 %: {sum(error <= 0.1 for error in errors.values())}")
+    for name, error in errors.items():
+        if error > 0.1:
+            print(f"  {name}: {ratios[name]:.3f} of what was counted")
+
+
+def pairs(found: list[tuple[str, Row, float]]) -> None:
+    """Which of two variants is faster: rows that differ in one part of their name, and by more than 5 %."""
+    right = total = 0
+    for number, (_, one, first) in enumerate(found):
+        for _, two, second in found[number + 1 :]:
+            parts = list(zip(fields(one), fields(two), strict=False))
+            if len(fields(one)) != len(fields(two)) or one["unit"] != two["unit"] or sum(a != b for a, b in parts) != 1:
+                continue
+            measured = float(one["value"]) / float(two["value"])
+            if abs(measured - 1) > 0.05:
+                total += 1
+                right += (first < second) == (measured < 1)
+    if total:
+        print(f"pairs: the faster of two variants is told in {right} of {total} ({right / total:.0%})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measured", type=Path, required=True, help="table of published measurements; noc.csv stands beside it")
+    parser.add_argument("--counted", type=Path, help="table of counted math-thread cycles")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--rows", action="store_true", help="print every row")
+    arguments = parser.parse_args()
+    if arguments.counted:
+        counted(arguments.counted)
+    with arguments.measured.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with arguments.measured.with_name("noc.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            name = "-".join(("noc", row["chip"], row["kind"], row["axis"], row["tx_total"], row["bytes"]))
+            rows.append({**row, "id": name, "value": row["cycles"], "unit": "cycles", "program": ""})
+    ratios: dict[tuple[str, str], list[float]] = {}
+    found: list[tuple[str, Row, float]] = []
+    for kind, row, predicted in predictions(rows, arguments.kinds.split(",")):
+        ratio = predicted / float(row["value"])
+        ratios.setdefault((row.get("kind") or kind, row["chip"]), []).append(ratio)
+        found.append((kind, row, predicted))
+        if arguments.rows:
+            print(f"{row['id']:44s} {predicted:10.3f} {float(row['value']):10.3f} {row['unit']:5s} {ratio:6.3f}", flush=True)
+    print(f"{'kind':30s} {'chip':4s} {'rows':>5s} {'median error':>13s} {'within 25 %':>12s} {'mean ratio':>11s}")
+    for (kind, chip), all_ratios in ratios.items():
+        errors = [abs(ratio - 1) for ratio in all_ratios]
+        near = sum(error <= 0.25 for error in errors) / len(errors)
+        print(f"{kind:30s} {chip:4s} {len(all_ratios):5d} {statistics.median(errors):12.1%} {near:11.0%} {statistics.mean(all_ratios):10.3f}")
+    pairs([entry for entry in found if entry[0] != "noc"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Predict how long a script's kernels take on the chip, what binds them and which lines pay. No card needed, no value computed.
+
+examples:
+  tilewright profile examples/02_fused.py
+  tilewright profile --arch blackhole --json examples/10_matmul.py
+  tilewright profile examples/10_matmul.py -o build/profile   trace.json opens in Perfetto (ui.perfetto.dev)
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright import execution
+from tilewright.cli import failures, option_flags
+
+if TYPE_CHECKING:
+    from tilewright.timing.profile import Profile
+    from tilewright.timing.timeline import Timeline
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="write profile.json, trace.json (Perfetto), profile.csv (tt-metal's log), npe.json (tt-npe)"
+    )
+    parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
+    option_flags.add_output_flags(parser)
+    option_flags.add_option_flags(parser)
+    parser.add_argument("source", metavar="SCRIPT", help="arguments of the script follow after --")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tilewright.cli import script
+    from tilewright.report import profile as report
+    from tilewright.timing import exports
+
+    problem = script.missing_file(arguments.source)
+    if problem:
+        print(f"tilewright profile: {problem}", file=sys.stderr)
+        return 2
+    found: list[tuple[Profile, Timeline]] = []
+    try:
+        collect(arguments, found)
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    if not found:
+        print(
+            f"tilewright profile: {arguments.source} called no kernel (it is run, and what it calls is profiled)", file=sys.stderr
+        )
+        return 1
+    profiles, timelines = [exports.plain(told) for told, _ in found], [timeline for _, timeline in found]
+    if arguments.output:
+        try:
+            write(Path(arguments.output), profiles, timelines)
+        except OSError as error:
+            print(f"tilewright profile: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+            return 2
+    print(json.dumps(profiles, indent=2) if arguments.json else "\n\n".join(map(report.as_text, profiles)))
+    for timeline in timelines:
+        if timeline.deadlock is not None:
+            print(timeline.deadlock.render(), file=sys.stderr)
+    return 1 if any(timeline.deadlock is not None for timeline in timelines) else 0
+
+
+def collect(arguments: argparse.Namespace, found: list[tuple[Profile, Timeline]]) -> None:
+    """Every kernel call of the script, in order."""
+    from tilewright.cli import script
+
+    def remember(record: execution.Execution) -> None:
+        found.append(record.result)
+
+    held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
+    settings = {
+        "mode": execution.PROFILE,
+        "overrides": option_flags.given_options(arguments),
+        "listeners": (remember,),
+        "profiling": execution.Profiling(record=bool(arguments.output), advise=not arguments.no_advice),
+    }
+    try:
+        with execution.session(**settings), held_back:
+            script.run_script(arguments.source, arguments.arguments)
+    except Exception as error:
+        # Host code that checks results cannot succeed: nothing was computed.
+        if not found or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
+            raise
+        if not isinstance(error, AssertionError) or arguments.verbose:
+            what = f"{type(error).__name__}: {failures.first_line(str(error))}"
+            print(f"note: the script ended with {what}; its kernels were timed, not computed", file=sys.stderr)
+
+
+def write(folder: Path, profiles: list[dict[str, Any]], timelines: list[Timeline]) -> None:
+    from tilewright.timing import exports
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "profile.json").write_text(json.dumps(profiles, indent=2), encoding="utf-8")
+    (folder / "trace.json").write_text(json.dumps(exports.trace(timelines)), encoding="utf-8")
+    (folder / "profile.csv").write_text(exports.device_log(timelines), encoding="utf-8")
+    (folder / "npe.json").write_text(json.dumps(exports.npe_workload(timelines)), encoding="utf-8")

@@ -1,0 +1,157 @@
+"""Every constant of the timeline: value on both chips, bounds, and where it comes from. Per-call math cycles are in ``op_costs``.
+
+Sources: [isa] the public ISA documentation, [count] instructions counted on the vendor's simulator, [metal] tables, test bounds and
+soc descriptors of tt-metal, [silicon] published measurements of single mechanisms, [fit] fitted by us, to the rows that are named, [guess] no
+measurement is public. Cycles are those of the chip's own clock.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tilewright.hardware import BLACKHOLE, WORMHOLE_B0
+from tilewright.records import record
+
+Bounds = tuple[float, float, float]  # value, low, high
+
+
+@record
+class Row:
+    name: str
+    unit: str
+    wormhole: Bounds
+    blackhole: Bounds
+    source: str
+
+
+def _same(value: float, low: float | None = None, high: float | None = None) -> tuple[Bounds, Bounds]:
+    bounds = (value, value if low is None else low, value if high is None else high)
+    return bounds, bounds
+
+
+ROWS = (
+    Row("clock_ghz", "GHz", (1.0, 1.0, 1.0), (1.35, 1.35, 1.35), "[isa], [metal] busy clock"),
+    # Compute threads.
+    Row("start_unpack", "cycles", *_same(300, 200, 500), "[fit] mb2, one iteration; 461 in a published zone of hw_configure"),
+    Row("start_math", "cycles", *_same(60, 60, 209), "[count] start-up of an addition; 209 in a published zone"),
+    Row("start_pack", "cycles", *_same(300, 200, 500), "[fit] mb2, one iteration; 482 in a published zone of hw_configure"),
+    Row("wait_front", "cycles", *_same(15, 8, 18), "[count] wait and pop together 29, unpack thread"),
+    Row("pop_front", "cycles", *_same(14, 8, 18), "[count] wait and pop together 29, unpack thread"),
+    Row("reserve_back", "cycles", *_same(15, 8, 20), "[count] reserve and push together 32, pack thread"),
+    Row("push_back", "cycles", *_same(17, 8, 20), "[count] reserve and push together 32, pack thread"),
+    Row("counter_store", "cycles", *_same(6, 3, 10), "[count] three instructions: wait for the unit, store the counter"),
+    Row("hand_over", "cycles", (24, 8, 30), (36, 8, 40), "[fit] mb1, one tile; the poll loop alone is an L1 load of 8 cycles and a branch [isa]"),
+    Row("math_sync", "cycles per acquire", (19, 12, 20), (11.5, 10, 13), "[silicon]; [fit] dst-chunk with two buffers, chunks 2 to 8"),
+    Row("pack_sync", "cycles per acquire", (36, 20, 45), (24.6, 23, 26), "[fit] fpu-chunk add; Wormhole: mb2 with the packer adding, one tile"),
+    Row("queue", "instructions", *_same(32, 24, 32), "[silicon] 31 to 32 absorbed"),
+    Row("copy_issue", "cycles of the unpack RISC-V", (38.5, 37, 41), (38.9, 38, 41), "[fit] dst-chunk with two buffers: 38.9 + 11 / chunk"),
+    Row("call_issue", "cycles", *_same(20, 10, 30), "[count] a call of the matrix unit, its unpack or its pack"),
+    Row("unpack_tile", "cycles per bf16 tile", (38.5, 37, 41), (20, 16, 28), "[silicon] tt-llk#131; Blackhole [fit] dst-chunk in full sync: 128 B per cycle and the start"),
+    Row("matmul_operand", "cycles per bf16 tile", (41, 38, 43), (39, 38, 41), "[fit] mm-ladder, one tile a call"),
+    Row("unpack_pair", "cycles per two bf16 tiles", (66, 64, 70), (24, 20, 28), "[silicon] additions: unpack binds on Wormhole, pack on Blackhole"),
+    Row("bank_switch", "cycles per source bank", (9, 5, 10), (4.2, 3, 4.6), "[fit] mm-ladder, blocks of 8x8: measured minus counted"),
+    Row("face_switch", "cycles per elementwise tile", (7, 3, 10), (12.4, 11, 13), "[fit] mb2 slopes with the sum in DST; fpu-chunk mul: measured minus counted"),
+    Row("pack_tile", "cycles per bf16 tile", (47, 45, 48), (25.1, 24, 27), "[silicon] mb1, fpu-chunk add"),
+    Row("pack_accumulate", "cycles per bf16 tile", (60, 55, 62), (50, 35, 52), "[fit] mb2 slopes of two and four tiles: reading and adding in L1 goes on behind the packer"),
+    Row("unpack_to_dest", "cycles per tile", *_same(45, 30, 60), "[guess] handshake of math and unpack"),
+    # Data movement: what the RISC-V spends on issuing.
+    Row("read_page_issue", "cycles", (36, 33, 40), (27, 25, 30), "[fit] one core, interleaved, 64 B"),
+    Row("write_page_issue", "cycles", (39, 36, 43), (31, 28, 40), "[fit] one core, interleaved, 64 B"),
+    Row("read_issue", "cycles", (45, 44, 45), (47, 47, 47), "[silicon] noc_async_read with a computed address"),
+    Row("write_issue", "cycles", (43, 22, 46), (40, 23, 40), "[silicon] noc_async_write with a computed address"),
+    Row("multicast_issue", "cycles", *_same(45, 24, 60), "[guess] a write with two corners"),
+    Row("semaphore_issue", "cycles", *_same(32, 25, 40), "[guess] the register sequence of a write"),
+    Row("semaphore_local", "cycles", *_same(5, 3, 8), "[isa] one L1 store"),
+    Row("barrier", "cycles", *_same(20, 15, 25), "[isa] polls of NIU counters, 7 cycles a load"),
+    Row("poll", "cycles", *_same(8, 8, 9), "[isa] L1 load latency"),
+    Row("buffer_call", "cycles", (20, 15, 40), (35, 15, 40), "[fit] mb2 streamed, one tile; 15 counted, without the L1 loads"),
+    Row("start_mover", "cycles", *_same(60, 20, 120), "[guess] arguments, accessors"),
+    Row("fill_tile", "cycles", *_same(1300, 600, 2600), "[isa] 256 L1 stores, one in 5 cycles"),
+    Row("niu_start", "cycles", (12, 5, 20), (19, 10, 25), "[fit] read_one, one transaction of 64 B: from the register to the first flit"),
+    # Network.
+    Row("hop", "cycles", (9, 8.3, 9.4), (9, 8.3, 9.4), "[isa]"),
+    Row("niu", "cycles each end", *_same(5, 4, 6), "[isa]"),
+    Row("flit_bytes", "B per cycle and link", (32, 30, 32), (64, 60, 64), "[isa]"),
+    Row("packet_bytes", "B", (8192, 8192, 8192), (16384, 16384, 16384), "[isa], [metal]"),
+    Row("read_efficiency", "share", (0.9, 0.89, 0.9), (0.96, 0.93, 0.97), "[fit] read_one, 64 KB x 64"),
+    Row("write_efficiency", "share", (0.975, 0.95, 0.98), (0.968, 0.93, 0.97), "[fit] write_one, 64 KB x 64"),
+    Row("multicast_release", "cycles", (310, 300, 330), (410, 400, 430), "[fit] write_to_row, unlinked, source outside"),
+    Row("multicast_release_loopback", "cycles", (135, 120, 150), (135, 120, 420), "[fit] write_to_row with loopback; Blackhole as Wormhole"),
+    Row("multicast_acknowledged", "cycles", (240, 120, 260), (300, 150, 320), "[fit] one 64 B multicast to a row, beyond the flight"),
+    # Memory.
+    Row("banks", "DRAM banks", (12, 12, 12), (8, 8, 8), "[metal]"),
+    Row("bank_read", "B per cycle", (22.1, 21.9, 22.3), (46.5, 45.5, 47.2), "[silicon] dram-rate"),
+    Row("bank_write", "B per cycle", (21.3, 20.5, 22.0), (47.0, 46.2, 47.1), "[silicon] dram-rate"),
+    Row("dram_read_latency", "cycles over L1", (104, 99, 112), (126, 108, 152), "[metal] difference of read rows"),
+    Row("dram_write_latency", "cycles over L1", (130, 104, 145), (22, 13, 29), "[metal] difference of write rows"),
+    Row("request_interval", "cycles per request and endpoint", (6.8, 6.5, 7.5), (16.4, 16, 17), "[silicon] tt-metal#55898"),
+    Row("l1_latency", "cycles", *_same(10, 5, 15), "[isa] an L1 access behind the NIU"),
+    # Launch.
+    Row("start_skew", "cycles per core of distance", *_same(9, 5, 20), "[guess] the launch message travels as a multicast"),
+)  # fmt: skip
+
+
+@record(kw_only=True)
+class Constants:
+    """The values of one chip."""
+
+    clock_ghz: float
+    start_unpack: float
+    start_math: float
+    start_pack: float
+    wait_front: float
+    pop_front: float
+    reserve_back: float
+    push_back: float
+    counter_store: float
+    hand_over: float
+    math_sync: float
+    pack_sync: float
+    queue: float
+    copy_issue: float
+    call_issue: float
+    unpack_tile: float
+    matmul_operand: float
+    unpack_pair: float
+    bank_switch: float
+    face_switch: float
+    pack_tile: float
+    pack_accumulate: float
+    unpack_to_dest: float
+    read_page_issue: float
+    write_page_issue: float
+    read_issue: float
+    write_issue: float
+    multicast_issue: float
+    semaphore_issue: float
+    semaphore_local: float
+    barrier: float
+    poll: float
+    buffer_call: float
+    start_mover: float
+    fill_tile: float
+    niu_start: float
+    hop: float
+    niu: float
+    flit_bytes: float
+    packet_bytes: float
+    read_efficiency: float
+    write_efficiency: float
+    multicast_release: float
+    multicast_release_loopback: float
+    multicast_acknowledged: float
+    banks: float
+    bank_read: float
+    bank_write: float
+    dram_read_latency: float
+    dram_write_latency: float
+    request_interval: float
+    l1_latency: float
+    start_skew: float
+
+
+@cache
+def constants_of(chip: str) -> Constants:
+    known = {WORMHOLE_B0.name: "wormhole", BLACKHOLE.name: "blackhole"}[chip]
+    values: dict[str, float] = {row.name: getattr(row, known)[0] for row in ROWS}
+    return Constants(**values)

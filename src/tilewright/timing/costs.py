@@ -1,0 +1,149 @@
+"""What one call costs the engine that executes it: cycles the allocator counts with, and data times of packer and unpacker."""
+
+from __future__ import annotations
+
+from tilewright import op_costs
+from tilewright.dialects.tile_faces import share
+from tilewright.dialects.tile_op import Unit
+from tilewright.program import ComputeConfig
+from tilewright.sim.registry import Site
+from tilewright.timing.clock import Cost
+from tilewright.timing.constants import Constants
+
+STARTS = ("init_sfpu", "unary_op_init_common", "binary_op_init_common", "mm_init", "mm_block_init")
+INIT_INSTRUCTIONS, CALL_INSTRUCTIONS, COPY_INSTRUCTIONS, VECTOR_INSTRUCTIONS = 8, 6, 12, 24  # in the queue [count]
+INIT_EXECUTED = 0.5  # share of an init that its units execute: 14 instructions in 49 cycles [count]
+PUSHED = 0.8  # share of a vector call's cycles in which its RISC-V pushes: the queue keeps the two together [count]
+COPIES = ("copy_tile", "unary_bcast", "transpose_wh_tile")
+UNKNOWN_CALL = 500.0  # cycles of a vector call that nobody counted: the median of the table
+UNKNOWN_INIT = 20.0
+
+# Inits whose name is not that of their call with "_init" behind it.
+CALL_OF_INIT = {
+    "copy_tile_to_dst_init_short": "copy_tile",
+    "mm_init_short": "matmul_tiles",
+    "matmul_init": "matmul_tiles",
+    "mm_block_init_short": "matmul_block",
+    "matmul_block_init": "matmul_block",
+    "reduce_init": "reduce_tile",
+    "reduce_uninit": "reduce_tile",
+    "transpose_wh_init_short": "transpose_wh_tile",
+}
+
+
+class CallCosts:
+    """Costs by site, looked up once each. ``estimated`` names the calls that have no counted or measured cost."""
+
+    def __init__(self, config: ComputeConfig, chip: str, constants: Constants) -> None:
+        self.config = config
+        self.chip = chip
+        self.constants = constants
+        self.estimated: dict[str, float] = {}
+        self.buffers: dict[int, str] = {}  # by site: the buffer it waits for, pushes or pops
+        self._known: dict[int, Cost] = {}
+
+    def of(self, site: Site, dtype: str = "bf16") -> Cost:
+        """For the engine ``site.role``; ``dtype`` is what the buffer holds that it unpacks or packs."""
+        found = self._known.get(site.number)
+        if found is None:
+            found = self._known[site.number] = self._cost_of(site, self._cycles(site, dtype))
+        return found
+
+    def _cost_of(self, site: Site, cycles: float) -> Cost:
+        constants = self.constants
+        if site.name in STARTS or self._initialised(site) is not None or site.name in op_costs.cost_data()["control"]:
+            # Mostly the RISC-V's own work: configuration words, few instructions.
+            return Cost(cycles, cycles * INIT_EXECUTED, INIT_INSTRUCTIONS)
+        if site.role == "m" and site.form is not None and site.form.unit is Unit.SFPU:
+            # Pushed one by one, or played back: either way the RISC-V is not far ahead.
+            return Cost(cycles * PUSHED, cycles, VECTOR_INSTRUCTIONS)
+        if site.role == "u" and site.name in COPIES:
+            return Cost(constants.copy_issue, cycles, COPY_INSTRUCTIONS)
+        return Cost(min(constants.call_issue, cycles), cycles, CALL_INSTRUCTIONS)
+
+    def _cycles(self, site: Site, dtype: str) -> float:
+        name = site.name
+        if name in STARTS:
+            return {"u": self.constants.start_unpack, "m": self.constants.start_math, "p": self.constants.start_pack}[site.role]
+        if name in op_costs.cost_data()["control"]:
+            control = self._cost(name, ())
+            return self._by_role(site, control.math_cycles, control.unpack_cycles, control.pack_cycles)
+        call = self._initialised(site)
+        if call is not None:
+            return self._init(site, call)
+        if site.role == "u":
+            return self._unpack(site, dtype)
+        if site.role == "p":
+            return self._pack(dtype)
+        return self._math(site)
+
+    def _cost(self, call: str, template: tuple[str, ...]) -> op_costs.CallCost:
+        config = self.config
+        return op_costs.call_cost(
+            call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip, template=template,
+            approx=config.math_approx_mode,
+        )  # fmt: skip
+
+    def _by_role(self, site: Site, math: float, unpack: float, pack: float) -> float:
+        return {"m": math, "u": unpack, "p": pack}[site.role]
+
+    def _initialised(self, site: Site) -> str | None:
+        """The call an init prepares."""
+        name = site.name
+        if name in CALL_OF_INIT:
+            return CALL_OF_INIT[name]
+        if site.form is not None:
+            return site.form.call if name == site.form.init else None
+        if name.endswith(("_init", "_init_short")):
+            stem = name.removesuffix("_short").removesuffix("_init")
+            return stem.replace("_bcast_", "_tiles_bcast_") if "_bcast_" in stem and not stem.startswith("sfpu") else stem
+        return None
+
+    def _init(self, site: Site, call: str) -> float:
+        try:
+            cost = self._cost(call, site.template)
+        except KeyError:
+            return self._estimate(site, UNKNOWN_INIT)
+        return self._by_role(site, cost.init_math_cycles, cost.init_unpack_cycles, cost.init_pack_cycles)
+
+    def _estimate(self, site: Site, cycles: float) -> float:
+        self.estimated[site.name] = cycles
+        return cycles
+
+    def _math(self, site: Site) -> float:
+        try:
+            cost = self._cost(site.name, site.template)
+        except KeyError:
+            return self._estimate(site, UNKNOWN_CALL)
+        cycles = cost.math_cycles * share(site.attributes.get("faces", ""))
+        if site.name == "matmul_block":
+            cycles *= site.attributes.get("rt", 1) * site.attributes.get("ct", 1)
+        return cycles
+
+    def switches(self, site: Site) -> float:
+        """Cycles in which math waits for the source registers to change hands: by tile for products, by face elsewhere."""
+        if "matmul" in site.name:
+            return site.attributes.get("rt", 1) * site.attributes.get("ct", 1) * self.constants.bank_switch
+        return self.constants.face_switch if site.name.startswith("mul_tiles") or "reuse" in site.name else 0.0
+
+    def _unpack(self, site: Site, dtype: str) -> float:
+        constants = self.constants
+        reads = op_costs.cost_data()["reads"].get(op_costs.RENAMED.get(site.name, site.name), "one")
+        by_dtype = op_costs.cost_data()["transfer"][reads][self.chip]
+        ratio = by_dtype.get(dtype, by_dtype["bf16"]) / by_dtype["bf16"]
+        if "matmul" in site.name:
+            down, across = site.attributes.get("rt", 1), site.attributes.get("ct", 1)
+            # The operand of the shorter side is held while the other streams past it.
+            return constants.matmul_operand * ratio * min(down, across) * (1 + max(down, across))
+        return (constants.unpack_pair if reads == "pair" else constants.unpack_tile) * ratio
+
+    def first_operands(self, site: Site, unpack: float) -> float:
+        """Cycles until math can begin: a block of products needs two tiles, everything else its tile."""
+        if "matmul" not in site.name:
+            return unpack
+        down, across = site.attributes.get("rt", 1), site.attributes.get("ct", 1)
+        return unpack * 2 / (min(down, across) * (1 + max(down, across)))
+
+    def _pack(self, dtype: str) -> float:
+        by_dtype = op_costs.cost_data()["transfer"]["pack"][self.chip]
+        return self.constants.pack_tile * by_dtype.get(dtype, by_dtype["bf16"]) / by_dtype["bf16"]

@@ -1,0 +1,86 @@
+"""A data-movement processor: it issues transfers one by one, the network carries them, barriers wait for them."""
+
+from __future__ import annotations
+
+from tilewright.sim.registry import Site
+from tilewright.timing.clock import Engine
+from tilewright.timing.network import Network, Place
+
+READS, WRITES, PATH, NETWORK = "reads under way", "writes under way", "multicast path taken", "network busy"
+
+
+class Mover:
+    """One processor on one network, and what it has under way."""
+
+    def __init__(self, engine: Engine, network: Network, net: int, place: Place) -> None:
+        self.engine = engine
+        self.network = network
+        self.net = net
+        self.place = place
+        self.landed = 0.0  # reads
+        self.left = 0.0  # writes have been read out of L1
+        self.acknowledged = 0.0  # writes are there, and this processor knows
+        self._command_free = 0.0  # the last write has begun to enter the network
+        self._path_free = 0.0  # the path of the last unlinked multicast is released
+
+    def _issue(self, site: Site, cycles: float) -> float:
+        """The registers hold one command: the next one waits until the network has taken it."""
+        self.network.moved += 1
+        self.engine.wait(site, self._command_free, NETWORK)
+        self.engine.work(site, cycles)
+        return self.engine.now + self.network.constants.niu_start
+
+    def read_dram(self, site: Site, bank: int, size: float, issue: float) -> None:
+        start = self._issue(site, issue)
+        self.landed = max(self.landed, self.network.read_dram(self.net, self.place, bank, size, start))
+
+    def read_l1(self, site: Site, owner: Place, size: float, issue: float) -> None:
+        start = self._issue(site, issue)
+        self.landed = max(self.landed, self.network.read_l1(self.net, self.place, owner, size, start))
+
+    def write_dram(self, site: Site, bank: int, size: float, issue: float) -> None:
+        start = self._issue(site, issue)
+        self._written(size, *self.network.write_dram(self.net, self.place, bank, size, start))
+
+    def write_l1(self, site: Site, target: Place, size: float, issue: float) -> None:
+        start = self._issue(site, issue)
+        self._written(size, *self.network.write_l1(self.net, self.place, target, size, start))
+
+    def _written(self, size: float, there: float, known: float) -> None:
+        entered, constants = self.network.entered, self.network.constants
+        self._command_free = entered - constants.niu - constants.niu_start
+        self.left = max(self.left, entered + self.network.flits(size))
+        self.acknowledged = max(self.acknowledged, known)
+
+    def multicast(self, site: Site, targets: tuple[Place, ...], size: float, issue: float) -> float:
+        """Unlinked multicasts of one core go one after the other: each reserves its path. When the data are everywhere."""
+        constants = self.network.constants
+        self.engine.wait(site, self._path_free, PATH)
+        start = self._issue(site, issue)
+        there = self.network.multicast(self.net, self.place, targets, size, start)
+        inside = self.place in targets
+        release = constants.multicast_release_loopback if inside else constants.multicast_release
+        self._path_free = self.engine.now - issue + release + size / constants.flit_bytes
+        self.left = max(self.left, start + self.network.flits(size))
+        self.acknowledged = max(self.acknowledged, there + constants.multicast_acknowledged)
+        return there
+
+    def signal(self, site: Site, target: Place, issue: float) -> float:
+        """A word or an increment for another core; when it is there."""
+        start = self._issue(site, issue)
+        there = self.network.send(self.net, self.place, target, 4, start)
+        self.acknowledged = max(self.acknowledged, there + self.network.flight(self.net, target, self.place))
+        return there
+
+    def read_barrier(self, site: Site) -> None:
+        self._barrier(site, self.landed, READS)
+
+    def write_barrier(self, site: Site) -> None:
+        self._barrier(site, self.acknowledged, WRITES)
+
+    def flush(self, site: Site) -> None:
+        self._barrier(site, self.left, WRITES)
+
+    def _barrier(self, site: Site, until: float, reason: str) -> None:
+        self.engine.wait(site, until, reason)
+        self.engine.work(site, self.network.constants.barrier)

@@ -1,0 +1,237 @@
+"""The two networks of a chip and its DRAM: who occupies which link until when.
+
+Each network is a torus in one direction: network 0 goes right, then down; network 1 up, then left. A packet takes one cycle a
+flit on every link of its way; its head is one hop ahead per ``hop`` cycles. A link works off what it was given, in the order it
+came, so callers must ask in the order of time. Not modelled: unfairness where flows merge, and who blocks whom in a router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from tilewright.hardware import BLACKHOLE, WORMHOLE_B0
+from tilewright.records import record
+from tilewright.sim.registry import Site
+from tilewright.timing.constants import Constants
+
+Place = tuple[int, int]  # column and row of the die, as network 0 counts them
+
+
+@record(kw_only=True)
+class Die:
+    """Where things are. Columns and rows of workers are those of a card with no harvested core before them."""
+
+    size: Place
+    worker_columns: tuple[int, ...]
+    worker_rows: tuple[int, ...]
+    banks: tuple[tuple[Place, ...], tuple[Place, ...]]  # endpoint of each bank, for network 0 and 1
+
+    def worker(self, core: Sequence[int]) -> Place:
+        x, y = (core[0], 0) if len(core) == 1 else (core[0], core[1])
+        return self.worker_columns[x % len(self.worker_columns)], self.worker_rows[y % len(self.worker_rows)]
+
+
+_WORMHOLE_BANKS: tuple[Place, ...] = (
+    (0, 11), (0, 1), (0, 5), (0, 7), (5, 1), (5, 11), (5, 2), (5, 9), (5, 8), (5, 3), (5, 5), (5, 7),
+)  # fmt: skip
+DIES = {
+    WORMHOLE_B0.name: Die(
+        size=(10, 12),
+        worker_columns=(1, 2, 3, 4, 6, 7, 8, 9),
+        worker_rows=(1, 2, 3, 4, 5, 7, 8, 9, 10, 11),
+        banks=(_WORMHOLE_BANKS, _WORMHOLE_BANKS),
+    ),
+    BLACKHOLE.name: Die(
+        size=(17, 12),
+        worker_columns=(1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16),
+        worker_rows=(2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+        banks=(
+            ((0, 11), (0, 2), (0, 9), (0, 5), (9, 11), (9, 3), (9, 8), (9, 6)),
+            ((0, 1), (0, 10), (0, 4), (0, 7), (9, 1), (9, 10), (9, 4), (9, 7)),
+        ),
+    ),
+}
+
+ENTER, RIGHT, DOWN, LEAVE = range(4)  # links of a router: from its NIU, the two directions, to its NIU
+
+
+@cache
+def route(chip: str, net: int, source: Place, target: Place) -> tuple[int, ...]:
+    """Links in the order they are passed, as numbers."""
+    columns, rows = DIES[chip].size
+    x, y = source
+
+    def link(kind: int) -> int:
+        return ((net * columns + x) * rows + y) * 4 + kind
+
+    links = [link(ENTER)]
+    step = 1 if net == 0 else -1
+    legs = (RIGHT, DOWN) if net == 0 else (DOWN, RIGHT)
+    for leg in legs:
+        while (x != target[0]) if leg == RIGHT else (y != target[1]):
+            links.append(link(leg))
+            if leg == RIGHT:
+                x = (x + step) % columns
+            else:
+                y = (y + step) % rows
+    links.append(link(LEAVE))
+    return tuple(links)
+
+
+def hops(chip: str, net: int, source: Place, target: Place) -> int:
+    return len(route(chip, net, source, target)) - 2
+
+
+@cache
+def tree(chip: str, net: int, source: Place, targets: tuple[Place, ...]) -> tuple[tuple[int, int], ...]:
+    """Links of a multicast with their distance from the source."""
+    found: dict[int, int] = {}
+    for target in targets:
+        for distance, link in enumerate(route(chip, net, source, target)):
+            found.setdefault(link, distance)
+    return tuple(sorted(found.items(), key=lambda entry: entry[1]))
+
+
+def link_name(chip: str, link: int) -> str:
+    columns, rows = DIES[chip].size
+    router, kind = divmod(link, 4)
+    net, place = divmod(router, columns * rows)
+    x, y = divmod(place, rows)
+    way = {ENTER: "into", LEAVE: "out of", RIGHT: "right of" if net == 0 else "left of", DOWN: "below" if net == 0 else "above"}[
+        kind
+    ]
+    return f"NoC {net} {way} ({x}, {y})"
+
+
+MOST_TRANSFERS = 200_000  # that a record of the traffic holds
+
+
+@record
+class Transfer:
+    net: int
+    source: Place
+    targets: tuple[Place, ...]  # several: a multicast to the rectangle they fill
+    size: float
+    start: float
+
+
+class Network:
+    """Occupancy of links and banks."""
+
+    def __init__(self, chip: str, constants: Constants, *, record: bool = False) -> None:
+        self.chip = chip
+        self.die = DIES[chip]
+        self.constants = constants
+        columns, rows = self.die.size
+        self.free = [0.0] * (2 * columns * rows * 4)  # when each link is free again
+        self.load = [0.0] * len(self.free)  # cycles each link carried something
+        banks = len(self.die.banks[0])
+        self.bank_free = [0.0] * banks
+        self.bank_load = [0.0] * banks
+        self.endpoint_free = [[0.0] * banks, [0.0] * banks]
+        self.bytes_read = self.bytes_written = 0.0
+        self.moved = 0  # calls that moved data
+        self._flit = constants.flit_bytes
+        self.transfers: list[Transfer] | None = [] if record else None
+        self.entered = 0.0  # when the last packet began to enter the network
+
+    def scale(self, runs: Sequence[int], sites: Sequence[Site]) -> None:
+        """Traffic of turns that were not run: all of it grows as the number of transfers."""
+        asked = sum(runs[site.number] for site in sites if site.name.startswith("noc_async") and "barrier" not in site.name)
+        if not self.moved or asked <= self.moved:
+            return
+        factor = asked / self.moved
+        self.load = [cycles * factor for cycles in self.load]
+        self.bank_load = [cycles * factor for cycles in self.bank_load]
+        self.bytes_read *= factor
+        self.bytes_written *= factor
+
+    def bank(self, page: int) -> int:
+        """Pages of an interleaved tensor go round the banks."""
+        return page % len(self.bank_free)
+
+    def _note(self, net: int, source: Place, targets: tuple[Place, ...], size: float, start: float) -> None:
+        if self.transfers is not None and len(self.transfers) < MOST_TRANSFERS:
+            self.transfers.append(Transfer(net, source, targets, size, start))
+
+    def flits(self, size: float) -> float:
+        packets = -(-size // self.constants.packet_bytes)
+        return -(-size // self._flit) + packets
+
+    def flight(self, net: int, source: Place, target: Place) -> float:
+        """Of a single flit on an empty network."""
+        return 2 * self.constants.niu + self.constants.hop * hops(self.chip, net, source, target)
+
+    def send(self, net: int, source: Place, target: Place, size: float, start: float, efficiency: float = 1.0) -> float:
+        """Bytes from one place to another, from ``start`` on; when the last of them is there."""
+        self._note(net, source, (target,), size, start)
+        length = self.flits(size) / efficiency
+        constants, free, load = self.constants, self.free, self.load
+        hop = constants.hop
+        head = start + constants.niu
+        wait = 0.0
+        for link in route(self.chip, net, source, target):
+            ready = free[link]
+            if ready > head:
+                if ready - head > wait:
+                    wait = ready - head
+                free[link] = ready + length
+            else:
+                free[link] = head + length
+            load[link] += length
+            head += hop
+        # Whoever waits does so at his most loaded link and holds up, through full buffers, where he came from.
+        self.entered = start + constants.niu + wait
+        return head - 2 * hop + constants.niu + wait + length - 1
+
+    def multicast(self, net: int, source: Place, targets: tuple[Place, ...], size: float, start: float) -> float:
+        """The same bytes to a rectangle; when they are everywhere."""
+        self._note(net, source, targets, size, start)
+        length = self.flits(size) / self.constants.write_efficiency
+        links = tree(self.chip, net, source, targets)
+        hop, free, load = self.constants.hop, self.free, self.load
+        # The path is taken as a whole: the head waits until every link of the tree is free.
+        head = max([start + self.constants.niu, *(free[link] - distance * hop for link, distance in links)])
+        for link, distance in links:
+            free[link] = head + distance * hop + length
+            load[link] += length
+        return head + links[-1][1] * hop + self.constants.niu + length - 1
+
+    def read_l1(self, net: int, reader: Place, owner: Place, size: float, start: float) -> float:
+        asked = start + self.flight(net, reader, owner) + self.constants.l1_latency
+        return self.send(net, owner, reader, size, asked, self.constants.read_efficiency)
+
+    def write_l1(self, net: int, writer: Place, target: Place, size: float, start: float) -> tuple[float, float]:
+        """When the data are there, and when the writer knows."""
+        there = self.send(net, writer, target, size, start, self.constants.write_efficiency)
+        return there, there + self.constants.l1_latency + self.flight(net, target, writer)
+
+    def read_dram(self, net: int, reader: Place, bank: int, size: float, start: float) -> float:
+        constants = self.constants
+        endpoint = self.die.banks[net][bank]
+        asked = start + self.flight(net, reader, endpoint)
+        accepted = max(asked, self.endpoint_free[net][bank])
+        self.endpoint_free[net][bank] = accepted + constants.request_interval
+        began = max(accepted, self.bank_free[bank])
+        took = size / constants.bank_read
+        self.bank_free[bank] = began + took
+        self.bank_load[bank] += took
+        self.bytes_read += size
+        ready = began + constants.l1_latency + constants.dram_read_latency
+        sent = self.send(net, endpoint, reader, size, ready, constants.read_efficiency)
+        # The bank may feed the link more slowly than the link could take it.
+        last = ready + took + self.flight(net, endpoint, reader) - constants.niu
+        return max(sent, last)
+
+    def write_dram(self, net: int, writer: Place, bank: int, size: float, start: float) -> tuple[float, float]:
+        constants = self.constants
+        endpoint = self.die.banks[net][bank]
+        there = self.send(net, writer, endpoint, size, start, constants.write_efficiency)
+        took = size / constants.bank_write
+        began = max(there - took, self.bank_free[bank])
+        self.bank_free[bank] = began + took
+        self.bank_load[bank] += took
+        self.bytes_written += size
+        done = max(there, began + took)
+        return done, done + constants.l1_latency + constants.dram_write_latency + self.flight(net, endpoint, writer)

@@ -1,0 +1,239 @@
+"""``tilewright profile``: predicted time, what binds, and the files it writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import timed_kernels
+
+import block_kernels
+import kernel_text
+from tilewright import op_costs, ttl
+from tilewright.timing import exports, timeline
+from tilewright.timing.profile import profile
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BF16 = ml_dtypes.bfloat16
+
+# Math-thread cycles of our own emitted kernels, counted with the vendor's compiler and simulator.
+COUNTED = {
+    "a * b + c": (dict.fromkeys("abc", (4, 4)), "o0.store(ab * bb + cb)", 1561),
+    "swiglu": (dict.fromkeys("ab", (2, 2)), "o0.store(ttl.math.silu(ab) * bb)", 6807),
+    "exp(a * b + c)": (dict.fromkeys("abc", (8, 8)), "o0.store(ttl.math.exp(ab * bb + cb))", 49089),
+}
+
+
+def command(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tilewright", "profile", *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_math_cycles_are_those_that_were_counted(name: str, tmp_path: Path):
+    inputs, body, counted = COUNTED[name]
+    source = block_kernels.single_block({f"{key}b": shape for key, shape in inputs.items()}, ((next(iter(inputs.values()))),), body)
+    arrays = [np.zeros((rows * 32, columns * 32), BF16) for rows, columns in [*inputs.values(), next(iter(inputs.values()))]]
+    told = kernel_text.load(source, tmp_path).profile(*arrays)
+    assert told.engines["math"].busy == pytest.approx(counted, rel=0.1)
+
+
+def test_json_has_an_object_per_call():
+    done = command("--json", EXAMPLES / "02_fused.py")
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert told["kernel"] == "fused" and told["chip"] == "wormhole_b0" and told["grid"] == [1, 1]
+    assert told["microseconds"] == pytest.approx(told["cycles"] / 1000, rel=1e-3)
+    assert told["bound"] == "math"
+    assert 0 < told["uncertainty"] < 1
+    assert set(told["engines"]) == {"reader", "unpack", "math", "pack", "writer"}
+    for engine in told["engines"].values():
+        assert 0 <= engine["busy"] <= told["cycles"] and 0 <= engine["stalled"] <= told["cycles"]
+        assert engine["stalled"] == pytest.approx(sum(engine["reasons"].values()), abs=1)
+    dearest = told["lines"][0]
+    assert "exp" in dearest["text"] and dearest["cycles"]["math"] > 0.9 * told["engines"]["math"]["busy"]
+
+
+def test_the_other_chip_has_another_clock():
+    wormhole, blackhole = (
+        json.loads(command("--json", "--no-advice", "--arch", arch, EXAMPLES / "02_fused.py").stdout)[0]
+        for arch in ("wormhole_b0", "blackhole")
+    )
+    assert blackhole["microseconds"] == pytest.approx(blackhole["cycles"] / 1350, rel=1e-3)
+    assert blackhole["microseconds"] < wormhole["microseconds"]
+
+
+def valid_trace(events: list[dict[str, Any]]) -> None:
+    """Trace-event format: complete slices on a track nest or follow each other, arrows have two ends, no time is negative."""
+    tracks: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
+    arrows: dict[int, list[str]] = defaultdict(list)
+    for event in events:
+        assert {"name", "ph", "pid"} <= set(event)
+        if event["ph"] == "X":
+            assert event["dur"] >= 0 and event["ts"] >= 0
+            tracks[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        elif event["ph"] in "sf":
+            arrows[event["id"]].append(event["ph"])
+        else:
+            assert event["ph"] in "Mi"
+    assert tracks
+    for slices in tracks.values():
+        slices.sort()
+        for (_, end), (start, _) in pairwise(slices):
+            assert start >= end - 2e-6
+    assert all(ends == ["s", "f"] for ends in arrows.values())
+
+
+@pytest.mark.parametrize("example", ["02_fused.py", "06_multicast.py", "07_ring.py", "10_matmul.py", "11_sharded.py", "12_row_major.py"])
+def test_files_for_viewers(example: str, tmp_path: Path):
+    done = command(EXAMPLES / example, "-o", tmp_path, "--no-advice")
+    assert done.returncode == 0, done.stderr
+    assert "bound by" in done.stdout
+    valid_trace(json.loads((tmp_path / "trace.json").read_text())["traceEvents"])
+    log = (tmp_path / "profile.csv").read_text().splitlines()
+    assert log[0].startswith("ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000")
+    assert log[1].startswith("PCIe slot,core_x,core_y,RISC processor type,timer_id,time[cycles since reset]")
+    assert {row.split(",")[3] for row in log[2:]} <= {"BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2"}
+    workload = json.loads((tmp_path / "npe.json").read_text())
+    for transfer in workload["phases"][0]["transfers"]:
+        assert {"packet_size", "num_packets", "src_x", "src_y", "phase_cycle_offset", "noc_type"} <= set(transfer)
+        assert "dst_x" in transfer or "mcast_end_x" in transfer
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    done = command(EXAMPLES / "02_fused.py", "-o", tmp_path / "file" / "below", "--no-advice")
+    assert done.returncode == 2 and "cannot write" in done.stderr
+
+
+def test_a_script_without_a_kernel(tmp_path: Path):
+    (tmp_path / "empty.py").write_text("print(1)\n")
+    done = command(tmp_path / "empty.py")
+    assert done.returncode == 1 and "called no kernel" in done.stderr
+
+
+def test_a_call_of_unknown_cost_is_named(monkeypatch: pytest.MonkeyPatch):
+    data = dict(op_costs.cost_data())
+    data["calls"] = {name: cost for name, cost in data["calls"].items() if name != "exp_tile"}
+    program = fused(2).compile(*[np.zeros((64, 64), BF16)] * 4)
+    op_costs.call_cost.cache_clear()
+    monkeypatch.setattr(op_costs, "cost_data", lambda: data)
+    told, _ = profile(program, advise=False)
+    op_costs.call_cost.cache_clear()
+    assert any("exp_tile: no cost is known" in note for note in told.notes)
+
+
+def fused(tiles: int, depth: int = 2) -> Any:
+    @ttl.operation(grid=(1, 1))
+    def kernel(a, b, c, y):
+        a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=depth)
+        b_dfb = ttl.make_dataflow_buffer_like(b, shape=(1, 1), block_count=depth)
+        c_dfb = ttl.make_dataflow_buffer_like(c, shape=(1, 1), block_count=depth)
+        y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=depth)
+
+        @ttl.compute()
+        def compute():
+            for _ in range(tiles):
+                for _ in range(tiles):
+                    with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk, c_dfb.wait() as c_blk, y_dfb.reserve() as y_blk:
+                        y_blk.store(ttl.math.exp(a_blk * b_blk + c_blk))
+
+        @ttl.datamovement()
+        def read():
+            for row in range(tiles):
+                for column in range(tiles):
+                    with a_dfb.reserve() as a_blk, b_dfb.reserve() as b_blk, c_dfb.reserve() as c_blk:
+                        ttl.copy(a[row : row + 1, column : column + 1], a_blk).wait()
+                        ttl.copy(b[row : row + 1, column : column + 1], b_blk).wait()
+                        ttl.copy(c[row : row + 1, column : column + 1], c_blk).wait()
+
+        @ttl.datamovement()
+        def write():
+            for row in range(tiles):
+                for column in range(tiles):
+                    with y_dfb.wait() as y_blk:
+                        ttl.copy(y_blk, y[row : row + 1, column : column + 1]).wait()
+
+    return kernel
+
+
+def times(kernel: Any, *arrays: Any, **options: Any) -> float:
+    return timeline.run(kernel.compile(*arrays, **options)).cycles
+
+
+def test_deeper_buffers_help_until_something_else_binds():
+    arrays = [np.zeros((128, 128), BF16)] * 4
+    one, two, three, four = (times(fused(4, depth), *arrays) for depth in (1, 2, 3, 4))
+    assert two < 0.9 * one, "with one block the reader waits for the compute"
+    assert three <= two * 1.001
+    assert four == pytest.approx(three, rel=0.01), "the reader binds: more room does not help"
+
+
+def test_advice_was_tried():
+    told = fused(4, 1).profile(*[np.zeros((128, 128), BF16)] * 4)
+    assert told.advice, "one block more in a buffer lets reads go on beside the compute"
+    best = told.advice[0]
+    assert "block" in best.change and best.cycles < told.cycles
+    assert [each.gain for each in told.advice] == sorted((each.gain for each in told.advice), reverse=True)
+
+
+def test_values_and_time_together():
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.uniform(-1, 1, (64, 64)).astype(BF16) for _ in range(3))
+    y = np.zeros((64, 64), BF16)
+    program = fused(2).compile(a, b, c, y)
+    arrays = [array.view(np.uint16).copy() for array in (a, b, c, y)]
+    timed = timeline.run(program, arrays)
+    assert timed.cycles == pytest.approx(timeline.run(program).cycles)
+    expected = np.exp(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
+    assert np.max(np.abs(arrays[3].view(BF16).astype(np.float64) - expected)) < 0.06
+
+
+def test_long_loops_are_multiplied_and_it_is_said(monkeypatch: pytest.MonkeyPatch):
+    program = fused(24).compile(*[np.zeros((24 * 32, 24 * 32), BF16)] * 4)
+    whole = timeline.run(program, whole=True)
+    monkeypatch.setattr(timeline, "MANY_CALLS", 1)
+    cut = timeline.run(program)
+    assert cut.skipped_turns > 0 and cut.consistent
+    assert cut.cycles == pytest.approx(whole.cycles, rel=0.03)
+    told, _ = profile(program, advise=False)
+    assert any("multiplied" in note for note in told.notes)
+
+
+def test_a_kernel_that_hangs_shows_how_far_it_came(tmp_path: Path):
+    """Two cores that each wait for the other's signal: the deadlock proof is left out to get as far as the timeline."""
+    from hand_written import Cb, Kernel
+
+    kernel = Kernel("wormhole_b0", [(2, "bf16"), (2, "bf16")], [(1, 4)])
+    reader = kernel.thread("reader")
+    for page in range(4):
+        reader.call("cb_reserve_back", Cb(0), 1)
+        start = reader.value_of_buffer("get_write_ptr", 0)
+        reader.read_page(page, 0, start, 0)
+        reader.call("noc_async_read_barrier")
+        reader.call("cb_push_back", Cb(0), 1)
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", Cb(0), Cb(1))
+    compute.call("cb_wait_front", Cb(0), 1)
+    compute.call("cb_pop_front", Cb(0), 1)
+    found = kernel.run()
+    assert found.deadlock is not None and found.deadlock.code == "TW501"
+    assert "room" in found.deadlock.label or any("room" in note.message for note in found.deadlock.notes)
+    assert found.cycles > 500
+    valid_trace(exports.trace([found])["traceEvents"])
+
+
+def test_a_reader_that_waits_for_all_operands_first_loses_the_overlap():
+    """The same product: with two buffers of blocks the reads of a step go on beside the products of the step before."""
+    arrays = [np.zeros((256, 256), BF16)] * 3
+    kernel = timed_kernels.summa((2, 2), (4, 4, 4), (1, 1), 2)
+    whole = timed_kernels.summa((2, 2), (4, 4, 8), (1, 1), 1)
+    overlapped, waits = times(kernel, *arrays), times(whole, *arrays)
+    assert overlapped < waits

@@ -1,0 +1,130 @@
+"""The timeline against published measurements of single mechanisms, and the shapes that must come out of them.
+
+The numbers are a few rows of public measurements, as cycles or microseconds; ``benchmarks/timing.py`` compares with all of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import pairwise
+
+import pytest
+import timing as benchmark
+from hand_written import COMPUTE, Cb, Kernel, zone_cycles
+
+from tilewright.sim.registry import Site
+from tilewright.timing.clock import Engine
+from tilewright.timing.constants import ROWS, constants_of
+from tilewright.timing.movement import Mover
+from tilewright.timing.network import DIES, Network, hops, route
+
+SITE = Site("flow", "flow", "d", None, {})
+CHIPS = ("wormhole_b0", "blackhole")
+
+# Identifier as in the published tables, chip, program text where the rebuilt program needs it, measured value.
+MEASURED = [
+    ("mb1-BH-bf16-fs0-acc0-T1", "", 0.107),
+    ("mb1-BH-bf16-fs0-acc0-T8", "", 0.441),
+    ("mb1-WH-bf16-fs0-acc0-T4", "", 0.439),
+    ("pass-BH-twocb-half-t176-c1", "", 6.457),
+    ("pass-BH-twocb-half-t176-c8", "", 5.253),
+    ("pass-BH-twocb-full-t176-c4", "", 6.487),
+    ("pass-BH-hoisted-half-t64-c4", "", 2.088),
+    ("fpu-BH-add-n8-1x8", "", 1.348),
+    ("fpu-BH-mul-n8-1x2", "", 4.215),
+    ("mmlad-BH-mm1_tile_loop-nb1", "kt=8 in 1 K block(s) of 8; matmul_tiles per tile, output subblock 1x8", 80.2),
+    ("mmlad-WH-mm1_tile_loop-nb1", "kt=8 in 1 K block(s) of 8; matmul_tiles per tile, output subblock 1x8", 74.6),
+    ("pipe-BH-cpp_baseline", "", 0.606),
+    ("pipe-BH-cpp_bounded_ring_r16", "", 0.091),
+]
+
+
+@pytest.mark.parametrize(("name", "program", "measured"), MEASURED, ids=[name for name, _, _ in MEASURED])
+def test_published_programs(name: str, program: str, measured: float):
+    kind, chip = name.split("-")[:2]
+    predicted = benchmark.KINDS[kind]({"id": name, "chip": chip, "program": program})
+    assert predicted == pytest.approx(measured, rel=0.15)
+
+
+def test_every_constant_lies_between_its_bounds_and_names_a_source():
+    for row in ROWS:
+        for value, low, high in (row.wormhole, row.blackhole):
+            assert low <= value <= high, row.name
+        assert row.source.startswith("["), row.name
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_round_trip_takes_the_same_way_whatever_the_distance(chip: str):
+    columns, rows = DIES[chip].size
+    for net in (0, 1):
+        for target in ((3, 1), (9, 1)):
+            assert hops(chip, net, (1, 1), target) + hops(chip, net, target, (1, 1)) == columns
+        assert hops(chip, net, (1, 1), (1, 4)) + hops(chip, net, (1, 4), (1, 1)) == rows
+        assert hops(chip, net, (1, 1), (4, 4)) + hops(chip, net, (4, 4), (1, 1)) == columns + rows
+
+
+def test_routes_of_the_two_networks_share_no_link():
+    there, back = (set(route("wormhole_b0", net, (1, 1), (6, 7))) for net in (0, 1))
+    assert not there & back
+
+
+def mover(network: Network, core: tuple[int, int], net: int = 0) -> Mover:
+    return Mover(Engine("flow", 1, 0.0, depth=0, record=False), network, net, network.die.worker(core))
+
+
+@pytest.mark.parametrize(("chip", "measured"), [("wormhole_b0", 479), ("blackhole", 539)])
+def test_one_read_of_a_tile_from_dram(chip: str, measured: int):
+    network = Network(chip, constants_of(chip))
+    one = mover(network, (0, 0))
+    one.read_dram(SITE, 0, 2048, network.constants.read_page_issue)
+    one.read_barrier(SITE)
+    assert one.engine.now == pytest.approx(measured, rel=0.12)
+
+
+@pytest.mark.parametrize(("chip", "peak"), [("wormhole_b0", 22.1), ("blackhole", 46.5)])
+def test_one_bank_gives_what_it_has_to_any_number_of_cores(chip: str, peak: float):
+    network = Network(chip, constants_of(chip))
+    cores = [mover(network, (x, y)) for x in range(4) for y in range(4)]
+    pending = [(0.0, number, 0) for number in range(len(cores))]
+    while pending:
+        _, number, done = heapq.heappop(pending)
+        cores[number].read_dram(SITE, 0, 4096, network.constants.read_issue)
+        if done < 63:
+            heapq.heappush(pending, (cores[number].engine.now, number, done + 1))
+    for core in cores:
+        core.read_barrier(SITE)
+    assert 16 * 64 * 4096 / max(core.engine.now for core in cores) == pytest.approx(peak, rel=0.05)
+
+
+def test_unlinked_multicasts_go_one_after_the_other():
+    network = Network("wormhole_b0", constants_of("wormhole_b0"))
+    targets = tuple(network.die.worker((x, 0)) for x in range(1, 8))
+    core = mover(network, (0, 0))
+    times = []
+    for _ in range(4):
+        core.multicast(SITE, targets, 64, 45.0)
+        times.append(core.engine.now)
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert min(gaps) > 300, "each waits for the path of the one before: about 310 cycles were measured"
+
+
+def copies(chunk: int, *, full_sync: bool) -> float:
+    kernel = Kernel("blackhole", [(64, "bf16"), (64, "bf16")], full_sync=full_sync)
+    kernel.resident = {0: 64}
+    compute = kernel.thread("compute")
+    compute.call("init_sfpu", Cb(0), Cb(1))
+    compute.call("copy_tile_init", Cb(0))
+    compute.call("cb_wait_front", Cb(0), 64)
+    compute.call("cb_reserve_back", Cb(1), 64)
+    with compute.zone():
+        benchmark.sections(compute, 64, chunk, lambda tile, slot: compute.call("copy_tile", Cb(0), tile, slot), Cb(1))
+    return zone_cycles(kernel.run(), COMPUTE)
+
+
+def test_full_sync_is_best_at_four_tiles_per_acquire():
+    times = {chunk: copies(chunk, full_sync=True) for chunk in (1, 2, 4, 8, 16)}
+    assert min(times, key=lambda chunk: times[chunk]) == 4
+
+
+def test_half_sync_hides_the_packer():
+    assert copies(4, full_sync=False) < copies(4, full_sync=True)
