@@ -179,7 +179,10 @@ def test_the_fingerprint_follows_the_files_of_the_package(tmp_path: Path, monkey
         {"header": "import random", "value": "x * 2.0", "body": "random.random()"},
         {"value": "x * 2.0", "body": "import os"},
         {"value": "x * 2.0", "body": "open(__file__).close()"},
-        {"header": "class Setting:\n    n = 2.0\nS = Setting()", "value": "x * 2.0", "body": "S.n"},
+        {"header": "import time", "value": "x * 2.0", "body": "time.time()"},
+        {"header": "import numpy as np", "value": "x * 2.0", "body": "np.random.rand()"},
+        {"header": "S = iter((2.0, 3.0))", "value": "x * 2.0", "body": "S"},
+        {"header": "import random", "value": "x * 2.0", "body": "S = random.Random"},
     ],
 )
 def test_what_depends_on_the_outside_is_never_stored(tmp_path: Path, disk: Path, choices: dict[str, str]) -> None:

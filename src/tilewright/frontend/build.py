@@ -54,6 +54,7 @@ class BuiltKernel:
     grid: tuple[int, ...]
     tensors: tuple[TensorSpec, ...]
     source_file: str
+    reads_values: bool = False  # of its tensors, or anything that `visible` does not tell
 
 
 def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKernel:
@@ -81,6 +82,7 @@ def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKe
         grid=grid,
         tensors=tuple(tensor.spec for tensor in tensors),
         source_file=kernel.function.__code__.co_filename,
+        reads_values=any(tensor.is_opened for tensor in tensors),
     )
 
 

@@ -18,6 +18,9 @@ NUMPY_DTYPES = {"float32": "f32", "bfloat16": "bf16", "int32": "i32", "uint32": 
 BIT_DTYPES = {"bf16": "uint16", "f32": "uint32", "i32": "uint32", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
 
 
+PLACEMENT = ("layout", "memory_config", "padded_shape")  # of ttnn tensors
+
+
 class BFloat16View:
     """A float32 NumPy array that the kernel sees as bfloat16; results are written back into it. Made by ``ttl.bf16``."""
 
@@ -34,6 +37,7 @@ class KernelTensor:
         self.spec = spec
         self.index = index
         self.source = source
+        self.is_opened = False  # more of the tensor was read than `visible` says
 
     @property
     def name(self) -> str:
@@ -59,7 +63,9 @@ class KernelTensor:
         source = self.__dict__.get("source")
         if source is None or word.startswith("__"):
             raise AttributeError(word)
-        return getattr(source, word)
+        found = getattr(source, word)
+        self.is_opened = self.is_opened or word not in PLACEMENT
+        return found
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -108,6 +114,17 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         )
     check_aligned(spec, span)
     return spec
+
+
+def visible(name: str, value: Any) -> tuple[Any, ...]:
+    """What a program may depend on of a tensor: all but its values, and how its library writes its type and place."""
+    spec = describe(value, name)
+    if value is spec:
+        return (spec,)
+    kind = type(value)
+    found = [getattr(value, word, None) for word in PLACEMENT]
+    placement = [str(part() if callable(part) else part) for part in found if part is not None]
+    return spec, kind.__module__, kind.__qualname__, getattr(value.dtype, "str", None) or str(value.dtype), *placement
 
 
 def not_a_tensor(message: str, value: Any, span: Span | None) -> KernelError:
