@@ -10,7 +10,7 @@ import functools
 import hashlib
 import sys
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from enum import Enum, EnumMeta
 from pathlib import PurePath
@@ -325,15 +325,19 @@ class Content:
     def _builtin(self, function: Any) -> None:
         owner = getattr(function, "__self__", None)
         if owner is None or isinstance(owner, types.ModuleType):
-            if not is_fixed(function.__module__ or "builtins"):
-                raise Uncacheable(f"{function.__module__}.{function.__qualname__}")
-            self.parts.append(f"{function.__module__}.{function.__qualname__}")
+            name = f"{function.__module__}.{function.__qualname__}"
+            if not is_fixed(function.__module__ or "builtins") and name != "_thread.get_ident":  # in the repr() of dataclasses
+                raise Uncacheable(name)
+            self.parts.append(name)
             return
         self.parts.append(f"method {function.__name__}")
         self.value(owner)
 
     def _unbound(self, value: Any) -> None:
         self.parts.append(f"{value.__objclass__.__qualname__}.{value.__name__}")
+
+    def _field(self, value: Any) -> None:
+        self.parts.append(f"field {value.__reduce__()[1]}")
 
     def _partial(self, value: functools.partial[Any]) -> None:
         self.parts.append("partial")
@@ -491,6 +495,7 @@ TELLERS: dict[Any, Callable[[Content, Any], None]] = {
     types.WrapperDescriptorType: Content._unbound,  # pyright: ignore[reportPrivateUsage]
     functools.partial: Content._partial,  # pyright: ignore[reportPrivateUsage]
     type(functools.lru_cache(len)): Content._wrapped,  # pyright: ignore[reportPrivateUsage]
+    type(namedtuple("_", "field").field): Content._field,  # pyright: ignore
     property: Content._descriptor,  # pyright: ignore[reportPrivateUsage]
     staticmethod: Content._descriptor,  # pyright: ignore[reportPrivateUsage]
     classmethod: Content._descriptor,  # pyright: ignore[reportPrivateUsage]

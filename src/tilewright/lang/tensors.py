@@ -82,7 +82,11 @@ def tiles_of(spec: TensorSpec) -> tuple[int, ...]:
 
 
 def is_tensor(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    """Anything with a shape and a dtype; a number of NumPy's or torch's is a number, one that ttnn keeps in a tile is not."""
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return False
+    shape = value.shape
+    return not (isinstance(shape, tuple) and len(shape) == 0) or hasattr(value, "padded_shape")  # pyright: ignore
 
 
 def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
