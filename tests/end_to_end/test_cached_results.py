@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import kernel_text
 import numpy as np
 import pytest
 
+import kernel_text
 from tilewright import ttl
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import cache_changes
 import pytest
 
+import cache_changes
 from tilewright import execution
 
 CHANGES = 1000
