@@ -18,7 +18,7 @@ from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.walking import operations
 from tilewright.frontend import early_ends, one_body, source
-from tilewright.frontend.calls import outer_names
+from tilewright.frontend.calls import invoke, outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.expressions import binary, evaluate
 from tilewright.frontend.reduced_buffers import ReducedBuffers
@@ -229,6 +229,7 @@ def translate_thread(
     thread.evaluate = partial(evaluate, thread)
     thread.execute = partial(execute, thread)
     thread.combine = partial(binary, thread)
+    thread.invoke = partial(invoke, thread)
     code = function.function.__code__
     outer = outer_names(function.function) if function.outer is None else function.outer
     thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
@@ -126,3 +127,15 @@ class Frame:
     returned: Any = None
     has_returned: bool = False
     at_yield: Callable[[Any, ast.AST], None] | None = None  # of a helper that yields: the body of the loop over it
+    parent: Frame | None = None  # of a function written inside another: that one's
+    shared: dict[str, Frame] = field(default_factory=dict[str, "Frame"])  # names declared ``nonlocal``, and whose they are
+
+
+@record(frozen=False, eq=False)
+class LocalFunction:
+    """A function or lambda written inside a thread."""
+
+    node: ast.FunctionDef | ast.Lambda
+    name: str
+    frame: Frame
+    signature: inspect.Signature

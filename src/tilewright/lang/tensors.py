@@ -234,7 +234,7 @@ def TensorAccessor(tensor: Any) -> Any:
 
 
 def to_array(value: Any) -> NDArray[Any]:
-    """Elements as float32 (bf16 and f32 tensors) or as their own integers."""
+    """Elements as float32 (bf16 and f32 tensors) or as their own integers, row by row in memory."""
     import numpy as np
 
     dtype = tensor_dtype(value)
@@ -245,7 +245,7 @@ def to_array(value: Any) -> NDArray[Any]:
     if any(after for _, after in missing):
         host = np.pad(host, missing)
     if dtype == "bf16":
-        return _round_to_bf16(host).astype(np.float32)
+        return _round_to_bf16(host).astype(np.float32, order="C")
     if dtype in ("f32", "bfp8_b", "bfp4_b"):
         return np.ascontiguousarray(host, dtype=np.float32)
     return np.ascontiguousarray(host)
