@@ -153,7 +153,7 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
         raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this is read at compile time") from None
     language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")
     name = repr(owner) if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
-    hint = suggestion(name, node.attr, [*dir(owner), *(dir(owner.math) if name == "ttl" else ())])
+    hint = suggestion(name, node.attr, [*dir(owner), *(dir(owner.math) if name == "ttl" and language else ())])
     remedy = hint or ("see docs/ops.md for what exists" if language else f"it is {described(owner)}")
     raise thread.error("TW003", f"{name} has no '{node.attr}'", node, help=remedy)
 

@@ -33,6 +33,9 @@ class Acquisition:
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
     block: Block | None = None  # what the acquire gave
 
+    def __repr__(self) -> str:
+        return f"{self.buffer.name}.{self.kind}()"
+
 
 @record(frozen=False, eq=False)
 class Block:
@@ -53,6 +56,9 @@ class Block:
     def describe(self) -> str:
         return f"{self.size_text} tiles of {self.dtype}"
 
+    def __repr__(self) -> str:
+        return f"a block of {self.describe()}"
+
 
 @record(frozen=False, eq=False)
 class TensorSlice:
@@ -69,6 +75,9 @@ class TensorSlice:
     def name(self) -> str:
         return self.tensor.name
 
+    def __repr__(self) -> str:
+        return f"a slice of tensor '{self.name}'"
+
 
 @record(frozen=False, eq=False)
 class Transfer:
@@ -77,6 +86,9 @@ class Transfer:
     ops: list[Operation]
     span: Span
     waited: bool = False
+
+    def __repr__(self) -> str:
+        return "a copy"
 
 
 @record(frozen=False, eq=False)
@@ -103,6 +115,9 @@ class BoundMethod:
 
     owner: Any
     name: str
+
+    def __repr__(self) -> str:
+        return f"the method {self.name}"
 
 
 @record
@@ -139,3 +154,6 @@ class LocalFunction:
     name: str
     frame: Frame
     signature: inspect.Signature
+
+    def __repr__(self) -> str:
+        return f"function '{self.name}'"
