@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import python_mutants
 import pytest
+
+import python_mutants
 
 MUTANTS, BATCH = 300, 30
 
