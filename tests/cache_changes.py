@@ -130,6 +130,8 @@ SOURCES: tuple[Source, ...] = (
     Source(LAYER, "layer.fixed(x)", [redefine("Plain.fixed = staticmethod(lambda x: ttl.math.WORD(x))")]),
     Source(LAYER, "layer.common(x)", [assign("Plain.factor"), assign("Layer.factor"), assign("layer.factor")]),
     Source(LAYER, "layer.shifted(x)", [assign("Base.bias"), assign("Plain.bias"), assign("layer.bias")]),
+    Source("class Below:\n    bias = 1.0\n    def moved(self, x):\n        return x + self.bias\nclass Above(Below):\n    def moved(self, x):\n        return super().moved(x) * 2.0\nabove = Above()",
+           "above.moved(x)", [assign("Below.bias"), assign("above.bias"), redefine("Below.moved = lambda self, x: ttl.math.WORD(x)")]),
     Source("from types import SimpleNamespace\nsetting = SimpleNamespace(tile=SimpleNamespace(scale=2.0), other=1)", "x * setting.tile.scale",
            [assign("setting.tile.scale"), assign("setting.other"), redefine("setting.tile = SimpleNamespace(scale=WORD)", (1, 2.0))]),
     Source("from dataclasses import dataclass\n@dataclass\nclass Config:\n    scale: float = 2.0\n    other: int = 1\nconfig = Config()\ndef of_config(c, x):\n    return x * c.scale",

@@ -116,6 +116,9 @@ def _analysed(code: CodeType) -> CodeReads:
                 if slots[index] not in cells:  # a cell that is loaded this way is handed to an inner function, read below
                     open_path = (True, (slots[index],))
     close()
+    if "__class__" in code.co_freevars and ("super",) in outer:  # super() reads both without naming them
+        for name in ("__class__", *code.co_varnames[:1]):
+            variables.setdefault(name, set()).add(())
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = reads_of(constant)

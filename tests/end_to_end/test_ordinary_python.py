@@ -90,6 +90,8 @@ CASES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "small class": (TOTAL, "t = Total(x)\nt.add(x).add(x)\no.store(t.value + t.half * len(t.parts))", lambda a: a * 6),
     "operators of a class": (TOTAL, "t = Total(x) + Total(x * 2.0)\no.store(t(2.0))", lambda a: a * 6),
     "object in an unrolled loop": (TOTAL, "t = Total(x)\nfor s in (1.0, 2.0):\n    t.add(x * s)\no.store(t.value)", lambda a: a * 4),
+    "a class on another": (TOTAL + "class Doubled(Total):\n    def __init__(self, start):\n        super().__init__(start * 2.0)\n    def add(self, more):\n        return super().add(more * 2.0)\n", "o.store(Doubled(x).add(x).value)", lambda a: a * 4),
+    "numbers made by types": ("T = np.array([1.0, 2.0])\n", "o.store(x * float(T[1]) + int('3') + bool(1) * complex(1, 0).real)", lambda a: a * 2 + 4),
     "attributes set later": ("class Bag:\n    pass\n", "b = Bag()\nb.held = x * 2.0\nb.held = b.held + x\no.store(b.held)", lambda a: a * 3),
     "round": ("", "o.store(x * round(2.4) * round(2.26, 1))", lambda a: a * np.float32(4.6)),
     "round a block": ("", "o.store(round(x))", np.round),

@@ -44,3 +44,4 @@ def test_every_source_has_a_key(source: cache_changes.Source, monkeypatch: pytes
     world = cache_changes.World(1)
     kernel = world.names["kernel"]
     assert cache_changes.key_of(kernel, {}) is not None
+    assert "builtin.module" in cache_changes.translated(kernel, kernel.bind(tuple(world.arguments.values()), {}))

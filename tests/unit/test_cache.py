@@ -17,6 +17,7 @@ import pytest
 from tilewright import cache, cache_key, execution
 from tilewright.cli import program_files
 from tilewright.compiler import respelled
+from tilewright.diagnostics import KernelError
 
 KERNEL = """
 import math
@@ -102,6 +103,16 @@ def test_the_ir_of_a_hit_is_compiled_when_it_is_asked_for(tmp_path: Path, disk: 
     assert second.module is second.module
     assert str(second.module) == str(first.module)
     assert respelled(second, "0.62") == respelled(first, "0.62")
+
+
+def test_the_ir_of_a_hit_is_that_of_its_program_or_none(tmp_path: Path, disk: Path) -> None:
+    compiled(loaded(tmp_path, "x * N", "N = 2.0"))
+    module = loaded(tmp_path, "x * N", "N = 2.0")
+    found = compiled(module)
+    assert is_hit(found)
+    module.N = 3.0
+    with pytest.raises(KernelError, match="has changed since this program was stored"):
+        found.module  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.content import is_users
+from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.describe import described
@@ -166,6 +166,14 @@ def _round(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Cal
     return args[0] if len(args) == 1 and is_dynamic(args[0]) else host_call(thread, round, args, named, node)
 
 
+def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """``super()`` finds the class and the object in the function it stands in."""
+    frame = thread.frame
+    if not args and "__class__" in frame.outer and frame.names:
+        args = [frame.outer["__class__"], next(iter(frame.names.values()))]
+    return host_call(thread, super, args, named, node)
+
+
 def _operator(function: Any, symbol: str) -> Callable[..., Any]:
     def combine(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         if len(args) == 2 and not named and any(is_kernel_value(arg) for arg in args):
@@ -178,6 +186,7 @@ def _operator(function: Any, symbol: str) -> Callable[..., Any]:
 SPECIAL: dict[Any, Callable[..., Any]] = {
     **{function: _operator(function, symbol) for function, symbol in OPERATORS.items()},
     round: _round,
+    super: _super,
     reversed: _reversed,
     min: _extreme("min"),
     max: _extreme("max"),
@@ -214,7 +223,7 @@ def container_method(thread: Thread, items: Any, method: Any, args: list[Any], n
 
 def _remembered(thread: Thread, result: Any, callee: Any = None) -> Any:
     """A list, table, iterator or object that a call has made belongs to the thread, which may change it."""
-    made = isinstance(callee, type) and type(result) is callee and is_users(callee) and not isinstance(result, tuple)
+    made = isinstance(callee, type) and type(result) is callee and is_users_own(callee) and not isinstance(result, tuple)
     if type(result) in (list, dict) or made or hasattr(type(result), "__next__"):
         thread.containers[id(result)] = (result, thread.depth)
     return result

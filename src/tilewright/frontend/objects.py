@@ -11,7 +11,7 @@ import inspect
 import types
 from typing import Any
 
-from tilewright.content import is_users
+from tilewright.content import is_users_own
 from tilewright.frontend.describe import described
 from tilewright.frontend.host_calls import kernel_values_in
 from tilewright.frontend.known_values import native
@@ -39,11 +39,9 @@ def holds_values(thread: Thread, value: Any) -> bool:
 
 def is_built_here(thread: Thread, kind: type, args: list[Any], named: dict[str, Any]) -> bool:
     """Whether values of the kernel are given to a class of the user's. Named tuples only keep them."""
-    if kind.__module__.startswith("tilewright.") or issubclass(kind, (BaseException, tuple)) or not is_users(kind):
+    if kind.__module__.startswith("tilewright.") or issubclass(kind, (BaseException, tuple)) or not is_users_own(kind):
         return False
-    return kind.__module__ != "builtins" and any(
-        kernel_values_in(value) or holds_values(thread, value) for value in (*args, *named.values())
-    )
+    return any(kernel_values_in(value) or holds_values(thread, value) for value in (*args, *named.values()))
 
 
 def build(thread: Thread, kind: type, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

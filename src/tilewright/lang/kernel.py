@@ -143,7 +143,13 @@ class Kernel:
         """From disk, or compiled and put there."""
         from tilewright import cache
 
-        found = cache.load(on_disk(key), lambda: self._compiled(values, options))
+        def compile_again() -> Program:
+            if key_of(self, self._visible(values), options) == key:
+                return self._compiled(values, options)
+            found = f"what '{self.name}' reads has changed since this program was stored"
+            raise fail("TW017", found, self.span, help="compile it again; the IR of stored programs is made when it is asked for")
+
+        found = cache.load(on_disk(key), compile_again)
         if found is not None:
             return found
         program = self._compiled(values, options)
