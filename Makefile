@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs fuzz fuzz-kernels golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs fuzz fuzz-kernels fuzz-python fuzz-cache golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -41,6 +41,12 @@ fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked
 
 fuzz-kernels: $(VENV)/.installed ## random kernels without end, run and compared with NumPy
 	$(BIN)/python benchmarks/fuzz_kernels.py --kernels 0
+
+fuzz-python: $(VENV)/.installed ## kernels changed at random without end: a program, or an error with a place
+	$(BIN)/python benchmarks/fuzz_python.py
+
+fuzz-cache: $(VENV)/.installed ## what kernels read, changed without end, against uncached translations
+	$(BIN)/python benchmarks/fuzz_cache.py
 
 golden: $(VENV)/.installed ## write tests/golden_cpp, the C++ of every example, anew
 	$(BIN)/python tests/golden_files.py

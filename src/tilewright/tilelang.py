@@ -24,11 +24,11 @@ def cdiv(value: int, divisor: int) -> int:
 
 
 def disable_cache() -> None:
-    """There is no cache to disable: kernels are kept per argument types in memory."""
+    """There is no cache to disable: kernels are kept in memory, under the content of what they read."""
 
 
 def enable_cache() -> None:
-    """Kernels are always kept per argument types."""
+    """Kernels are always kept."""
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ import pytest
 from tilewright import cache, cache_key, execution
 from tilewright.cli import program_files
 from tilewright.compiler import respelled
+from tilewright.diagnostics import KernelError
 
 KERNEL = """
 import math
@@ -104,6 +105,16 @@ def test_the_ir_of_a_hit_is_compiled_when_it_is_asked_for(tmp_path: Path, disk: 
     assert respelled(second, "0.62") == respelled(first, "0.62")
 
 
+def test_the_ir_of_a_hit_is_that_of_its_program_or_none(tmp_path: Path, disk: Path) -> None:
+    compiled(loaded(tmp_path, "x * N", "N = 2.0"))
+    module = loaded(tmp_path, "x * N", "N = 2.0")
+    found = compiled(module)
+    assert is_hit(found)
+    module.N = 3.0
+    with pytest.raises(KernelError, match="has changed since this program was stored"):
+        found.module  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -179,7 +190,10 @@ def test_the_fingerprint_follows_the_files_of_the_package(tmp_path: Path, monkey
         {"header": "import random", "value": "x * 2.0", "body": "random.random()"},
         {"value": "x * 2.0", "body": "import os"},
         {"value": "x * 2.0", "body": "open(__file__).close()"},
-        {"header": "class Setting:\n    n = 2.0\nS = Setting()", "value": "x * 2.0", "body": "S.n"},
+        {"header": "import time", "value": "x * 2.0", "body": "time.time()"},
+        {"header": "import numpy as np", "value": "x * 2.0", "body": "np.random.rand()"},
+        {"header": "S = iter((2.0, 3.0))", "value": "x * 2.0", "body": "S"},
+        {"header": "import random", "value": "x * 2.0", "body": "S = random.Random"},
     ],
 )
 def test_what_depends_on_the_outside_is_never_stored(tmp_path: Path, disk: Path, choices: dict[str, str]) -> None:

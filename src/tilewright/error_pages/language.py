@@ -28,8 +28,8 @@ LANGUAGE: dict[str, Code] = {
     ),
     "TW005": Code(
         "recursion",
-        "Calls to helper functions are replaced by the helper's body. A helper that calls itself, directly or through"
-        " others, would never end. Write a loop over range(…), or compute the value on the host.",
+        "Calls to helper functions are replaced by the helper's body. A helper may call itself, directly or through others,"
+        " up to 32 calls deep, if what ends the recursion is known at compile time. Otherwise write a loop over range(…).",
     ),
     "TW006": Code(
         "no source text",

@@ -24,6 +24,12 @@ def assigned_names(body: list[ast.stmt]) -> set[str]:
             names.add(node.id)
         elif isinstance(node, ast.FunctionDef):
             names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names.add(node.rest)
     return names
 
 
@@ -51,6 +57,12 @@ def _scan(body: list[ast.stmt], done: set[str]) -> set[str]:
             left, right = set(done), set(done)
             exposed |= _scan(statement.body, left) | _scan(statement.orelse, right)
             done |= left & right
+        elif isinstance(statement, ast.Match):
+            exposed |= _reads(statement.subject) - done
+            for case in statement.cases:
+                inner = done | assigned_names([ast.Match(statement.subject, [ast.match_case(case.pattern, None, [])])])
+                exposed |= (_reads(case.pattern) | (_reads(case.guard) if case.guard else set())) - inner
+                exposed |= _scan(case.body, inner)  # another case may run: nothing it assigns is certain afterwards
         elif isinstance(statement, ast.For):
             exposed |= _reads(statement.iter) - done
             inner = done | {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}

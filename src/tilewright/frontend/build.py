@@ -18,7 +18,7 @@ from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.walking import operations
 from tilewright.frontend import early_ends, one_body, source
-from tilewright.frontend.calls import outer_names
+from tilewright.frontend.calls import invoke, outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.expressions import binary, evaluate
 from tilewright.frontend.extents import KernelExtents, ThreadSites
@@ -55,6 +55,7 @@ class BuiltKernel:
     grid: tuple[int, ...]
     tensors: tuple[TensorSpec, ...]
     source_file: str
+    reads_values: bool = False  # of its tensors, or anything that `visible` does not tell
 
 
 def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKernel:
@@ -82,6 +83,7 @@ def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKe
         grid=grid,
         tensors=tuple(tensor.spec for tensor in tensors),
         source_file=kernel.function.__code__.co_filename,
+        reads_values=any(tensor.is_opened for tensor in tensors),
     )
 
 
@@ -230,6 +232,7 @@ def translate_thread(
     thread.evaluate = partial(evaluate, thread)
     thread.execute = partial(execute, thread)
     thread.combine = partial(binary, thread)
+    thread.invoke = partial(invoke, thread)
     code = function.function.__code__
     outer = outer_names(function.function) if function.outer is None else function.outer
     thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))

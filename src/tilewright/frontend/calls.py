@@ -12,15 +12,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tilewright.code_reads import reads_of
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, containers, early_ends, movement, pipes, places, semaphores, source
+from tilewright.frontend import block_functions, containers, early_ends, movement, objects, pipes, places, semaphores, source
 from tilewright.frontend.describe import described
 from tilewright.frontend.generators import Generated, is_generator
-from tilewright.frontend.host_calls import SPECIAL, container_method, host_call, is_kernel_value, make_range
+from tilewright.frontend.host_calls import SPECIAL, Deferred, container_method, host_call, is_kernel_value, make_range
 from tilewright.frontend.integers import is_dynamic, make
+from tilewright.frontend.known_values import native
+from tilewright.frontend.numbers import plain_number
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, Frame, Transfer, TransferGroup
+from tilewright.frontend.values import Block, BoundMethod, Frame, LocalFunction, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_places, folded_sizes, grid_size
@@ -29,19 +32,9 @@ from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSup
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import TensorAccessor
-from tilewright.records import record
 
 UNROLL_LIMIT = 4096
-
-
-@record(frozen=False, eq=False)
-class LocalFunction:
-    """A function or lambda written inside a thread."""
-
-    node: ast.FunctionDef | ast.Lambda
-    name: str
-    frame: Frame
-    signature: inspect.Signature
+MOST_NESTED = 32  # calls of a helper inside itself
 
 
 def local_function(thread: Thread, node: ast.FunctionDef | ast.Lambda, name: str) -> LocalFunction:
@@ -64,6 +57,11 @@ def local_function(thread: Thread, node: ast.FunctionDef | ast.Lambda, name: str
 def call(thread: Thread, node: ast.Call) -> Any:
     callee = thread.evaluate(node.func)
     args, named = _arguments(thread, node)
+    return invoke(thread, callee, args, named, node)
+
+
+def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """A call with values, whoever makes it: the source, or Python's own function that was given ``callee``."""
     callee, args, named = _unwrapped(callee, args, named)
     if isinstance(callee, BoundMethod):
         return _method(thread, callee, args, named, node)
@@ -94,7 +92,9 @@ def call(thread: Thread, node: ast.Call) -> Any:
         raise thread.error(
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
         )
-    if isinstance(callee, types.FunctionType) and not _is_host_function(callee, args, named):
+    if isinstance(callee, type) and objects.is_built_here(thread, callee, args, named):
+        return objects.build(thread, callee, args, named, node)
+    if isinstance(callee, types.FunctionType) and not _is_host_function(thread, callee, args, named):
         if is_generator(callee):
             return Generated(callee.__name__, node, partial(_generate, thread, callee, args, named, node))
         return _inline(thread, callee, args, named, node)
@@ -103,8 +103,9 @@ def call(thread: Thread, node: ast.Call) -> Any:
 
 def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
     """The function behind a method, a ``functools.partial`` or an object of the user's that can be called."""
-    while isinstance(callee, functools.partial):
-        args, named = [*callee.args, *args], {**callee.keywords, **named}
+    while isinstance(callee, (functools.partial, Deferred)):
+        if isinstance(callee, functools.partial):
+            args, named = [*callee.args, *args], {**callee.keywords, **named}
         callee = callee.func
     if isinstance(callee, types.MethodType) and isinstance(callee.__func__, types.FunctionType):
         return callee.__func__, [callee.__self__, *args], named
@@ -118,14 +119,14 @@ def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any
     args: list[Any] = []
     for arg in node.args:
         if isinstance(arg, ast.Starred):
-            args += list(thread.evaluate(arg.value))
+            args += containers.static_sequence(thread, thread.evaluate(arg.value), arg)
         else:
             args.append(thread.evaluate(arg))
     named: dict[str, Any] = {}
     for keyword in node.keywords:
         value = thread.evaluate(keyword.value)
         if keyword.arg is None:
-            named.update(value)
+            native(thread, keyword.value, named.update, value)
         else:
             named[keyword.arg] = value
     return args, named
@@ -182,7 +183,8 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
     if function.name == "signpost":
         return None
     thread.at(node)
-    return block_functions.call_function(thread, function.name, args, named, node)
+    numbers = {name: plain_number(value) for name, value in named.items()}
+    return block_functions.call_function(thread, function.name, [plain_number(arg) for arg in args], numbers, node)
 
 
 def _dims(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> int:
@@ -209,9 +211,9 @@ def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     return sizes[0] if dims == 1 else sizes
 
 
-def _is_host_function(function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> bool:
+def _is_host_function(thread: Thread, function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> bool:
     """Whether a helper has nothing to do with the kernel: plain arguments, and nothing of the language in reach."""
-    if any(is_kernel_value(value) for value in (*args, *named.values())):
+    if any(is_kernel_value(value) or objects.holds_values(thread, value) for value in (*args, *named.values())):
         return False
     return not _reaches_kernel(function, set())
 
@@ -221,7 +223,8 @@ def _reaches_kernel(function: types.FunctionType, seen: set[Any]) -> bool:
         return False
     seen.add(function)
     outer = outer_names(function)
-    for name in (*function.__code__.co_names, *function.__code__.co_freevars):
+    names = {path[0] for path in reads_of(function.__code__).outer}
+    for name in (*sorted(names), *function.__code__.co_freevars):
         value = outer.get(name)
         if is_kernel_value(value) or isinstance(value, (LanguageFunction, FunctionFamily)):
             return True
@@ -297,15 +300,16 @@ def _inline_local(
     bound.apply_defaults()
     outer: Mapping[str, Any] = ChainMap(function.frame.names, dict(function.frame.outer))
     names = dict(bound.arguments)
-    frame = Frame(function.name, function.frame.file, names, outer, thread.depth, function.node, at_yield=at_yield)
+    frame = Frame(
+        function.name, function.frame.file, names, outer, thread.depth, function.node, at_yield=at_yield, parent=function.frame
+    )
     return _run_inlined(thread, frame, function.node, node)
 
 
 def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast.Lambda, node: ast.Call) -> Any:
-    if any(open_frame.code is frame.code for open_frame in thread.frames):
-        raise thread.error(
-            "TW005", f"'{frame.function_name}' calls itself", node, help="helpers are inlined, so they cannot recurse; use a loop"
-        )
+    if sum(open_frame.code is frame.code for open_frame in thread.frames) >= MOST_NESTED:
+        remedy = "helpers are inlined: what ends the recursion must be known at compile time; use a loop"
+        raise thread.error("TW005", f"'{frame.function_name}' calls itself without end", node, help=remedy)
     caller = thread.span(node)
     thread.frames.append(frame)
     try:
@@ -324,7 +328,7 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
 def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> None:
     """``target = value`` for names, elements of lists and tables, and nested tuples of them."""
     if isinstance(target, ast.Name):
-        _bind_name(thread, target.id, value, node)
+        bind_name(thread, target.id, value, node)
         return
     if isinstance(target, ast.Subscript):
         containers.set_element(thread, target, value, node)
@@ -338,8 +342,10 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         for part, item in zip(target.elts, items, strict=True):
             bind_target(thread, part.value if isinstance(part, ast.Starred) else part, item, node)
         return
-    what = "an attribute" if isinstance(target, ast.Attribute) else "this"
-    raise thread.error("TW001", f"assignment to {what}", target, help="assign to a plain name")
+    if isinstance(target, ast.Attribute):
+        objects.set_attribute(thread, target, value)
+        return
+    raise thread.error("TW001", "assignment to this", target, help="assign to a plain name")
 
 
 def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
@@ -351,8 +357,12 @@ def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
     return [*items[:place], list(items[place:behind]), *items[behind:]]
 
 
-def _bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:
-    thread.frame.names[name] = value
+def bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:
+    owner = thread.frame.shared.get(name)
+    if owner is not None and owner.depth != thread.depth:
+        remedy = "change it outside of loops and of branches that are decided per core, or return the new value"
+        raise thread.error("TW012", f"'{name}' of the function around this one changes here", node, help=remedy)
+    (owner or thread.frame).names[name] = value
     if is_dynamic(value):
         thread.at(node)
         ssa = thread.emitter.integer(value)  # here, where the source computes it

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from tilewright.frontend import calls, pipes, slices
+from tilewright.frontend import calls, pipes, prints, slices
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
@@ -20,6 +20,7 @@ from tilewright.network import Field, cores_of
 
 SELECT_LIMIT = 64  # entries of a table that is a chain of selects
 ARGUMENTS_LIMIT = 128  # numbers of a table that one core is given
+Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("r"): repr, ord("a"): ascii, ord("s"): str}  # {x!r} in an f-string
 
 
@@ -62,17 +63,30 @@ def set_element(thread: Thread, target: ast.Subscript, value: Any, node: ast.AST
         raise thread.error(
             "TW001", f"assignment to an element of {what}", target, help="store into a block with block.store(x)"
         )
-    if thread.containers.get(id(owner), (None, -1))[1] != thread.depth:  # pyright: ignore[reportUnknownArgumentType]
+    _check_changeable(thread, owner, target)
+    index = thread.evaluate(target.slice)
+    if is_dynamic(index):
+        raise thread.error("TW007", f"the index into {described(owner)} must be known at compile time", target)
+    native(thread, node, operator.setitem, owner, index, value)
+
+
+def delete_element(thread: Thread, target: ast.Subscript) -> None:
+    owner = thread.evaluate(target.value)
+    if not isinstance(owner, (list, dict)):
+        remedy = "del removes elements of lists and tables"
+        raise thread.error("TW001", f"del of an element of {described(owner)}", target, help=remedy)
+    _check_changeable(thread, owner, target)
+    native(thread, target, operator.delitem, owner, thread.evaluate(target.slice))
+
+
+def _check_changeable(thread: Thread, owner: Any, target: ast.Subscript) -> None:
+    if not thread.made_here(owner):
         raise thread.error(
             "TW012",
             f"'{ast.unparse(target.value)}' was made outside of this loop or branch, or in the kernel's body, and changes here",
             target,
             help="make it in the same loop body, or iterate over a tuple, which is unrolled",
         )
-    index = thread.evaluate(target.slice)
-    if is_dynamic(index):
-        raise thread.error("TW007", f"the index into {described(owner)} must be known at compile time", target)
-    native(thread, node, operator.setitem, owner, index, value)
 
 
 def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
@@ -170,8 +184,10 @@ def table_comprehension(thread: Thread, node: ast.DictComp) -> dict[Any, Any]:
     return new_container(thread, results)
 
 
-def _expanded(thread: Thread, node: ast.ListComp | ast.GeneratorExp | ast.DictComp, add: Callable[[], None]) -> None:
-    saved = dict(thread.frame.names)
+def _expanded(thread: Thread, node: Comprehension, add: Callable[[], None]) -> None:
+    frame = thread.frame
+    targets = {name.id for part in node.generators for name in ast.walk(part.target) if isinstance(name, ast.Name)}
+    saved = {name: frame.names[name] for name in targets if name in frame.names}
 
     def expand(level: int) -> None:
         if level == len(node.generators):
@@ -187,7 +203,23 @@ def _expanded(thread: Thread, node: ast.ListComp | ast.GeneratorExp | ast.DictCo
                 expand(level + 1)
 
     expand(0)
-    thread.frame.names = saved
+    for name in targets:  # they are the comprehension's own
+        frame.names.pop(name, None)
+    frame.names.update(saved)
+
+
+def collection(thread: Thread, node: ast.Set | ast.SetComp) -> Any:
+    """A set of values that are known at compile time."""
+    items: list[Any] = []
+    if isinstance(node, ast.SetComp):
+        _expanded(thread, node, lambda: items.append(thread.evaluate(node.elt)))
+    else:
+        items = [thread.evaluate(element) for element in node.elts]
+    for item in items:
+        if is_dynamic(item) or isinstance(item, RUNTIME_VALUES):
+            remedy = "a set holds values known at compile time; use a tuple"
+            raise thread.error("TW007", f"{described(item)} in a set", node, help=remedy)
+    return frozenset(native(thread, node, set, items))
 
 
 def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
@@ -196,7 +228,7 @@ def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
         if not isinstance(part, ast.FormattedValue):
             parts.append(str(getattr(part, "value", "")))
             continue
-        value = thread.evaluate(part.value)
+        value = prints.spelt(thread.evaluate(part.value))
         if is_dynamic(value) or isinstance(value, Text):
             parts.append(value)  # a format of it would be decided on the device
             continue

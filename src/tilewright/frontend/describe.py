@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from tilewright.frontend.integers import is_dynamic, is_truth
-from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup
+from tilewright.frontend.values import Block, BoundMethod, LocalFunction, TensorSlice, Transfer, TransferGroup
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
 
 def described(value: Any) -> str:
@@ -23,6 +25,8 @@ def described(value: Any) -> str:
         return "a copy" if isinstance(value, Transfer) else "a group of copies"
     if hasattr(value, "describe"):
         return str(value.describe())
+    if isinstance(value, LocalFunction):
+        return f"function '{value.name}'"
     if isinstance(value, BoundMethod):
         return f"the method {value.name}"
     if is_dynamic(value):
@@ -31,5 +35,12 @@ def described(value: Any) -> str:
             if is_truth(value)
             else "an integer that is known per core or iteration only"
         )
-    text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    if isinstance(value, (list, tuple, dict)):
+        items = cast("list[Any]", list(value.values() if isinstance(value, dict) else value))  # pyright: ignore[reportUnknownArgumentType]
+        if not all(isinstance(item, PLAIN) for item in items):
+            return f"a {type(value).__name__} of {len(items)} value{'s' * (len(items) != 1)}"  # what they are may be long
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's
+        text = ""
+    return text if 0 < len(text) <= 40 and " at 0x" not in text else f"a {type(value).__name__}"

@@ -9,10 +9,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import block_functions, blocks, body_values, calls, carried, containers, pipes
+from tilewright.diagnostics import KernelError
+from tilewright.frontend import block_functions, blocks, body_values, calls, carried, containers, objects, pipes
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
+from tilewright.frontend.numbers import plain_number
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGroup, Unusable
@@ -81,8 +83,6 @@ def construct(node: ast.AST) -> str:
         "Await": "await",
         "Yield": "yield",
         "YieldFrom": "yield",
-        "SetComp": "set comprehension",
-        "Set": "set",
     }
     name = type(node).__name__
     return words.get(name, f"'{name}'")
@@ -94,14 +94,15 @@ def _constant(thread: Thread, node: ast.Constant) -> Any:
 
 def _name(thread: Thread, node: ast.Name) -> Any:
     frame = thread.frame
-    if node.id in frame.names:
-        value = frame.names[node.id]
+    if node.id in frame.names or node.id in frame.outer:
+        own = node.id in frame.names
+        value = frame.names[node.id] if own else frame.outer[node.id]
         if isinstance(value, Unusable):
             thread.unrolling.ended = value.loop
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
-        return carried.read(thread, value, None, node) if isinstance(value, carried.Scope) else value
-    if node.id in frame.outer:
-        return body_values.of_thread(thread, frame.outer[node.id], node)
+        if isinstance(value, carried.Scope):
+            return carried.read(thread, value, None, node)
+        return value if own else body_values.of_thread(thread, value, node)
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
     raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=_name_instead(thread, node.id))
@@ -140,13 +141,19 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
         )
     if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
         raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
+    if objects.is_object_of(thread, owner) and isinstance(found := getattr(type(owner), node.attr, None), property):
+        return thread.invoke(found.fget, [owner], {}, ast.copy_location(ast.Call(node, [], []), node))
     try:
         return body_values.of_thread(thread, getattr(owner, node.attr), node)
     except AttributeError:
         pass
+    except KernelError:
+        raise
+    except Exception as error:  # a property of the user's
+        raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this is read at compile time") from None
     language = isinstance(owner, FunctionFamily) or getattr(owner, "__name__", "") in ("tilewright.ttl", "ttl")
     name = repr(owner) if isinstance(owner, FunctionFamily) else ast.unparse(node.value)
-    hint = suggestion(name, node.attr, [*dir(owner), *(dir(owner.math) if name == "ttl" else ())])
+    hint = suggestion(name, node.attr, [*dir(owner), *(dir(owner.math) if name == "ttl" and language else ())])
     remedy = hint or ("see docs/ops.md for what exists" if language else f"it is {described(owner)}")
     raise thread.error("TW003", f"{name} has no '{node.attr}'", node, help=remedy)
 
@@ -171,12 +178,15 @@ def _function_instead(method: str) -> str | None:
 
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
-    left, right = carried.typed(thread, [left, right], node)
-    if isinstance(left, Block) or isinstance(right, Block):
+    left, right = carried.typed(thread, [plain_number(left), plain_number(right)], node)
+    if (isinstance(left, Block) or isinstance(right, Block)) and not objects.has_operators(thread, left, right):
         thread.at(node)
         if symbol == "@":
             return block_functions.matmul(thread, left, right, node)
         return blocks.binary(thread, symbol, left, right, node)
+    method = objects.operator_method(thread, symbol, left, right)
+    if method is not None:
+        return thread.invoke(*method, {}, node)
     for side in (left, right):
         if isinstance(side, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)):
             raise thread.error(
@@ -262,6 +272,7 @@ def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
     symbol = COMPARE[type(op)]
     if isinstance(left, Block) or isinstance(right, Block):
         thread.at(node)
+        left, right = plain_number(left), plain_number(right)
         return blocks.compare(thread, symbol, left, right, node)
     if not is_dynamic(left) and not is_dynamic(right):
         return native(thread, node, COMPARISONS[symbol], left, right)
@@ -335,6 +346,8 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.ListComp: containers.comprehension,
     ast.GeneratorExp: containers.comprehension,
     ast.DictComp: containers.table_comprehension,
+    ast.Set: containers.collection,
+    ast.SetComp: containers.collection,
     ast.JoinedStr: containers.joined,
     ast.NamedExpr: _named,
     ast.Yield: _yield,

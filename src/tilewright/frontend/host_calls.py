@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import ast
+import functools
+import itertools
+import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.prints import print_call
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, TensorSlice, Transfer
+from tilewright.frontend.values import Block, LocalFunction, TensorSlice, Transfer
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import find_function
+from tilewright.lang.language import LanguageFunction, find_function
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 
-HANDLED_BUILTINS = (len, tuple, list, zip, enumerate, reversed, isinstance, slice)
-
+# Python's own functions that only pass values on, or hand them to a function they are given.
+LISTED: tuple[Any, ...] = (
+    zip, enumerate, reversed, map, filter, itertools.chain, itertools.chain.from_iterable, itertools.accumulate,
+    itertools.product, itertools.permutations, itertools.combinations, itertools.islice, itertools.starmap, itertools.zip_longest,
+)  # fmt: skip
+HANDLED_BUILTINS: tuple[Any, ...] = (
+    len, tuple, list, dict, isinstance, slice, callable, functools.reduce, functools.partial, *LISTED,
+)  # fmt: skip
+OPERATORS: dict[Any, str] = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//", operator.mod: "%",
+    operator.pow: "**", operator.matmul: "@",
+}  # fmt: skip
 
 OUTSIDE_WORLD = (open, input, exec, eval, compile, globals, locals, vars, __import__, breakpoint)
+
+
+@record(frozen=False, eq=False)
+class Deferred:
+    """A function of the thread as Python's own functions can call it: each call is inlined here."""
+
+    func: Any
+    thread: Thread
+    node: ast.Call
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.thread.invoke(self.func, list(args), named, self.node)
 
 
 @record
@@ -132,7 +159,34 @@ def _reversed(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
     return host_call(thread, reversed, args, named, node)
 
 
+def _round(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    if args and isinstance(args[0], Block):
+        thread.at(node)
+        return block_functions.call_function(thread, "math.round", args if len(args) > 1 or named else [args[0], 0], named, node)
+    return args[0] if len(args) == 1 and is_dynamic(args[0]) else host_call(thread, round, args, named, node)
+
+
+def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    """``super()`` finds the class and the object in the function it stands in."""
+    frame = thread.frame
+    if not args and "__class__" in frame.outer and frame.names:
+        args = [frame.outer["__class__"], next(iter(frame.names.values()))]
+    return host_call(thread, super, args, named, node)
+
+
+def _operator(function: Any, symbol: str) -> Callable[..., Any]:
+    def combine(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        if len(args) == 2 and not named and any(is_kernel_value(arg) for arg in args):
+            return thread.combine(symbol, *args, node)
+        return host_call(thread, function, args, named, node)
+
+    return combine
+
+
 SPECIAL: dict[Any, Callable[..., Any]] = {
+    **{function: _operator(function, symbol) for function, symbol in OPERATORS.items()},
+    round: _round,
+    super: _super,
     reversed: _reversed,
     min: _extreme("min"),
     max: _extreme("max"),
@@ -154,7 +208,7 @@ READING_METHODS = ("index", "count", "copy", "get", "items", "keys", "values")
 def container_method(thread: Thread, items: Any, method: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
     """Lists and tables exist at compile time: one may change only where it was made, not in a loop that runs on the device."""
     changes = method.__name__ not in READING_METHODS
-    if changes and thread.containers.get(id(items), (None, -1))[1] != thread.depth:
+    if changes and not thread.made_here(items):
         raise thread.error(
             "TW012",
             f"{method.__name__}() changes a list or table of another loop, branch or of the kernel's body",
@@ -167,11 +221,24 @@ def container_method(thread: Thread, items: Any, method: Any, args: list[Any], n
         raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
 
 
-def _remembered(thread: Thread, result: Any) -> Any:
-    """A list that a call has made belongs to the thread, which may change it."""
-    if type(result) is list:
+def _remembered(thread: Thread, result: Any, callee: Any = None) -> Any:
+    """A list, table, iterator or object that a call has made belongs to the thread, which may change it."""
+    made = isinstance(callee, type) and type(result) is callee and is_users_own(callee) and not isinstance(result, tuple)
+    if type(result) in (list, dict) or made or hasattr(type(result), "__next__"):
         thread.containers[id(result)] = (result, thread.depth)
     return result
+
+
+def _callable(thread: Thread, value: Any, every: bool, node: ast.Call) -> Any:
+    """A function among the arguments of Python's own functions; ``every`` one where they are given values of the kernel."""
+    wanted = isinstance(value, LocalFunction) or (
+        every and isinstance(value, (LanguageFunction, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+    )
+    return Deferred(value, thread, node) if wanted else value
+
+
+def _is_named_tuple(callee: Any) -> bool:
+    return isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields")
 
 
 def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -182,11 +249,19 @@ def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any
         remedy = "threads run on the device; read and write files in host code"
         raise thread.error("TW003", f"'{callee.__name__}' in a kernel", node, help=remedy)
     kernel_values = [value for given in (*args, *named.values()) for value in kernel_values_in(given)]
-    if kernel_values and callee not in HANDLED_BUILTINS:
+    handled = any(callee == known for known in HANDLED_BUILTINS) or _is_named_tuple(callee)
+    if kernel_values and not handled:
         raise _not_taken(thread, callee, kernel_values[0], node)
+    every = handled and bool(kernel_values)
+    args = [_callable(thread, arg, every, node) for arg in args]
+    named = {name: _callable(thread, arg, every, node) for name, arg in named.items()}
+    if callee is next and args and not thread.made_here(args[0]):
+        remedy = "iterate over the items with for, or index them"
+        raise thread.error("TW012", "next() on an iterator of another loop, branch or of the kernel's body", node, help=remedy)
     try:
         result: Any = callee(*args, **named)
-        return list(result) if callee in (zip, enumerate, reversed) else _remembered(thread, result)
+        listed = callee in (zip, enumerate, reversed) or (callee in LISTED and (every or Deferred in map(type, args)))
+        return _remembered(thread, list(result) if listed else result, callee)
     except KernelError:
         raise
     except Exception as error:
@@ -204,8 +279,10 @@ def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.Call) -> Kerne
 
 
 def kernel_values_in(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, (tuple, list)):
-        return [found for item in value for found in kernel_values_in(item)]
+        return [found for item in value for found in kernel_values_in(item)]  # pyright: ignore[reportUnknownVariableType]
     return [value] if is_kernel_value(value) else []
 
 

@@ -39,6 +39,11 @@ def is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
+def plain_number(value: Any) -> Any:
+    """The number in an array or tensor without dimensions; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") and not is_number(value) else value
+
+
 OTHER_SIDE: dict[type, str] = {
     CircularBuffer: "wait() for a block of the buffer and compute with that",
     KernelTensor: "copy tiles of the tensor into a buffer in a data-movement thread, and wait() for the block here",

@@ -18,7 +18,7 @@ from tilewright.dialects.ttl_network import CoreTableOp, NetPipeOp, nested_attr
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import Value, make
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, Transfer
+from tilewright.frontend.values import Block, LocalFunction, Transfer
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.network import Core, Field, NetSpec, cores_of, form_of, table_of
 from tilewright.records import record
@@ -85,7 +85,7 @@ def guarded(node: ast.With) -> ast.If | None:
 
 
 def callable_value(value: Any) -> bool:
-    return callable(value) or type(value).__name__ == "LocalFunction"
+    return callable(value) or isinstance(value, LocalFunction)
 
 
 def _for_each_pipe(thread: Thread, net: NetSpec, side: str, callback: Any, node: ast.Call, invoke: Invoke) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
@@ -18,6 +18,7 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 
+INTERNAL = "tilewright.frontend."  # classes of values that only threads have
 PROCESSORS = ("unpack", "math", "pack")
 SETTINGS = ("sep", "end", "flush", "num_pages", "thread")
 SUBJECT_PROCESSOR = {"waited": "unpack", "reserved": "pack", "buffer": "unpack", "": "math"}
@@ -73,14 +74,43 @@ def _check_settings(thread: Thread, named: dict[str, Any], node: ast.Call) -> No
         )
 
 
+def spelt(value: Any) -> Any:
+    """A tuple, list or table with numbers of this core in it, as `Text`; anything else as it is."""
+    if type(value) not in (tuple, list, dict) or not _has_numbers(value):
+        return value
+    parts: list[Any] = []
+    if isinstance(value, dict):
+        for key, item in cast("dict[Any, Any]", value).items():
+            parts += [", " if parts else "", f"{key!r}: ", _spelt_item(item)]
+    else:
+        for item in cast("list[Any]", value):
+            parts += [", " if parts else "", _spelt_item(item)]
+    opening, closing = {tuple: "()", list: "[]", dict: "{}"}[type(value)]  # pyright: ignore
+    end = "," if type(value) is tuple and len(value) == 1 else ""
+    return Text((opening, *parts, end + closing))
+
+
+def _spelt_item(item: Any) -> Any:
+    return repr(item) if isinstance(item, str) else spelt(item)
+
+
+def _has_numbers(value: Any) -> bool:
+    items: Any = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+    return any(is_dynamic(item) or (type(item) in (tuple, list, dict) and _has_numbers(item)) for item in items)
+
+
 def _piece(thread: Thread, value: Any, numbers: list[Any], node: ast.Call) -> str:
     """Text with ``{}`` where a number of this core or iteration stands."""
+    value = spelt(value)
     if isinstance(value, Text):
         return "".join(_piece(thread, part, numbers, node) for part in value.parts)
     if is_dynamic(value):
         numbers.append(make("select", value, 1, 0) if is_truth(value) else value)
         return "{}"
-    if hasattr(value, "ssa") or hasattr(value, "describe"):
+    if type(value) in (tuple, list, dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _piece(thread, item, [], node)  # says what cannot be printed
+    if hasattr(value, "ssa") or hasattr(value, "describe") or type(value).__module__.startswith(INTERNAL):
         raise thread.error(
             "TW004", f"print of {described(value)}", node, help="print blocks, buffers, tensors, text and integers"
         )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import carried, expressions, loops, movement, pipes
+from tilewright.frontend import carried, containers, expressions, loops, matching, movement, pipes
 from tilewright.frontend.assigned import assigned_names
-from tilewright.frontend.calls import bind_target, local_function
+from tilewright.frontend.calls import bind_name, bind_target, local_function
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate
 from tilewright.frontend.integers import Value, is_dynamic, is_int_like, is_truth, make
-from tilewright.frontend.known_values import truth
+from tilewright.frontend.known_values import native, truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import LeaveBody
 from tilewright.frontend.values import Block, Unusable
@@ -20,11 +21,7 @@ from tilewright.frontend.values import Block, Unusable
 HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",
     ast.Raise: "kernels cannot raise; check before the kernel is called",
-    ast.Import: "import at the top of the file",
-    ast.ImportFrom: "import at the top of the file",
     ast.Global: "kernels cannot change values outside the thread",
-    ast.Nonlocal: "kernels cannot change values outside the thread",
-    ast.Delete: "names end by themselves; release blocks with push() or pop()",
     ast.ClassDef: "define classes outside the kernel",
     ast.AsyncFor: "use a plain for",
     ast.AsyncWith: "use a plain with",
@@ -32,9 +29,7 @@ HELP: dict[type[ast.stmt], str] = {
 
 
 WORDS: dict[type[ast.stmt], str] = {
-    ast.ImportFrom: "import",
     ast.ClassDef: "class",
-    ast.Delete: "del",
     ast.AsyncFor: "async for",
     ast.AsyncWith: "async with",
     ast.AsyncFunctionDef: "async def",
@@ -204,6 +199,44 @@ def _function(thread: Thread, node: ast.FunctionDef) -> None:
     thread.frame.names[node.name] = local_function(thread, node, node.name)
 
 
+def _import(thread: Thread, node: ast.Import | ast.ImportFrom) -> None:
+    """Modules are imported when the kernel is compiled, as the functions of Python that it calls are run."""
+    known = {name: thread.frame.outer.get(name) for name in ("__name__", "__package__")}
+    if isinstance(node, ast.Import):
+        for part in node.names:
+            top = native(thread, node, __import__, part.name, known)
+            whole = sys.modules[part.name] if part.asname else top
+            bind_name(thread, part.asname or part.name.partition(".")[0], whole, node)
+        return
+    module = native(thread, node, __import__, node.module or "", known, None, [part.name for part in node.names], node.level)
+    for part in node.names:
+        bind_name(thread, part.asname or part.name, native(thread, node, getattr, module, part.name), node)
+
+
+def _delete(thread: Thread, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Subscript):
+            containers.delete_element(thread, target)
+        elif isinstance(target, ast.Name) and target.id in thread.frame.names:
+            del thread.frame.names[target.id]
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            _delete(thread, ast.copy_location(ast.Delete(target.elts), node))
+        else:
+            remedy = "del takes names of this function and elements of lists and tables"
+            raise thread.error("TW001", f"del of '{ast.unparse(target)}'", target, help=remedy)
+
+
+def _nonlocal(thread: Thread, node: ast.Nonlocal) -> None:
+    for name in node.names:
+        owner = thread.frame.parent
+        while owner is not None and name not in owner.names and name not in owner.shared:
+            owner = owner.parent
+        if owner is None:
+            remedy = "kernels cannot change values outside the thread"
+            raise thread.error("TW001", f"'nonlocal {name}', which is no variable of the thread", node, help=remedy)
+        thread.frame.shared[name] = owner.shared.get(name, owner)
+
+
 def _nothing(thread: Thread, node: ast.stmt) -> None:
     del thread, node
 
@@ -223,4 +256,9 @@ HANDLERS: dict[type[ast.stmt], Callable[[Thread, Any], None]] = {
     ast.Assert: _assert,
     ast.FunctionDef: _function,
     ast.Pass: _nothing,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.Delete: _delete,
+    ast.Nonlocal: _nonlocal,
+    ast.Match: matching.match,
 }

@@ -50,11 +50,12 @@ class Thread:
         self.transfers: list[Transfer] = []
         self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
         self.depth = 0  # of loops and dynamic branches
-        self.containers: dict[int, tuple[Any, int]] = {}  # lists and tables made by the thread, and the depth they were made at
+        self.containers: dict[int, tuple[Any, int]] = {}  # what the thread made: lists, tables, objects; and at which depth
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
         self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
         self.combine: Callable[..., Any] = _not_wired  # operator, left, right, node -> value
+        self.invoke: Callable[..., Any] = _not_wired  # callee, positional arguments, named ones, node -> value
         self._buffers: dict[int, BindCBOp] = {}
         self._tensors: dict[int, TensorAccessorOp] = {}
         self._semaphores: dict[int, CreateSemaphoreOp] = {}
@@ -65,6 +66,10 @@ class Thread:
     @property
     def kind(self) -> str:
         return self.function.kind
+
+    def made_here(self, value: Any) -> bool:
+        """Whether the thread made this list, table or object in the loop and branch that runs now: only there it may change."""
+        return self.containers.get(id(value), (None, -1))[1] == self.depth
 
     @property
     def frame(self) -> Frame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
@@ -33,6 +34,9 @@ class Acquisition:
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
     block: Block | None = None  # what the acquire gave
     site: Site | None = None  # where blocks of its buffer are followed
+
+    def __repr__(self) -> str:
+        return f"{self.buffer.name}.{self.kind}()"
 
 
 @record(frozen=False, eq=False)
@@ -82,6 +86,9 @@ class Block:
         self.reduced, self.uniform, self.unknown, self.differ = other.reduced, other.uniform, other.unknown, other.differ
         return self
 
+    def __repr__(self) -> str:
+        return f"a block of {self.describe()}"
+
 
 @record(frozen=False, eq=False)
 class TensorSlice:
@@ -98,6 +105,9 @@ class TensorSlice:
     def name(self) -> str:
         return self.tensor.name
 
+    def __repr__(self) -> str:
+        return f"a slice of tensor '{self.name}'"
+
 
 @record(frozen=False, eq=False)
 class Transfer:
@@ -106,6 +116,9 @@ class Transfer:
     ops: list[Operation]
     span: Span
     waited: bool = False
+
+    def __repr__(self) -> str:
+        return "a copy"
 
 
 @record(frozen=False, eq=False)
@@ -133,6 +146,9 @@ class BoundMethod:
     owner: Any
     name: str
 
+    def __repr__(self) -> str:
+        return f"the method {self.name}"
+
 
 @record
 class Unusable:
@@ -156,3 +172,18 @@ class Frame:
     returned: Any = None
     has_returned: bool = False
     at_yield: Callable[[Any, ast.AST], None] | None = None  # of a helper that yields: the body of the loop over it
+    parent: Frame | None = None  # of a function written inside another: that one's
+    shared: dict[str, Frame] = field(default_factory=dict[str, "Frame"])  # names declared ``nonlocal``, and whose they are
+
+
+@record(frozen=False, eq=False)
+class LocalFunction:
+    """A function or lambda written inside a thread."""
+
+    node: ast.FunctionDef | ast.Lambda
+    name: str
+    frame: Frame
+    signature: inspect.Signature
+
+    def __repr__(self) -> str:
+        return f"function '{self.name}'"

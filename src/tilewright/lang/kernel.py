@@ -10,19 +10,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import collector
+from tilewright.cache_key import key_of, on_disk
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.lang.arguments import Arguments
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.decorator_options import check_values, compile_options
 from tilewright.lang.outputs import left_out, returned
 from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
-from tilewright.lang.tensors import describe, element_notes, is_tensor, is_writable
+from tilewright.lang.tensors import element_notes, is_tensor, is_writable, visible
 from tilewright.options import Options
 
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
-    from tilewright.program import Program, TensorSpec
+    from tilewright.program import Program
     from tilewright.timing.profile import Profile
+
+READS_VALUES = "reads_values"  # a fact of programs that depend on more of their tensors than their key says
 
 
 class Kernel:
@@ -118,46 +121,56 @@ class Kernel:
         check_values(options, caller_span(*options))
         return self.options.updated(**options)
 
+    def key_parts(self) -> tuple[Any, ...]:
+        """What makes this another kernel, for `content`."""
+        return self.function, self.grid, self.options
+
     def _program(self, values: Any, options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
-        key = self._cache_key(values, options, keep_ir)
-        if key is not None and key in self._programs:
-            return self._programs[key]
-        program = self._stored(values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
-        if key is not None:
-            self._programs[key] = program
+        """Kept, on disk if ``cached``, or compiled."""
+        key = key_of(self, self._visible(values), options)
+        if key is None:
+            return self._compiled(values, options, keep_ir)
+        kept = (key, keep_ir)
+        program = self._programs.get(kept)
+        if program is None:
+            program = self._stored(key, values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
+            if not program.trace.facts.get(READS_VALUES):
+                self._programs[kept] = program
         return program
 
     def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
         with collector.paused():  # loading the compiler is half of a first compilation
             from tilewright.compiler import compile_built
 
-            program = compile_built(self._build(values, options), options, keep_ir=keep_ir)
+            built = self._build(values, options)
+            program = compile_built(built, options, keep_ir=keep_ir)
+        if built.reads_values:
+            program.trace.facts[READS_VALUES] = True
         program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
         return program
 
-    def _stored(self, values: Any, options: Options) -> Program:
+    def _stored(self, key: str, values: Any, options: Options) -> Program:
         """From disk, or compiled and put there."""
         from tilewright import cache
-        from tilewright.cache_key import key_of
 
-        known = self._described(values)
-        key = key_of(self.function, self.grid, list(known.values()), options)
-        found = None if key is None else cache.load(key, lambda: self._compiled(values, options))
+        def compile_again() -> Program:
+            if key_of(self, self._visible(values), options) == key:
+                return self._compiled(values, options)
+            found = f"what '{self.name}' reads has changed since this program was stored"
+            raise fail("TW017", found, self.span, help="compile it again; the IR of stored programs is made when it is asked for")
+
+        found = cache.load(on_disk(key), compile_again)
         if found is not None:
             return found
         program = self._compiled(values, options)
-        if key is not None:
-            cache.save(key, program)
+        if not program.trace.facts.get(READS_VALUES):
+            cache.save(on_disk(key), program)
         return program
 
-    def _described(self, values: Arguments) -> dict[str, Any]:
-        """The arguments with a `TensorSpec` in place of every tensor."""
-
-        def described(name: str, tensor: Any) -> TensorSpec:
-            return describe(tensor, name)
-
+    def _visible(self, values: Any) -> dict[str, Any]:
+        """The arguments with what a kernel may see of them in place of every tensor."""
         try:
-            return values.replaced(described)
+            return values.replaced(visible)
         except KernelError as error:  # said at the call; found only here because the place costs more than the check
             place = caller_span(self.name)
             raise KernelError(*(replace(found, span=found.span or place) for found in error.diagnostics)) from None
@@ -166,58 +179,6 @@ class Kernel:
         from tilewright.frontend.build import build_kernel
 
         return build_kernel(self, values, options)
-
-    def _cache_key(self, values: Any, options: Options, keep_ir: bool) -> Any:
-        """None if an argument cannot be compared, or a global the kernel reads may have any value."""
-        known = self._described(values)
-        parts = tuple((type(value), _hashable(value)) for value in known.values())
-        key = (parts, options, keep_ir, outer_values(self.function))
-        try:
-            hash(key)
-        except TypeError:
-            return None
-        return key
-
-
-def _hashable(value: Any) -> Any:
-    """Lists and dictionaries that hold tensors as tuples."""
-    if isinstance(value, (list, tuple)):
-        return tuple(_hashable(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return tuple((key, _hashable(item)) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-def outer_values(function: Callable[..., Any], seen: set[int] | None = None) -> tuple[Any, ...]:
-    """What the kernel's code and its helpers may read from outside: a changed constant is another kernel."""
-    seen = set() if seen is None else seen
-    seen.add(id(function))
-    names: set[str] = set()
-    pending: list[Any] = [function.__code__]
-    while pending:
-        code = pending.pop()
-        names.update(code.co_names)
-        pending += [constant for constant in code.co_consts if inspect.iscode(constant)]
-    found: dict[str, Any] = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return tuple((name, _content(found[name], seen)) for name in sorted(found))
-
-
-def _content(value: Any, seen: set[int]) -> Any:
-    """Something that compares equal while ``value`` means the same; other objects are told apart by identity."""
-    if isinstance(value, (int, float, str, bytes, type(None))):
-        return type(value).__name__, value
-    if isinstance(value, (list, tuple)):
-        return type(value).__name__, *(_content(item, seen) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return "dict", *((_content(key, seen), _content(item, seen)) for key, item in value.items())  # pyright: ignore
-    if inspect.isfunction(value) and id(value) not in seen and not value.__module__.startswith("tilewright."):
-        return id(value), *outer_values(value, seen)
-    return id(value)
 
 
 def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **arguments: Any) -> Any:

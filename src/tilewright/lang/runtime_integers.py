@@ -22,6 +22,9 @@ class RuntimeInteger:
     high: int
     given: int = field(default=0, compare=False)
 
+    def key_parts(self) -> tuple[Any, ...]:
+        return self.name, self.low, self.high
+
 
 @record
 class RuntimeIntAnnotation:

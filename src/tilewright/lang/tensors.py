@@ -21,6 +21,9 @@ TRAVELS_AS = {"float16": "f32"}  # element types no tile holds, and the dtype th
 BIT_DTYPES = WORDS
 
 
+PLACEMENT = ("layout", "memory_config", "padded_shape")  # of ttnn tensors
+
+
 class BFloat16View:
     """A float32 NumPy array that the kernel sees as bfloat16; results are written back into it. Made by ``ttl.bf16``."""
 
@@ -37,6 +40,7 @@ class KernelTensor:
         self.spec = spec
         self.index = index
         self.source = source
+        self.is_opened = False  # more of the tensor was read than `visible` says
 
     @property
     def name(self) -> str:
@@ -62,7 +66,9 @@ class KernelTensor:
         source = self.__dict__.get("source")
         if source is None or word.startswith("__"):
             raise AttributeError(word)
-        return getattr(source, word)
+        found = getattr(source, word)
+        self.is_opened = self.is_opened or word not in PLACEMENT
+        return found
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -79,7 +85,11 @@ def tiles_of(spec: TensorSpec) -> tuple[int, ...]:
 
 
 def is_tensor(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    """Anything with a shape and a dtype; a number of NumPy's or torch's is a number, one that ttnn keeps in a tile is not."""
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return False
+    shape = value.shape
+    return not (isinstance(shape, tuple) and len(shape) == 0) or hasattr(value, "padded_shape")  # pyright: ignore
 
 
 def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
@@ -113,6 +123,17 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
         )
     check_aligned(spec, span)
     return spec
+
+
+def visible(name: str, value: Any) -> tuple[Any, ...]:
+    """What a program may depend on of a tensor: all but its values, and how its library writes its type and place."""
+    spec = describe(value, name)
+    if value is spec:
+        return (spec,)
+    kind = type(value)
+    found = [getattr(value, word, None) for word in PLACEMENT]
+    placement = [str(part() if callable(part) else part) for part in found if part is not None]
+    return spec, kind.__module__, kind.__qualname__, getattr(value.dtype, "str", None) or str(value.dtype), *placement
 
 
 def not_a_tensor(message: str, value: Any, span: Span | None) -> KernelError:
@@ -234,13 +255,13 @@ def TensorAccessor(tensor: Any) -> Any:
 
 
 def to_array(value: Any) -> NDArray[Any]:
-    """Elements as float32 (bf16 and f32 tensors) or as their own integers."""
+    """Elements as float32 (bf16 and f32 tensors) or as their own integers, row by row in memory."""
     import numpy as np
 
     dtype = tensor_dtype(value)
     host = _padded(value)
     if dtype == "bf16":
-        return _round_to_bf16(host).astype(np.float32)
+        return _round_to_bf16(host).astype(np.float32, order="C")
     if dtype in ("f32", "bfp8_b", "bfp4_b"):
         return np.ascontiguousarray(host, dtype=np.float32)
     return np.ascontiguousarray(host)

@@ -36,6 +36,9 @@ class EagerKernel(TileLangKernel):
         changed.fixed, changed.known_sizes = dict(self.fixed), dict(self.known_sizes)
         return changed
 
+    def key_parts(self) -> tuple[Any, ...]:
+        return *super().key_parts(), self.fixed, self.known_sizes
+
     def compile(self, *args: Any, **named: Any) -> Any:
         """The program for these arguments. With sizes or arguments by name, as in ``gemm.compile(M=512, block=64)``: a kernel
         that has them fixed and takes the tensors that are left."""

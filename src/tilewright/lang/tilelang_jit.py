@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.cache_key import key_of
 from tilewright.diagnostics import fail
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_eager import EagerKernel
@@ -59,20 +60,20 @@ def jit(function: Callable[..., Any] | None = None, *, out_idx: Any = None, **se
 
 
 class Factory:
-    """A function that returns a kernel; kernels are kept per arguments."""
+    """A function that returns a kernel; kernels are kept by what the function reads and is given."""
 
     def __init__(self, function: Callable[..., Any], out_idx: Any, settings: dict[str, Any]) -> None:
         self.function, self.out_idx, self.settings = function, out_idx, settings
-        self._kernels: dict[Any, TileLangKernel] = {}
+        self._kernels: dict[str, TileLangKernel] = {}
         functools.update_wrapper(self, function)
 
+    def key_parts(self) -> tuple[Any, ...]:
+        return self.function, self.out_idx, self.settings
+
     def __call__(self, *args: Any, **named: Any) -> TileLangKernel:
-        key = (args, tuple(sorted(named.items())))
-        try:
-            if key in self._kernels:
-                return self._kernels[key]
-        except TypeError:
-            key = None
+        key = key_of(self, {"*": args, **named})
+        if key is not None and key in self._kernels:
+            return self._kernels[key]
         kernel = self.function(*args, **named)
         if not isinstance(kernel, TileLangKernel):
             raise fail(

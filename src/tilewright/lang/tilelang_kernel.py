@@ -152,36 +152,28 @@ class TileLangKernel(Kernel):
         shallow = self._build(values, options, shallow=True)
         return shallow, compile_built(shallow, options, keep_ir=keep_ir)
 
-    def _program(self, values: list[Any], options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
-        key = self._cache_key(values, options, keep_ir)
-        if key is not None and key in self._programs:
-            return self._programs[key]
+    def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
         with collector.paused():
             built, program = self._built_program(values, options, keep_ir)
         program.trace.facts[FACT] = (built.layouts, built.outputs)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
-        if key is not None:
-            self._programs[key] = program
         return program
 
-    def _cache_key(self, values: list[Any], options: Options, keep_ir: bool) -> Any:
-        from tilewright.frontend.tilelang.dtypes import element_name
-        from tilewright.lang.kernel import outer_values
+    def _stored(self, key: str, values: Any, options: Options) -> Program:
+        """Layouts of the caller's tensors are not kept on disk."""
+        return self._compiled(values, options)
 
-        parts: list[Any] = []
-        for value in values:
-            if isinstance(value, TensorType):
-                parts.append((value.known_shape(), element_name(value.dtype)))
-            elif is_tensor(value):
-                parts.append((tuple(value.shape), element_name(value.dtype)))
-            else:
-                parts.append((type(value), value))
-        key = (tuple(parts), options, keep_ir, outer_values(self.function))
-        try:
-            hash(key)
-        except TypeError:
-            return None
-        return key
+    def key_parts(self) -> tuple[Any, ...]:
+        return *super().key_parts(), self.label, self.out_idx, self.types
+
+    def _visible(self, values: list[Any]) -> dict[str, Any]:
+        from tilewright.frontend.tilelang.dtypes import element_name
+
+        def seen(value: Any) -> Any:
+            given = is_tensor(value) and not isinstance(value, TensorType)
+            return (tuple(value.shape), element_name(value.dtype)) if given else value
+
+        return {name: seen(value) for name, value in zip(self.signature.parameters, values, strict=True)}
 
 
 def _fresh(size: Any, known: dict[str, int]) -> Any:

@@ -21,6 +21,9 @@ class Language:
         self.__dict__[name] = found
         return found
 
+    def key_parts(self) -> tuple[Any, ...]:
+        return ()
+
     def __dir__(self) -> list[str]:
         from tilewright.frontend.tilelang import namespace
 

@@ -29,6 +29,9 @@ class Macro:
         self.signature = inspect.signature(function)
         functools.update_wrapper(self, function)
 
+    def key_parts(self) -> tuple[Any, ...]:
+        return (self.function,)
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         from tilewright.frontend.source import function_node
         from tilewright.frontend.tilelang.reading import current

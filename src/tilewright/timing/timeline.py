@@ -443,7 +443,7 @@ class _Request:
             if site.role in ROLES:
                 sites_of.setdefault(site.processor, []).append(site.number)
         shared = Shared(constants, network, costs, translation, nets, sites_of, skips)
-        arithmetic: Arithmetic = NoArithmetic() if self.arrays is None else ExactArithmetic(program.config)
+        arithmetic: Arithmetic = NoArithmetic() if self.arrays is None else ExactArithmetic(program.config, chip)
         given: Sequence[Any] = [None] * len(program.tensors) if self.arrays is None else self.arrays
         tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, given, strict=True)]
         machines = [

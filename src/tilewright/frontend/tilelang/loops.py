@@ -125,7 +125,8 @@ def parallel_loop(reader: Reader, node: ast.For, domain: ParallelDomain) -> None
     if len(targets) != len(domain.extents):
         raise Trouble("TW004", f"{len(targets)} variables for {len(domain.extents)} extents", word="Parallel")
     for target, extent in zip(targets, domain.extents, strict=True):
-        assert isinstance(target, ast.Name)
+        if not isinstance(target, ast.Name):
+            raise Trouble("TW004", f"T.Parallel counts '{ast.unparse(target)}'", help="give its variables plain names")
         leaf = reader.leaf(target.id, 0, extent - 1)
         reader.parallel[leaf] = extent
         reader.names[target.id] = plain(leaf)

@@ -43,7 +43,10 @@ class Reader(Reading):
     # Expressions ------------------------------------------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Any:
-        code = code_of(node, self.place.file)
+        try:
+            code = code_of(node, self.place.file)
+        except SyntaxError as error:  # yield and await, which an expression alone cannot have
+            raise fail("TW001", str(error.msg), self.span(), help="kernels are straight code, loops and ifs") from None
         scope = self.names
         scope.setdefault("__builtins__", builtins)
         try:
