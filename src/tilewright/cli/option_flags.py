@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tilewright import execution
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release
 
 HELP: dict[str, str] = {
@@ -112,4 +113,13 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def wants_ir(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.print_ir_after_all or arguments.print_ir_after)
+    return bool(arguments.print_ir_after_all or arguments.print_ir_after or execution.verbose_passes())
+
+
+def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    """Passes whose IR is printed, by the names in the trace; None: all."""
+    if arguments.print_ir_after_all or not arguments.print_ir_after:
+        return None
+    from tilewright.pipeline import ALIASES
+
+    return tuple(ALIASES.get(name, name) for name in arguments.print_ir_after)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import constant_of, int_value, text_attr
 from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
@@ -47,6 +48,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             start_broadcasts(function, context.options.metal, full_sync=bool(int_value(function, "ttl.dst_full_sync_en", 0)))
             _Placement(function, hoist=context.options.inits == "hoist").run()
+            function.attributes[INITS_PLACED] = UnitAttr()
 
 
 @record(frozen=False)
