@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import documents
 import pytest
+
+from tilewright.native import driver
+from tilewright.sim import run as sim_run
 
 
 class Listings:
@@ -29,3 +33,17 @@ def listings(request: pytest.FixtureRequest) -> Iterator[Listings]:
     found = Listings(marker.kwargs["document"], marker.kwargs["section"], tuple(marker.kwargs["listings"]))
     yield found
     assert not found.unread, f"listing {sorted(found.unread)} of {found.section} is named and not read"
+
+
+@pytest.fixture
+def run_both() -> Any:
+    """Simulates a program and runs its C++ natively, on arrays that are changed in place; demands the same bits."""
+
+    def run(program: Any, arrays: list[Any]) -> None:
+        native = [array.copy() for array in arrays]
+        sim_run.simulate(program, arrays)
+        assert not driver.run(program, native).errors
+        for array, other in zip(arrays, native, strict=True):
+            assert array.tobytes() == other.tobytes()
+
+    return run

@@ -122,4 +122,5 @@ def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
         return None
     from tilewright.pipeline import ALIASES
 
-    return tuple(ALIASES.get(name, name) for name in arguments.print_ir_after)
+    names: list[str] = arguments.print_ir_after
+    return tuple(ALIASES.get(name, name) for name in names)

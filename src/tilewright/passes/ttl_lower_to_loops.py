@@ -1,7 +1,7 @@
 """Regions become loops: a compute nest (or one nest per op), and a pack nest for every store.
 
 Requires: slots assigned; the DST lifecycle is in place, or comes next. Ensures: no ``ttl.compute`` is left; ``dst_idx`` is now a
-DST index and ``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number)
+DST index, ``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number)
 and the outermost of a nest ``ttl.dst_footprint``.
 """
 
