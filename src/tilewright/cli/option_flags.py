@@ -12,7 +12,7 @@ HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
     "arch": "chip",
     "allocator": "DST allocator: least modelled cycles, or the specification's algorithm",
-    "schedule": "order of operations before linear-scan",
+    "schedule": "order of operations before linear-scan: the source's, that of phase 0 (lars), or phase 0 where it pays",
     "fpu_binary_ops": "add, subtract and multiply on the matrix unit where both operands come from buffers",
     "allow_tf32": "f32 operands may pass the matrix unit, which reads 11 significant bits of them",
     "round_trips": "values go through a buffer wherever that costs less by the model than keeping them in DST",

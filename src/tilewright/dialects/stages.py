@@ -63,16 +63,16 @@ def passes_done(module: ModuleOp) -> frozenset[str]:
     names = {op.name for op in ops}
     marks = {name for op in ops if op.name == "func.func" for name in op.attributes}
     if any(name.startswith("ttkernel.") for name in names):
-        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
+        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel") | {"ttl-validate"}
     synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
     regions = [op for op in ops if op.name == "ttl.compute"]
     if any(_in_dst(op) for op in ops) and not regions:
         # The two documented orders: sync before the loops or after them.
-        return _up_to("ttl-lower-to-loops") - {"ttl-validate", "ttl-insert-tile-regs-sync"} | synced
+        return _up_to("ttl-lower-to-loops") - {"ttl-insert-tile-regs-sync"} | synced
     if regions and all(ASSIGNED in op.attributes for op in regions):
-        return _up_to("ttl-tile-and-assign-dst") - {"ttl-validate"} | synced
+        return _up_to("ttl-tile-and-assign-dst") | synced
     if regions and CONFIGURED in marks:
-        return frozenset({"convert-ttl-to-compute", "ttl-set-compute-config"})
+        return _up_to("ttl-set-compute-config")
     return frozenset()
 
 
@@ -85,4 +85,5 @@ def _in_dst(op: Operation) -> bool:
 
 
 def _up_to(name: str) -> frozenset[str]:
-    return frozenset(PASS_NAMES[: PASS_NAMES.index(name) + 1])
+    """The passes that turn one stage into the next, to this one."""
+    return frozenset(PASS_NAMES[PASS_NAMES.index("convert-ttl-to-compute") : PASS_NAMES.index(name) + 1])
