@@ -303,6 +303,37 @@ def test_unary_in_place(kernels):
     assert re.findall(r"ttl\.tile_(mul|abs) [^\n]*dst_idx = (\d+)", ir) == [("mul", "2"), ("abs", "2")]
 
 
+BAD_STAGES = {
+    "commit without acquire": (6, r"ttkernel\.tile_regs_acquire\(\) : \(\) -> \(\)", "TW404", "tile_regs_commit where tile_regs_acquire is due"),
+    "wait without commit": (5, r"ttl\.tile_regs_commit", "TW404", "tile_regs_wait where tile_regs_commit is due"),
+    "never released": (4, r"ttl\.tile_regs_release", "TW404", "the thread ends where tile_regs_release is due"),
+    "a call without its init": (6, r"ttkernel\.add_binary_tile_init.*", "TW603", "has no init in front of it"),
+    "nothing packed": (7, r"ttkernel\.pack_tile.*", "TW603", "the compute thread packs nothing"),
+    "pushed and not reserved": (4, r"%7 = ttl\.cb_reserve.*", "TW202", "no block of it is held here"),
+    "a block that nobody waited for": (2, r"%3 = ttl\.cb_wait.*\n.*attach_cb.*", "TW603", "%4"),
+}
+
+
+@spec("Pass Pipeline", "text of a later stage is checked as Python code is: what is missing gets a code and a sentence")
+@pytest.mark.parametrize("case", BAD_STAGES)
+def test_bad_stages(tmp_path, capfd, case):
+    stage, removed, number, message = BAD_STAGES[case]
+    text, count = re.subn(removed, "", lowering_stages.module(stage, lowering_stages.listing(stage)))
+    assert count
+    file = tmp_path / "bad.mlir"
+    file.write_text(text)
+    assert main(["compile", str(file)]) == 1
+    found = capfd.readouterr().err
+    assert f"error[{number}]" in found and message in found and "internal error" not in found
+
+
+@spec("Pass Pipeline", "a pop or push that text of a later stage leaves out is put behind the last use")
+@pytest.mark.parametrize("left_out", ["ttl.cb_pop %0", "ttl.cb_push %2"])
+def test_completed_releases(program, tmp_path, make_array, run_both, left_out):
+    text = re.sub(rf"{left_out} :.*", "", lowering_stages.module(2, lowering_stages.listing(2)))
+    check_sum(compiled(with_movement(text, program, 2), tmp_path), make_array, run_both)
+
+
 BAD_INDICES = {
     "both inputs in one slot": (3, "%c1 = arith.constant 1", "%c1 = arith.constant 0", "reads DST[0]"),
     "no index": (3, " {dst_idx = 2 : i32}", "", "has no DST index"),

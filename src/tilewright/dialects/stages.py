@@ -63,7 +63,7 @@ def passes_done(module: ModuleOp) -> frozenset[str]:
     names = {op.name for op in ops}
     marks = {name for op in ops if op.name == "func.func" for name in op.attributes}
     if any(name.startswith("ttkernel.") for name in names):
-        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel") | {"ttl-validate"}
+        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
     synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
     regions = [op for op in ops if op.name == "ttl.compute"]
     if any(_in_dst(op) for op in ops) and not regions:
