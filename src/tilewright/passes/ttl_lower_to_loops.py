@@ -71,7 +71,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
                 from tilewright.passes.ir_text.written_indices import complete_regions  # late: only text needs it
 
                 complete_regions(regions, capacity_of(config_of(function), context))
-            if not any(isinstance(op, TileRegsAcquireOp) for op in operations(function)):
+            if not any(type(op) is TileRegsAcquireOp for op in operations(function)):
                 place_stores(regions)  # the order that inserts the lifecycle afterwards
             for compute in regions:
                 Lowering(compute).run()

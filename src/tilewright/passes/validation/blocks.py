@@ -92,9 +92,9 @@ class BlockChecker:
                 state = self.branch(op, state)
             elif isinstance(op, scf.ForOp):
                 state = self.loop(op, state)
-            elif isinstance(op, ComputeOp):
+            elif type(op) is ComputeOp:
                 self.region(op, state)
-            elif isinstance(op, ExtractOp):
+            elif type(op) is ExtractOp:
                 self.read(op.operands[0], op, state)
         return state
 
