@@ -25,7 +25,6 @@ DOCUMENTS = (
 NOTHING_ASKED = {
     ("ttl-compute-operations.md", "Table of Contents"): "links into the document",
     ("ttl-compute-operations.md", "Related Documents"): "links to other documents",
-    ("ttl-compute-operations.md", "4"): "a heading over the sections 4.1 to 4.8",
     ("dst-double-buffering.md", "Implementation Files"): "files of another project",
     ("dst-double-buffering.md", "Next Steps"): "the order in which another project goes about it",
 }
