@@ -55,6 +55,7 @@ def check_stage(name: str, module: ModuleOp) -> None:
 INITS_PLACED = "ttkernel.inits_placed"  # on a function: its inits are where they are needed, not one before every call
 CONFIGURED = "ttl.fp32_dest_acc_en"  # on a function: its compute configuration is chosen
 ASSIGNED = "ttl.dst_footprint"  # on a region: DST is assigned
+TILE_FORMS = {"ttl.get_tile", "ttl.pack_tile"}  # loops over tiles that text writes by hand: the passes make regions of them
 
 
 def passes_done(module: ModuleOp) -> frozenset[str]:
@@ -66,7 +67,7 @@ def passes_done(module: ModuleOp) -> frozenset[str]:
         return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
     synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
     regions = [op for op in ops if op.name == "ttl.compute"]
-    if any(_in_dst(op) for op in ops) and not regions:
+    if any(_in_dst(op) for op in ops) and not regions and not names & TILE_FORMS:
         # The two documented orders: sync before the loops or after them.
         return _up_to("ttl-lower-to-loops") - {"ttl-insert-tile-regs-sync"} | synced
     if regions and all(ASSIGNED in op.attributes for op in regions):
