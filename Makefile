@@ -35,6 +35,7 @@ examples: $(VENV)/.installed ## run every example in the simulator
 docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.errors_page docs/errors.md
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
+	$(BIN)/python tests/specification/specification_page.py docs/specification.md
 
 fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked
 	$(BIN)/python benchmarks/fuzz_dst.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +18,7 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
 from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import operations
-from tilewright.emit.arguments import thread_arguments
+from tilewright.emit.arguments import buffer_name, thread_arguments
 from tilewright.emit.cpp import emit
 from tilewright.emit.releases import release
 from tilewright.hardware import Chip
@@ -50,13 +51,15 @@ def compile_module(
     tensors: tuple[TensorSpec, ...],
     options: Options,
     keep_ir: bool = False,
+    passes: Sequence[str] | None = None,
 ) -> Program:
+    """All passes, or the named ones for text that has some behind it."""
     trace = Trace(keep_ir=keep_ir)
     if keep_ir:
         trace.stages.append(Stage(name="frontend", seconds=0.0, ir=str(module)))
     context = PassContext(options=options, chip=options.chip, trace=trace, grid=grid, tensors=tensors)
     try:
-        pipeline.run(module, context)
+        pipeline.run(module, context, passes)
     except Exception as error:
         attach(error, trace, name)
         raise
@@ -128,7 +131,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
         index = int_value(op, "cb_index")
         found[index] = BufferSpec(
             index=index,
-            name=text_value(op, "name"),
+            name=buffer_name(op),
             shape=kind.dims,
             dtype=kind.tile.dtype,
             block_count=kind.factor.data,

@@ -6,7 +6,9 @@ decorated kernel asks it for option overrides before it compiles and hands the p
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import os
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -79,8 +81,30 @@ DEFAULT_SESSION = Session()
 _current: ContextVar[Session | None] = ContextVar("tilewright_session", default=None)
 
 
+VERBOSE_PASSES = "TTLANG_VERBOSE_PASSES"  # the specification's variable: print the IR after every pass
+
+
+def verbose_passes() -> bool:
+    return os.environ.get(VERBOSE_PASSES, "0") not in ("", "0")
+
+
 def current() -> Session:
-    return _current.get() or DEFAULT_SESSION
+    return _current.get() or (_verbose_session() if verbose_passes() else DEFAULT_SESSION)
+
+
+@functools.cache
+def _verbose_session() -> Session:
+    """What a script run by plain Python gets: every program's passes once, on its standard output."""
+    from tilewright.report import listing
+
+    seen: list[Program] = []
+
+    def tell(program: Program) -> None:
+        if not any(program is known for known in seen):
+            seen.append(program)
+            print(listing.stages(program.trace, program.name), flush=True)
+
+    return Session(keep_ir=True, on_compiled=(tell,))
 
 
 @contextmanager

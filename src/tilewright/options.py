@@ -24,7 +24,7 @@ class Options:
     metal: str = "0.78"  # ttnn release the C++ is spelled for
     arch: str = "wormhole_b0"  # wormhole_b0 or blackhole
     allocator: str = "optimal"  # optimal or linear-scan
-    schedule: str = "auto"  # auto, source or lars: order of ops before linear-scan
+    schedule: str = "auto"  # order of ops before linear-scan: source, lars (phase 0), auto (phase 0 where it pays)
     fpu_binary_ops: bool = True  # allow add, sub, mul on the matrix unit
     allow_tf32: bool = False  # f32 operands may pass the matrix unit, which reads 11 significant bits
     round_trips: bool | None = None  # values go through a buffer: True where it costs less than DST, None where surely so

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.dialects.stages import check_stage
+from tilewright.dialects.stages import check_stage, passes_done
 from tilewright.passes import (
     convert_ttl_to_compute,
     convert_ttl_to_ttkernel,
@@ -47,8 +47,29 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower-affine", lower_affine.run, "last, because earlier passes build affine indices"),
 )
 
-ALIASES = {"ttl-assign-dst": "ttl-tile-and-assign-dst"}
+ALIASES = {
+    "ttl-assign-dst": "ttl-tile-and-assign-dst",
+    # What the document on the dialect calls the passes.
+    "TTLValidatePass": "ttl-validate",
+    "TTLLowerCompute": "convert-ttl-to-compute",
+    "TTLInferDSTRequirements": "ttl-tile-and-assign-dst",
+    "TTLAssignDSTRegisters": "ttl-tile-and-assign-dst",
+    "LowerCompute": "convert-ttl-to-compute",
+    "InferDSTRequirements": "ttl-tile-and-assign-dst",
+    "AssignDSTRegisters": "ttl-tile-and-assign-dst",
+}
 BY_NAME = {stage.name: stage for stage in PASSES}
+
+
+def remaining(module: ModuleOp) -> list[str]:
+    """What is left to do with a module in text. The loops come before the sync if the text has loops without it."""
+    done = passes_done(module)
+    names = [stage.name for stage in PASSES if stage.name not in done]
+    sync, unroll = "ttl-insert-tile-regs-sync", "ttl-unroll-compute-loops"
+    if "ttl-lower-to-loops" in done and sync in names:
+        names.remove(sync)
+        names.insert(names.index(unroll) + 1, sync)
+    return names
 
 
 def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:

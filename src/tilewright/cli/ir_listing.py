@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TextIO
 
+from tilewright.cli import option_flags
 from tilewright.program import Program
 from tilewright.report import listing
 from tilewright.trace import attached
@@ -14,7 +15,7 @@ class IrPrinter:
     """Prints each program once, however often its kernel is called."""
 
     def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:
-        self.wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
+        self.wanted = option_flags.wanted_stages(arguments)
         self.stream = stream
         self.seen: list[Program] = []
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 STDIN = "<stdin>"
+ACCESSORS = ("ttl.tensor_accessor", "ttkernel.tensor_accessor")
 DEFINED_ALIAS = re.compile(r"^\s*(#[\w$.-]+)\s*=", re.MULTILINE)
 NAMED_GENERIC = re.compile(r"%[\w$.-]+ *= *(?=linalg\.generic\b)")
 
@@ -91,35 +92,46 @@ def compile_file(source: str, given: dict[str, Any], *, keep_ir: bool = False) -
     from tilewright.compiler import compile_module
     from tilewright.options import Options
     from tilewright.passes.ir_text.program_forms import grid_of
+    from tilewright.pipeline import remaining
 
     module = parse(read_text(source), source)
     verify(module)
     options = Options(**given)
     grid = options.grid if isinstance(options.grid, tuple) else grid_of(module) or (1, 1)
     return compile_module(
-        module, name=Path(source).stem, grid=grid, tensors=tensors_of(module), options=options, keep_ir=keep_ir
+        module,
+        name=Path(source).stem,
+        grid=grid,
+        tensors=tensors_of(module),
+        options=options,
+        keep_ir=keep_ir,
+        passes=remaining(module),
     )
 
 
 def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
+    from tilewright.dialects.attributes import int_value, text_value
     from tilewright.dialects.ir_types import AccessorType
-    from tilewright.dialects.ttl_movement import TensorAccessorOp
     from tilewright.hardware import TILE_COLS, TILE_ROWS
     from tilewright.program import ROW_MAJOR, TensorSpec
 
     found: dict[int, TensorSpec] = {}
     for op in module.walk():
-        kind = op.results[0].type if isinstance(op, TensorAccessorOp) else None
-        if isinstance(op, TensorAccessorOp) and isinstance(kind, AccessorType):
-            rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
-            shape = (*kind.dims[:-2], rows, columns)
-            found[op.tensor_index] = TensorSpec(
-                name=op.tensor_name,
-                shape=shape,
-                dtype=kind.tile.dtype,
-                layout=ROW_MAJOR if op.by_rows else "tile",
-                memory="l1" if kind.memory.data == "l1" else "dram",
-            )
+        if op.name not in ACCESSORS:
+            continue
+        kind = op.attributes.get("tensor") or op.results[0].type  # the call names the type it was made from
+        if not isinstance(kind, AccessorType):
+            continue
+        rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
+        index = int_value(op, "tensor_index")
+        by_rows = "page_bytes" in op.attributes or text_value(op, "layout") == ROW_MAJOR
+        found[index] = TensorSpec(
+            name=text_value(op, "name", f"tensor{index}"),
+            shape=(*kind.dims[:-2], rows, columns),
+            dtype=kind.tile.dtype,
+            layout=ROW_MAJOR if by_rows else "tile",
+            memory="l1" if kind.memory.data == "l1" else "dram",
+        )
     missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
     if missing:
         raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")

@@ -22,7 +22,7 @@ SPLIT_MARK = "// -----"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FILE.mlir", nargs="?", help="- reads stdin")
-    parser.add_argument("-p", "--passes", default="", help="names, separated by commas; `all` is the whole pipeline")
+    parser.add_argument("-p", "--passes", default="", help="names, separated by commas; `all` is what the text has not behind it")
     parser.add_argument("--list", action="store_true", help="list the passes in order, with a reason each")
     parser.add_argument("--split-input-file", action="store_true", help=f"treat the parts between `{SPLIT_MARK}` apart")
     parser.add_argument("--verify", action="store_true", help="verify the module after every pass")
@@ -80,7 +80,7 @@ def pass_names(text: str) -> list[str]:
 
     words = [word for word in text.replace(",", " ").split() if word]
     if words == ["all"]:
-        return [stage.name for stage in pipeline.PASSES]
+        return words
     for word in words:
         if word not in pipeline.BY_NAME and word not in pipeline.ALIASES:
             raise fail("TW604", f"unknown pass '{word}'", help=nearest(word, [*pipeline.BY_NAME, *pipeline.ALIASES]))
@@ -107,13 +107,13 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
     context = PassContext(options=options, chip=options.chip, trace=trace)
     mlir_files.verify(module)
     try:
-        for name in names:
+        for name in pipeline.remaining(module) if names == ["all"] else names:
             pipeline.run(module, context, [name], check=False)
             if arguments.verify:
                 mlir_files.verify(module)
     finally:  # the stages before a failing pass are what one wants to see
         if option_flags.wants_ir(arguments):
-            wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
+            wanted = option_flags.wanted_stages(arguments)
             print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
     return as_text(module, generic=arguments.generic)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tilewright import execution
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 
 HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
     "arch": "chip",
     "allocator": "DST allocator: least modelled cycles, or the specification's algorithm",
-    "schedule": "order of operations before linear-scan",
+    "schedule": "order of operations before linear-scan: the source's, that of phase 0 (lars), or phase 0 where it pays",
     "fpu_binary_ops": "add, subtract and multiply on the matrix unit where both operands come from buffers",
     "allow_tf32": "f32 operands may pass the matrix unit, which reads 11 significant bits of them",
     "round_trips": "values go through a buffer wherever that costs less by the model than keeping them in DST",
@@ -123,4 +124,14 @@ def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def wants_ir(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.print_ir_after_all or arguments.print_ir_after)
+    return bool(arguments.print_ir_after_all or arguments.print_ir_after or execution.verbose_passes())
+
+
+def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    """Passes whose IR is printed, by the names in the trace; None: all."""
+    if arguments.print_ir_after_all or not arguments.print_ir_after:
+        return None
+    from tilewright.pipeline import ALIASES
+
+    names: list[str] = arguments.print_ir_after
+    return tuple(ALIASES.get(name, name) for name in names)

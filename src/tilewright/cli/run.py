@@ -110,4 +110,5 @@ def ir_printers(arguments: argparse.Namespace) -> tuple[execution.CompiledListen
         return ()
     from tilewright.cli.ir_listing import IrPrinter
 
-    return (IrPrinter(arguments, sys.stderr),)
+    # The specification's command line for the variable takes standard output.
+    return (IrPrinter(arguments, sys.stdout if execution.verbose_passes() else sys.stderr),)

@@ -1,10 +1,14 @@
-"""What may exist after which pass. ``pipeline.py`` holds every result against this."""
+"""What may exist after which pass, and which passes a module in text has behind it.
+
+``pipeline.py`` holds every result against the first and begins with what the second leaves to do.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.pass_names import PASS_NAMES
@@ -46,3 +50,41 @@ def check_stage(name: str, module: ModuleOp) -> None:
     left = [each for each in {op.name for op in operations(module)} if each in names or each.startswith(dialects)]
     if left:
         raise AssertionError(f"{min(left)} is left after {name}")
+
+
+INITS_PLACED = "ttkernel.inits_placed"  # on a function: its inits are where they are needed, not one before every call
+CONFIGURED = "ttl.fp32_dest_acc_en"  # on a function: its compute configuration is chosen
+ASSIGNED = "ttl.dst_footprint"  # on a region: DST is assigned
+TILE_FORMS = {"ttl.get_tile", "ttl.pack_tile"}  # loops over tiles that text writes by hand: the passes make regions of them
+
+
+def passes_done(module: ModuleOp) -> frozenset[str]:
+    """The passes that IR text has behind it, by what it holds: any stage of the trace is a legal input."""
+    ops = operations(module)
+    names = {op.name for op in ops}
+    marks = {name for op in ops if op.name == "func.func" for name in op.attributes}
+    if any(name.startswith("ttkernel.") for name in names):
+        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
+    synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
+    regions = [op for op in ops if op.name == "ttl.compute"]
+    if any(_in_dst(op) for op in ops) and not regions and not names & TILE_FORMS:
+        # The two documented orders: sync before the loops or after them.
+        return _up_to("ttl-lower-to-loops") - {"ttl-insert-tile-regs-sync"} | synced
+    if regions and all(ASSIGNED in op.attributes for op in regions):
+        return _up_to("ttl-tile-and-assign-dst") | synced
+    if regions and CONFIGURED in marks:
+        return _up_to("ttl-set-compute-config")
+    return frozenset()
+
+
+def _in_dst(op: Operation) -> bool:
+    """A tile in a loop, with its place in DST."""
+    parent = op.parent_op()
+    if parent is None or parent.name == "ttl.compute":
+        return False
+    return op.name == "ttl.dst_tile" or (op.name.startswith("ttl.tile_") and "dst_idx" in op.attributes)
+
+
+def _up_to(name: str) -> frozenset[str]:
+    """The passes that turn one stage into the next, to this one."""
+    return frozenset(PASS_NAMES[PASS_NAMES.index("convert-ttl-to-compute") : PASS_NAMES.index(name) + 1])

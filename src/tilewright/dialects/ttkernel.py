@@ -91,7 +91,7 @@ STRUCTURAL_CALLS = (
     Call("pack_relu_config", "p", 0, 0, "the packer replaces negative numbers by zero; attribute mode, none or zero"),
     Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
     Call("fill_scaler", "d", 1, 0, "write attribute value into the reserved tile: faces, row, column or corner"),
-    Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name"),
+    Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name, tensor (its type)"),
     Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
     Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),
     Call("noc_async_read_page", "d", 3, 0, "page number, accessor, L1 address"),

@@ -13,6 +13,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.verify import expect, expect_operands
 
 ALIAS_OF = "alias_of"
+IN_DST = "ttl.in_dst"  # the value that this buffer is for stays in DST: nothing is written to its blocks
 CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 
 

@@ -12,7 +12,7 @@ from tilewright.dst.allocation import Plan
 from tilewright.dst.checker import check
 from tilewright.dst.greedy import greedy_parts, live_order
 from tilewright.dst.lars import lars_order
-from tilewright.dst.linear_scan import DoesNotFit, linear_scan
+from tilewright.dst.linear_scan import DoesNotFit, Schedule, linear_scan
 from tilewright.dst.optimal import SIZE_LIMIT, optimal
 from tilewright.dst.problem import Problem
 from tilewright.dst.remedies import remedies
@@ -20,7 +20,6 @@ from tilewright.dst.requirements import requirements
 from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles, is_worth_it
 
 Allocator = Literal["optimal", "linear-scan", "lars"]
-Schedule = Literal["source", "lars"]
 
 
 def allocate(
@@ -30,7 +29,8 @@ def allocate(
     *,
     recompute_by_cost: bool = False,
 ) -> Plan:
-    """A checked plan. ``schedule`` is the op order of ``linear-scan``; the other allocators choose their own.
+    """A checked plan. ``schedule`` is the op order of ``linear-scan`` (``auto``: phase 0 where it pays); the other allocators
+    choose their own.
 
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.

@@ -1,6 +1,7 @@
 """The specification's allocator: copies, intervals, then two linear scans (shared region, then output region).
 
-It keeps the source order (or LARS order on request), loads every leaf before the first op and runs every op from DST.
+It keeps the source order, or that of phase 0 (LARS) on request or where that pays, loads every leaf before the first op and
+runs every op from DST.
 The slots of inputs and intermediates are shared by all tiles of an acquire; every output has a slot per tile: DST
 index = footprint + output * U + tile. ``docs/dst-allocation.md`` walks through an example.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.dst.allocation import Copy, Execute, Layout, Load, Part, Plan, Step
@@ -18,6 +19,8 @@ from tilewright.dst.cost import priced_allocation
 from tilewright.dst.intervals import Interval, Intervals, build_intervals
 from tilewright.dst.lars import lars_order
 from tilewright.dst.problem import Problem, ResultRule
+
+Schedule = Literal["auto", "source", "lars"]
 
 
 class DoesNotFit(Exception):
@@ -53,6 +56,8 @@ class LinearScanTrace:
     footprint: int
     output_region: int  # slots of the output region one tile uses
     unroll_factor: int
+    schedule: str = "source"  # source or lars: whose order it is
+    schedule_reason: str = ""  # why, where that was decided here
 
     def active_after(self, event: int) -> list[int]:
         """The sets of the shared region that are live after this event, each by its first node."""
@@ -63,8 +68,10 @@ class LinearScanTrace:
         return active
 
 
-def linear_scan(problem: Problem, *, schedule: Literal["source", "lars"] = "source") -> Plan:
+def linear_scan(problem: Problem, *, schedule: Schedule = "source") -> Plan:
     """Allocate as the specification does. Raises DoesNotFit when one tile does not fit the capacity."""
+    if schedule == "auto":
+        return _by_benefit(problem)
     trace = scan(problem, schedule=schedule)
     needed = trace.footprint + trace.output_region
     if trace.unroll_factor < 1:
@@ -89,6 +96,50 @@ def linear_scan(problem: Problem, *, schedule: Literal["source", "lars"] = "sour
     return Plan(
         parts=(part,), allocator="linear-scan", exact=False, full_sync=problem.full_sync, explanation=trace
     )
+
+
+def _by_benefit(problem: Problem) -> Plan:
+    """Phase 0 where it pays: both orders are allocated, and the cheaper one by the model is taken, the source's if they tie.
+
+    The specification asks for phase 0 where values have several users, ops are independent and DST is nearly full; what that is
+    worth depends on copies, slots and inits together, and finding out costs two scans.
+    """
+    plain, failure = _or_failure(problem, "source")
+    order = lars_order(problem)
+    if order == list(range(len(problem.ops))):
+        if failure is not None:
+            raise failure
+        assert plain is not None
+        return _explained(plain, "phase 0 keeps the order of the source")
+    scheduled, late = _or_failure(problem, "lars")
+    if plain is None and scheduled is None:
+        assert failure is not None and late is not None
+        raise failure if failure.needed <= late.needed else late
+    if plain is None:
+        assert scheduled is not None and failure is not None
+        return _explained(scheduled, f"phase 0 pays: in the order of the source one tile needs {failure.needed} DST slots")
+    if scheduled is None:
+        return _explained(plain, "phase 0 does not pay: in its order one tile does not fit")
+    pays = scheduled.cycles_per_tile < plain.cycles_per_tile
+    detail = f"{_figures(scheduled)} in its order, {_figures(plain)} in that of the source"
+    return _explained(scheduled if pays else plain, f"phase 0 {'pays' if pays else 'does not pay'}: {detail}")
+
+
+def _or_failure(problem: Problem, schedule: Literal["source", "lars"]) -> tuple[Plan | None, DoesNotFit | None]:
+    try:
+        return linear_scan(problem, schedule=schedule), None
+    except DoesNotFit as error:
+        return None, error
+
+
+def _figures(plan: Plan) -> str:
+    slots, copies = plan.parts[0].allocation.slots, "1 copy" if plan.copies == 1 else f"{plan.copies} copies"
+    return f"{plan.cycles_per_tile:.0f} cycles per tile, {slots} slots and {copies}"
+
+
+def _explained(plan: Plan, reason: str) -> Plan:
+    assert isinstance(plan.explanation, LinearScanTrace)
+    return replace(plan, explanation=replace(plan.explanation, schedule_reason=reason))
 
 
 def scan(
@@ -118,6 +169,7 @@ def scan(
         footprint=footprint,
         output_region=region,
         unroll_factor=max(unroll, 0),
+        schedule=schedule,
     )
 
 

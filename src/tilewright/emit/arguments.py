@@ -39,6 +39,11 @@ def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, ob
     return tuple(compile_time), tuple(runtime)
 
 
+def buffer_name(op: KernelCallOp) -> str:
+    """Text may leave the name out."""
+    return text_value(op, "name", f"cb{int_value(op, 'cb_index')}")
+
+
 def place_entries(op: KernelCallOp) -> list[tuple[str, object]]:
     """Run-time arguments behind a NoC coordinate (one per column or row) or a number of this core (one per position)."""
     if op.CALL.name != "core_table":
@@ -80,7 +85,7 @@ class Arguments:
         coordinates: dict[object, str] = {}
         for op in calls:
             if op.CALL.name == "get_compile_time_arg_val":
-                name = _claim(text_value(op, "name"), used)
+                name = _claim(buffer_name(op), used)
                 expressions.names[op.results[0]] = name
                 constants.append(f"constexpr uint32_t {name} = get_compile_time_arg_val({compile_time_slots});{_buffer_note(op)}")
                 compile_time_slots += 1

@@ -56,4 +56,11 @@ LIMITS: dict[str, Code] = {
         "another thread or a broadcast along the other dimension would read what nobody computed. Remove ttl.faces, or "
         "report it if the compiler wrote it.",
     ),
+    "TW404": Code(
+        "DST in IR text does not hold together",
+        "IR text may come with its DST indices assigned. What an op reads must be what the last op that wrote this index left "
+        "there, an op that works in place has the index of its operand, every index is below the capacity, and what is computed "
+        "is packed before DST is released. tile_regs_acquire, commit, wait and release follow each other on every path. Leave "
+        "the indices and these ops out (the text before ttl-tile-and-assign-dst) to have them chosen.",
+    ),
 }

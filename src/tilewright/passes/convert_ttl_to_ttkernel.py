@@ -25,6 +25,7 @@ from tilewright.passes.kernel_calls.pipes import PipeConverter
 from tilewright.passes.kernel_calls.places import Places, convert_table, share_tables
 from tilewright.passes.kernel_calls.semaphores import NetworkPlan, SemaphoreConverter, plan_network
 from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.passes.ttl_unroll_compute_loops import complete_text
 
 NAME = "convert-ttl-to-ttkernel"
 
@@ -35,6 +36,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     network = plan_network(module, context)
     for function in module.ops:
         if isinstance(function, FuncOp):
+            complete_text(function)
             _convert(function, network, context)
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import constant_of, int_value, text_attr
 from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
@@ -25,6 +27,7 @@ from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.init_requirements import (
     ANY,
     WHOLE_TILES,
+    NoInit,
     Requirement,
     fills_replay,
     is_init,
@@ -35,6 +38,7 @@ from tilewright.passes.kernel_calls.init_requirements import (
     source_format,
 )
 from tilewright.records import record
+from tilewright.source_places import place_of
 
 NAME = "ttkernel-place-inits"
 
@@ -47,6 +51,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             start_broadcasts(function, context.options.metal, full_sync=bool(int_value(function, "ttl.dst_full_sync_en", 0)))
             _Placement(function, hoist=context.options.inits == "hoist").run()
+            function.attributes[INITS_PLACED] = UnitAttr()
 
 
 @record(frozen=False)
@@ -117,7 +122,10 @@ class _Placement:
         """One start-up for the whole kernel, for the buffers that are used first."""
         for op in startups:
             op.detach()
-        output = next(op.operands[1] for op in math if op.CALL.name == "pack_tile")
+        packs = [op for op in math if op.CALL.name == "pack_tile"]
+        if not packs:
+            raise fail("TW603", "the compute thread packs nothing", place_of(math[0]), help="pack_tile what is in DST")
+        output = packs[0].operands[1]
         pair = next((op for op in math if op.CALL.name != "pack_tile" and len(_buffers(op)) == 2), None)
         single = next((op for op in math if op.CALL.name != "pack_tile" and _buffers(op)), None)
         reverse = pair is not None and pair.CALL.name.startswith("matmul")
@@ -199,7 +207,7 @@ class _Placement:
         block = before.parent
         assert block is not None
         if self.hoist or need.state != "edge" or need.key == WHOLE_TILES:  # else the reduction's own init masks the packer
-            block.insert_op_before(need.make(), self.own_init.get(before, before))
+            block.insert_op_before(_made(need, before), self.own_init.get(before, before))
         state[need.state] = need.key
         state.update(need.also)
 
@@ -252,6 +260,15 @@ class _Placement:
                 state[name] = ends[0][name]
             else:
                 state.pop(name, None)
+
+
+def _made(need: Requirement, before: Operation) -> Operation:
+    try:
+        return need.make()
+    except NoInit:  # only text can leave it out
+        remedy = f"every call directly behind its init, or {INITS_PLACED} on the function if all are where they are needed"
+        where = "a call in the loop" if before.regions else f"'{before.name}'"
+        raise fail("TW603", f"{where} has no init in front of it", place_of(before), help=remedy) from None
 
 
 PRELUDE = ("ttkernel.get_compile_time_arg_val", "ttkernel.get_arg_val", "ttkernel.my_core", "arith.constant")

@@ -1,8 +1,8 @@
 """Regions become loops: a compute nest (or one nest per op), and a pack nest for every store.
 
-Requires: slots assigned, DST lifecycle in place. Ensures: no ``ttl.compute`` is left; ``dst_idx`` is now a DST index and
-``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number) and the
-outermost of a nest ``ttl.dst_footprint``.
+Requires: slots assigned; the DST lifecycle is in place, or comes next. Ensures: no ``ttl.compute`` is left; ``dst_idx`` is now a
+DST index, ``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number)
+and the outermost of a nest ``ttl.dst_footprint``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tilewright.dialects.attributes import (
     text_value,
 )
 from tilewright.dialects.loops import for_loop, loop_end
-from tilewright.dialects.ttl import StoreOp, TileOpBase, thread_kind
+from tilewright.dialects.ttl import StoreOp, TileOpBase, TileRegsAcquireOp, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     CopyDestValuesOp,
@@ -45,15 +45,18 @@ from tilewright.dialects.ttl_tile_blocks import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
+from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.dst_sections import RESIDENTS, erase_dropped
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
 from tilewright.passes.kernel_calls.names import reduce_template
 from tilewright.passes.loops.affine_values import affine_value
 from tilewright.passes.loops.tile_sums import TileSums
+from tilewright.passes.ttl_insert_tile_regs_sync import place_stores
+from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "ttl-lower-to-loops"
 
@@ -63,7 +66,14 @@ Body = Callable[[Block, tuple[SSAValue, ...]], None]
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            for compute in of_kind(function, ComputeOp):
+            regions = of_kind(function, ComputeOp)
+            if any("ttl.dst_layout" not in region.attributes for region in regions):
+                from tilewright.passes.ir_text.written_indices import complete_regions  # late: only text needs it
+
+                complete_regions(regions, capacity_of(config_of(function), context))
+            if not any(type(op) is TileRegsAcquireOp for op in operations(function)):
+                place_stores(regions)  # the order that inserts the lifecycle afterwards
+            for compute in regions:
                 Lowering(compute).run()
             erase_dropped(function)
 

@@ -16,6 +16,7 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import INDEX, constant, i32_attr, identity_map, number_attr, text_attr
 from tilewright.dialects.ir_types import DstType
 from tilewright.dialects.location import line_of, span_of
+from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_faces import FACES
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
@@ -30,7 +31,7 @@ from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp,
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
-from tilewright.dst.linear_scan import DoesNotFit
+from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation, dst_sections, sub_blocks
@@ -57,6 +58,9 @@ EPILOGUES = {
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
+            regions = of_kind(function, ComputeOp)
+            if regions and all(ASSIGNED in region.attributes for region in regions):
+                continue  # text of a later stage
             check_faces(function, module)
             cut_at_spills(function)
             for planned in dst_sections.form(function, context):
@@ -137,9 +141,8 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
         if not problem_op.forms:
             message = f"no unit can run '{problem_op.name}' on these operands"
             raise fail("TW401", message, span_of(op), help=_missing(op, options.metal))
-    schedule = "source" if options.schedule == "auto" else options.schedule
     try:
-        return allocate(region.problem, allocator=options.allocator, schedule=schedule)  # pyright: ignore
+        return allocate(region.problem, allocator=options.allocator, schedule=options.schedule)  # pyright: ignore
     except DoesNotFit as error:
         place = span_of(compute) or next((span_of(op) for op in region.ops if span_of(op) is not None), None)
         raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
@@ -169,6 +172,8 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
         remedies=[(remedy.kind, remedy.detail, remedy.cycles) for remedy in plan.remedies],
         notes=list(plan.notes),
     )
+    if isinstance(plan.explanation, LinearScanTrace) and plan.explanation.schedule_reason:
+        context.trace.decide(NAME, plan.explanation.schedule_reason, place=f"line {line_of(compute)}")
     for step in (step for part in plan.parts for step in part.allocation.steps if isinstance(step, Execute)):
         used, place = region.uses[step.op, step.form].unit, f"line {line_of(region.ops[step.op])}"
         if used in EPILOGUES:

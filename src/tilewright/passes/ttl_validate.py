@@ -18,6 +18,7 @@ from tilewright.passes.validation.buffers import check_ends, check_limits
 from tilewright.passes.validation.core_ranges import check_core_ranges
 from tilewright.passes.validation.early_receives import start_receives_early
 from tilewright.passes.validation.events import buffers_of, functions_of
+from tilewright.passes.validation.lifecycle import check_lifecycle
 from tilewright.passes.validation.releases import complete
 from tilewright.passes.validation.rows import check_rows
 from tilewright.passes.validation.running import keep_for_running_values
@@ -40,6 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems += check_slices(function, context)
         problems += check_in_place(function)
         problems += check_rows(function, context)
+        problems += check_lifecycle(function)
     publish_shards(module, context)
     buffers = buffers_of(module)
     problems += check_limits(buffers, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.report import linear_scan
 from tilewright.trace import Trace
 
 
@@ -16,6 +17,7 @@ def regions(trace: Trace) -> list[dict[str, Any]]:
 
 
 def region(problem: Any, plan: Any) -> dict[str, Any]:
+    working = plan.explanation
     return {
         "capacity": problem.problem.capacity,
         "tiles": problem.problem.tiles,
@@ -27,6 +29,7 @@ def region(problem: Any, plan: Any) -> dict[str, Any]:
         "remedies": [{"kind": item.kind, "detail": item.detail, "cycles": item.cycles} for item in plan.remedies],
         "notes": list(plan.notes),
         "parts": [part_entry(problem, part) for part in plan.parts],
+        "linear_scan": None if working is None else linear_scan.entry(problem.problem, working),
     }
 
 
@@ -83,6 +86,8 @@ def lines(trace: Trace) -> list[str]:
         text.append(f"region {number}: {counted(entry['tiles'], 'tile')}, {entry['capacity']} DST slots, {cost}")
         text += [f"  remedy: {item['kind']}, {item['detail']} ({item['cycles']} cycles)" for item in entry["remedies"]]
         text += [f"  note: {note}" for note in entry["notes"]]
+        if entry.get("linear_scan"):
+            text += [f"  {line}" for line in linear_scan.lines(entry["linear_scan"])]
         for part in entry["parts"]:
             tiles, slots = counted(part["tiles_per_acquire"], "tile"), counted(part["slots_per_tile"], "slot")
             text.append(f"  {tiles} per acquire, {part['layout']}, {slots} per tile")

@@ -12,7 +12,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, constant
-from tilewright.dialects.ttl import StoreOp, TileRegsReleaseOp
+from tilewright.dialects.ttl import StoreOp, TileRegsAcquireOp, TileRegsReleaseOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp
 from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
@@ -66,13 +66,15 @@ def _stored_before(compute: ComputeOp, loop: ForOp) -> bool:
 
 
 def release_after(compute: ComputeOp) -> Operation:
-    """The release of a held section: it stands behind the loop around the region."""
+    """The release of a held section: it stands behind the loop around the region. What follows the loop, where the lifecycle is
+    inserted later."""
     op = compute.parent_op()
-    assert op is not None
+    assert op is not None and op.next_op is not None
     following = op.next_op
-    while following is not None and not isinstance(following, TileRegsReleaseOp):
+    while not isinstance(following, TileRegsReleaseOp):
+        if following.next_op is None or isinstance(following, TileRegsAcquireOp):
+            return op.next_op
         following = following.next_op
-    assert following is not None
     return following
 
 

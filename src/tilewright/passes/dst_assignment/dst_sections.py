@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_list, text_attr
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
-from tilewright.dialects.ttl_buffers import BindCBOp
+from tilewright.dialects.ttl_buffers import IN_DST, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.context import PassContext
@@ -42,7 +42,7 @@ from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-tile-and-assign-dst"
-SECTION, ROLE, RESIDENTS, DROPPED = "ttl.section", "ttl.role_in_section", "ttl.residents", "ttl.in_dst"
+SECTION, ROLE, RESIDENTS, DROPPED = "ttl.section", "ttl.role_in_section", "ttl.residents", IN_DST
 
 
 def form(function: FuncOp, context: PassContext) -> list[PlannedRegion]:

@@ -81,7 +81,7 @@ def requirements(op: KernelCallOp, init: Operation | None, *, tables: bool = Fal
         if edge == WHOLE_TILES:
             masked = Requirement("edge", edge, lambda: call("reduce_uninit"))
         else:
-            masked = Requirement("edge", edge, _impossible)  # its reduction has run in this section
+            masked = Requirement("edge", edge, _not_written)  # its reduction has run in this section
         relu = text_value(op, "relu", "none")
         clipped = Requirement("relu", relu, lambda: call("pack_relu_config", attributes={"mode": text_attr(relu)}))
         return (_format("pack", op.operands[1], "pack_reconfig_data_format"), masked, clipped)
@@ -167,7 +167,7 @@ def _engine(
     state: str, init: Operation | None, buffers: list[SSAValue], detail: str = "", *, stateless: bool = False
 ) -> Requirement:
     if init is None:
-        return Requirement(state, ANY, _impossible)
+        return Requirement(state, ANY, _not_written)
     params = init.attributes.get("params")
     key = f"{init.name}{_written_template(init)}{params or ''}{[source_format(buffer) for buffer in buffers]}{detail}"
 
@@ -177,8 +177,12 @@ def _engine(
     return Requirement(state, ANY if stateless else key, make)
 
 
-def _impossible() -> Operation:
-    raise AssertionError("a call without its init reached init placement")
+class NoInit(Exception):
+    """A call needs an init, and no call like it has one in front."""
+
+
+def _not_written() -> Operation:
+    raise NoInit
 
 
 def source_format(buffer: SSAValue) -> str:

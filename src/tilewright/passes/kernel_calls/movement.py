@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
 from tilewright.dialects.ir_types import AccessorType, SliceType
@@ -42,11 +42,12 @@ class MovementConverter:
     def _accessor(self, op: TensorAccessorOp) -> None:
         kind = op.results[0].type
         assert isinstance(kind, AccessorType)
-        attributes = {
+        attributes: dict[str, Attribute] = {
             "tensor_index": i32_attr(op.tensor_index),
             "name": text_attr(op.tensor_name),
             "dtype": text_attr(kind.tile.dtype),
             "memory": text_attr(kind.memory.data),
+            "tensor": kind,  # for whoever reads this as text
         }
         if op.by_rows:
             attributes["page_bytes"] = i32_attr(kind.dims[-1] * kind.tile.bytes // TILE_ROWS)

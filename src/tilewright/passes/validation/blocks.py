@@ -7,14 +7,28 @@ from dataclasses import field
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
+from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
-from tilewright.passes.validation.events import ACQUIRES, RELEASES, acquire_of, buffer_name, key_of, problem, sources
+from tilewright.passes.validation.events import (
+    ACQUIRES,
+    RELEASES,
+    acquire_of,
+    bind_of,
+    buffer_name,
+    held_block,
+    key_of,
+    problem,
+    sources,
+    stays_in_dst,
+)
 from tilewright.records import record
 from tilewright.source_places import place_of
 
@@ -78,7 +92,18 @@ class BlockChecker:
                 state = self.branch(op, state)
             elif isinstance(op, scf.ForOp):
                 state = self.loop(op, state)
+            elif type(op) is ComputeOp:
+                self.region(op, state)
+            elif type(op) is ExtractOp:
+                self.read(op.operands[0], op, state)
         return state
+
+    def region(self, op: ComputeOp, state: Held) -> None:
+        """A region in text: it reads and writes blocks as a store does."""
+        for value in op.inputs:
+            self.read(value, op, state)
+        for value in op.outputs:
+            self.write(value, op, state)
 
     def copy_end(self, op: WaitOp, state: Held) -> None:
         copy = op.operands[0].owner
@@ -107,6 +132,8 @@ class BlockChecker:
         state.released[acquire] = op
         if key_of(op)[1] != "reserve" or state.written[acquire] == ALWAYS:
             return
+        if ALIAS_OF in bind_of(op.operands[0]).attributes:  # another view of memory that was filled under its first name
+            return
         reason = "not every path writes it" if state.written[acquire] == SOMETIMES else "nothing was written to it"
         self.doubtful[op] = problem(
             "TW205",
@@ -120,8 +147,9 @@ class BlockChecker:
         value, target = op.operands
         if self.thread != "compute":
             self.report("TW013", "store in a data-movement thread", op, help="only the compute thread stores")
-        for read in sources(value):
-            self.read(read, op, state)
+        if isinstance(value.type, TensorType) and not isinstance(value.owner, ComputeOp):  # else the region has read them
+            for read in sources(value):
+                self.read(read, op, state)
         self.write(target, op, state)
 
     def copy(self, op: CopyOp, state: Held) -> None:
@@ -149,8 +177,10 @@ class BlockChecker:
         return acquire not in state.released and key_of(acquire)[1] == "reserve" and state.written[acquire] == ALWAYS
 
     def read(self, value: SSAValue, op: Operation, state: Held) -> None:
-        acquire = acquire_of(value)
-        assert acquire is not None
+        acquire = held_block(value, state.queues)
+        if acquire is None:  # a view of a buffer that holds nothing
+            self.report("TW203", "a block is read that nobody waited for", op, help="wait() for a block to read it")
+            return
         side = key_of(acquire)[1]
         if side == "wait" and acquire not in state.released:
             return
@@ -175,8 +205,10 @@ class BlockChecker:
             )
 
     def write(self, value: SSAValue, op: Operation, state: Held) -> None:
-        acquire = acquire_of(value)
+        acquire = held_block(value, state.queues)
         if acquire is None:
+            if stays_in_dst(value):
+                return
             self.report("TW204", "write to an expression", op, help="write to a block from reserve()")
             return
         state.written[acquire] = ALWAYS

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import StoreOp, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import (
+    IN_DST,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    PublishCBOp,
+)
+from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import operations
 from tilewright.records import record
@@ -116,8 +127,34 @@ def acquire_of(value: SSAValue) -> Operation | None:
     return owner if isinstance(owner, Operation) and type(owner) in ACQUIRES else None
 
 
+def held_block(value: SSAValue, queues: Mapping[tuple[int, str], Sequence[Operation]]) -> Operation | None:
+    """The wait or reserve behind a block, also behind the views that regions work on. Such a view of the block a region fills
+    names the buffer only; which of the blocks held it is, its offset says."""
+    owner = _attachment(value)
+    found = acquire_of(value if owner is None else owner.results[0])
+    if found is not None or owner is None or not isinstance(owner.operands[1].type, CBType):
+        return found
+    queue = queues.get((bind_of(owner.operands[1]).cb_index, "reserve"), ())
+    number = owner.tile_offset // owner.operands[1].type.block_tiles
+    return queue[number] if number < len(queue) else None
+
+
+def stays_in_dst(value: SSAValue) -> bool:
+    """What a region leaves in DST for the next one is written to no block."""
+    owner = _attachment(value)
+    return owner is not None and IN_DST in bind_of(owner.operands[1]).attributes
+
+
+def _attachment(value: SSAValue) -> AttachCBOp | None:
+    owner = value.owner
+    while isinstance(owner, (CollapseShapeOp, ExtractSliceOp)):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, AttachCBOp) else None
+
+
 def effects(value: SSAValue) -> Iterator[Operation]:
-    """Ops that read or write a block for good: stores and copies, through any expression; and the waits of those copies."""
+    """Ops that read or write a block for good: stores, copies and regions, through any expression; and the waits of those copies.
+    """
     seen: set[Operation] = set()
     pending = [value]
     while pending:
@@ -128,6 +165,9 @@ def effects(value: SSAValue) -> Iterator[Operation]:
             seen.add(user)
             if isinstance(user, StoreOp):
                 yield user
+            elif isinstance(user, ComputeOp):
+                yield user
+                pending += user.results
             elif isinstance(user, CopyOp):
                 yield user
                 yield from (wait.operation for wait in user.results[0].uses if isinstance(wait.operation, WaitOp))

@@ -12,6 +12,7 @@ from dataclasses import field
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
@@ -152,8 +153,9 @@ class Completion:
         older = [end for acquire, end in ends.items() if key_of(acquire) == key]
         last: Operation | None = max(older, key=lambda op: order[op], default=None)
         for acquire in queue:
-            candidates = [acquire, *attached(acquire)]
-            for value in attached(acquire):
+            views = [*attached(acquire), *_filled_views(acquire, block)]
+            candidates = [acquire, *views]
+            for value in views:
                 candidates += [top for effect in effects(value.results[0]) if (top := ancestor_in(effect, block)) is not None]
             if last is not None:
                 candidates.append(last)
@@ -169,6 +171,12 @@ class Completion:
                 f"the {key[1]}() has no {word}()",
                 place=f"line {line_of(acquire)}",
             )
+
+
+def _filled_views(acquire: Operation, block: Block) -> list[AttachCBOp]:
+    """Blocks that regions in text fill: they name the buffer, not the reserve."""
+    found = (op for op in block.ops if isinstance(op, AttachCBOp) and isinstance(op.operands[0].owner, EmptyOp))
+    return [op for op in found if op.operands[1] is acquire.operands[0]]
 
 
 def _used_from(op: Operation, queue: Sequence[Operation]) -> bool:
