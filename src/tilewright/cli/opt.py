@@ -104,7 +104,7 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
 
     options = Options(**option_flags.given_options(arguments))
     trace = Trace(keep_ir=option_flags.wants_ir(arguments))
-    context = PassContext(options=options, chip=options.chip, trace=trace)
+    context = PassContext(options=options, chip=options.chip, trace=trace, grid=mlir_files.grid_of(options))
     mlir_files.verify(module)
     try:
         for name in names:

@@ -16,6 +16,7 @@ from tilewright.dialects.verify import expect, expect_operands
 
 REDUCE_KINDS = ("sum", "max")
 TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit
+KEEP_IN_DST = "keep_in_dst"  # the result stays in DST wherever a unit can read it there
 TURNED_B = "turned_b"  # the right operand's tiles lie columns by rows
 
 

@@ -18,7 +18,7 @@ from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
@@ -85,9 +85,13 @@ def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
 
 
 def _computed_wide(function: FuncOp) -> list[Operation]:
-    """Tile ops whose result only a 32-bit DST holds."""
+    """Tile ops whose result only a 32-bit DST holds: by its type, or because the vector unit reduces 32-bit tiles only."""
     regions = of_kind(function, ComputeOp)
-    return [op for region in regions for op in region.block.ops if op.results and _tile_dtype(op.results[0]) in WIDE]
+    return [op for region in regions for op in region.block.ops if op.results and _is_wide(op)]
+
+
+def _is_wide(op: Operation) -> bool:
+    return isinstance(op, TileVectorReduceOp) or _tile_dtype(op.results[0]) in WIDE
 
 
 def _is_direct(op: BindCBOp) -> bool:

@@ -1,0 +1,43 @@
+"""The tensors of a program in text: those its accessors name."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.diagnostics import fail
+from tilewright.dialects.ir_types import AccessorType
+from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.dialects.walking import operations
+from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.program import ROW_MAJOR, TensorSpec
+from tilewright.source_places import place_of
+
+
+def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
+    found: dict[int, TensorSpec] = {}
+    for op in operations(module):
+        kind = op.results[0].type if isinstance(op, TensorAccessorOp) else None
+        if not isinstance(op, TensorAccessorOp) or not isinstance(kind, AccessorType):
+            continue
+        spec = _spec(op, kind)
+        known = found.setdefault(op.tensor_index, spec)
+        if known != spec:
+            message = f"tensor {op.tensor_index} is '{known.name}', {known.shape} of {known.dtype}, at another accessor"
+            raise fail("TW603", message, place_of(op), help="accessors of one tensor agree")
+    missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
+    if missing:
+        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")
+    return tuple(found[number] for number in sorted(found))
+
+
+def _spec(op: TensorAccessorOp, kind: AccessorType) -> TensorSpec:
+    if len(kind.dims) < 2:
+        raise fail("TW603", f"{op.name}: a tensor has two dimensions or more", place_of(op))
+    rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
+    return TensorSpec(
+        name=op.tensor_name,
+        shape=(*kind.dims[:-2], rows, columns),
+        dtype=kind.tile.dtype,
+        layout=ROW_MAJOR if op.by_rows else "tile",
+        memory="l1" if kind.memory.data == "l1" else "dram",
+    )
