@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 DEFINED_ALIAS = re.compile(r"^\s*(#[\w$.-]+)\s*=", re.MULTILINE)
+TRANSFORM_HELP = "leave the script out: blocks are tiled to the capacity of DST, and --dst-capacity is its target_size"
 NAMED_GENERIC = re.compile(r"%[\w$.-]+ *= *(?=linalg\.generic\b)")
 
 
@@ -72,7 +73,8 @@ def located(error: Any, text: str, name: str, first_line: int) -> Exception:
     column = start - (text.rfind("\n", 0, start) + 1) + 1
     width = max(1, error.span.end - start)
     span = Span(name, first_line + line, column, column + width)
-    return fail("TW603", str(error.msg).strip() or "cannot be parsed", span)
+    message = str(error.msg).strip() or "cannot be parsed"
+    return fail("TW603", message, span, help=TRANSFORM_HELP if "Operation transform." in message else "")
 
 
 def verify(module: ModuleOp) -> None:

@@ -244,6 +244,7 @@ class FlatOp(PlainOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        start = parser.pos
         unresolved = parse_operands(parser) if cls.TAKES_OPERANDS else []
         attributes = parse_attributes(parser)
         register = parse_register(parser)
@@ -266,17 +267,11 @@ class FlatOp(PlainOp):
             types.append(IndexType())
         operands = parser.resolve_operands(unresolved, types, parser.pos)
         if result_types is None:
-            result_types = list(cls._inferred(parser, operands, attributes))
+            try:
+                result_types = list(cls.inferred_types(operands, attributes))
+            except ValueError as error:
+                parser.raise_error(f"{cls.name}: give its types: {error}", start - 1)
         return cls.create(operands=operands, result_types=result_types, attributes=attributes)
-
-    @classmethod
-    def _inferred(
-        cls, parser: Parser, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]
-    ) -> Sequence[Attribute]:
-        try:
-            return cls.inferred_types(operands, attributes)
-        except ValueError as error:
-            return parser.raise_error(f"{cls.name}: give its types: {error}")
 
 
 class BareOp(FlatOp):

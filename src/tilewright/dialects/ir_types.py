@@ -106,6 +106,16 @@ def scalar_format(kind: Attribute) -> str:
     return next((name for name, known in SCALARS.items() if known == kind), "")
 
 
+def is_block(kind: Attribute) -> bool:
+    """A tensor of tiles; in text also one of elements that make whole tiles."""
+    if not isinstance(kind, TensorType):
+        return False
+    shape = kind.get_shape()
+    sizes = (hardware.TILE_ROWS, hardware.TILE_COLS)
+    whole = len(shape) >= 2 and not any(size % unit for size, unit in zip(shape[-2:], sizes, strict=True))
+    return isinstance(kind.element_type, TileType) or (whole and scalar_format(kind.element_type) != "")
+
+
 def _print_shape(printer: Printer, shape: ArrayAttr[IntAttr]) -> None:
     printer.print_string("[" + ", ".join(str(dim.data) for dim in shape) + "]")
 

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import BareOp, FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
 from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.ir_types import CBType, TileType
+from tilewright.dialects.ir_types import CBType, TileType, is_block
 from tilewright.dialects.tile_faces import FACES, MEMBERS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import shape_of
@@ -63,10 +63,6 @@ class TileOpBase(TileMathOp):
         part = self.attributes.get(FACES)
         expect(self, part is None or (isinstance(part, StringAttr) and part.data in MEMBERS), f"{FACES} is one of {(*MEMBERS,)}")
         expect_parameters(self, self.SPEC)
-
-
-def is_block(kind: Attribute) -> bool:
-    return isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
 
 
 def both_float(first: Attribute, second: Attribute) -> bool:

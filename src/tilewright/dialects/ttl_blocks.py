@@ -11,7 +11,7 @@ from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp
 from tilewright.dialects.attributes import int_list
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ir_types import is_block
 from tilewright.dialects.verify import expect, expect_operands
 
 REDUCE_KINDS = ("sum", "max")
@@ -27,8 +27,7 @@ class _BlockOp(FlatOp):
         expect(self, len(self.results) == 1, "gives one block")
         for value in (*self.operands, *self.results):
             kind = value.type
-            is_block = isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-            expect(self, is_block, f"works on blocks of tiles, not on {kind}")
+            expect(self, is_block(kind), f"works on blocks of tiles, not on {kind}")
 
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:

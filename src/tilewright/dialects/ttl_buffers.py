@@ -16,6 +16,7 @@ from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.verify import expect, expect_operands
 
 ALIAS_OF = "alias_of"
+SPILL = "ttl.spill"  # of a buffer through which tiles pass because text says so
 CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 
 

@@ -42,6 +42,8 @@ FIDELITIES = CHOICES["math_fidelity"]
 class RegionOp(PlainOp):
     """``name(%a, %b : type, type) attributes {…} { … }``; operands and attributes may be left out."""
 
+    ISOLATED: ClassVar[bool] = False
+
     def print(self, printer: Printer) -> None:
         if self.operands:
             printer.print_string("(")
@@ -64,11 +66,16 @@ class RegionOp(PlainOp):
             operands = list(parser.resolve_operands(unresolved, parse_types(parser), parser.pos))
             parser.parse_punctuation(")")
         given = parser.parse_optional_attr_dict_with_keyword()
+        outer = dict(parser.ssa_values)
+        if cls.ISOLATED:  # names of values around it mean nothing inside
+            parser.ssa_values = {}
         region = parser.parse_region()
+        parser.ssa_values = outer
         return cls.create(operands=operands, attributes=dict(given.data) if given else {}, regions=[region])
 
 
 class _WholeOp(RegionOp):
+    ISOLATED = True
     traits = traits_def(IsolatedFromAbove(), NoTerminator())
 
     def verify_(self) -> None:

@@ -37,9 +37,8 @@ from tilewright.dialects.assembly import (
     print_groups,
 )
 from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.ir_types import CBType, TileType
+from tilewright.dialects.ir_types import CBType, TileType, is_block
 from tilewright.dialects.text_parser import TextParser
-from tilewright.dialects.ttl import is_block
 from tilewright.dialects.verify import expect, expect_operands, expect_parameters
 
 AXIS = "axis"

@@ -15,7 +15,7 @@ from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.ir_text.program_forms import expand_programs
-from tilewright.passes.ir_text.thread_rules import check_threads
+from tilewright.passes.ir_text.thread_rules import check_threads, name_threads
 
 NAME = "ttl-expand-text-forms"
 
@@ -37,6 +37,7 @@ TEXT_FORMS = frozenset(
 
 def run(module: ModuleOp, context: PassContext) -> None:
     expand_programs(module, context)
+    name_threads(module)
     check_threads(module)
     _expand_types(module)
     for function in module.ops:
@@ -61,8 +62,7 @@ def _expand_types(module: ModuleOp) -> None:
 
 
 def _expand_function(function: FuncOp) -> None:
-    from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
-    from tilewright.passes.ir_text import dst_markers, linalg_forms, text_forms, tile_access
+    from tilewright.passes.ir_text import dst_markers, linalg_forms, spilled_tiles, text_forms, tile_access
 
     text_forms.inline_regions(function)
     attach_blocks(function)
@@ -71,7 +71,7 @@ def _expand_function(function: FuncOp) -> None:
     dst_markers.remove_markers(function)
     text_forms.rename(function)
     linalg_forms.expand_linalg(function)
-    cut_at_spills(function)
+    spilled_tiles.expand_spills(function)
 
 
 def _approximate(module: ModuleOp) -> None:

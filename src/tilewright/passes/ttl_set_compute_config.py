@@ -24,6 +24,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
 from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
 from tilewright.passes.dst_assignment.half_buffers import fits_source, mark_half_buffers
+from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
 from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -40,6 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
+        cut_at_spills(function)  # of text: a region that spills tiles is two
         ops = operations(function)
         wide = _wide_buffers(function)
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)

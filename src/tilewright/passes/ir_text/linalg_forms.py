@@ -11,12 +11,15 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.dialects.linalg.ops import FillOp, GenericOp
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.rewriter import Rewriter
 
 from tilewright.diagnostics import KernelError, fail
+from tilewright.dialects.attributes import i32_attr
 from tilewright.dialects.ir_types import TileType, cb_type, tensor_type
+from tilewright.dialects.tile_fill import FillOp
 from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TileOpBase
 from tilewright.dialects.ttl_blocks import FillBlockOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp
@@ -46,12 +49,13 @@ def refused(op: Operation, message: str, remedy: str = "") -> KernelError:
 class LinalgForms:
     def __init__(self, function: FuncOp, found: list[GenericOp | FillOp]) -> None:
         self.function = function
+        filled = {op.target for op in found if isinstance(op, FillOp)}
         self.read_outputs = {
             value
             for op in found
             if isinstance(op, GenericOp) and _is_generic_of_tiles(op)
             for value, argument in zip(op.outputs, op.body.block.args[len(op.inputs) :], strict=True)
-            if argument.uses
+            if argument.uses and value not in filled
         }
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.filled: dict[SSAValue, Attribute] = {}  # memref -> the number that fills it until somebody writes it
@@ -79,22 +83,29 @@ class LinalgForms:
         assert isinstance(kind, MemRefType) and isinstance(kind.element_type, TileType)
         if not isinstance(memref, BlockArgument) or memref.block is not self.function.body.block:
             raise refused(op, "a memref of tiles is an argument of the function")
-        index = compiler_buffers.next_index(self.function)
+        index = self._index(memref)
         name, shape, dtype = memref.name_hint or f"cb{index}", kind.get_shape(), kind.element_type.dtype
         buffer = compiler_buffers.bind(self.function, index, shape, dtype, name, op.location)
         bind = buffer.owner
         assert isinstance(bind, BindCBOp)
-        if memref in self.read_outputs:  # one block with what was there, one with what comes
-            del bind.attributes["buffer_factor"]
-            twice = BindCBOp.create(
-                result_types=[cb_type(shape, dtype, 2)], attributes=bind.attributes, location=op.location
-            )
-            assert bind.parent is not None
-            bind.parent.insert_op_before(twice, bind)
-            erase(bind)
-            buffer = twice.results[0]
+        factor = self._factor(index, 2 if memref in self.read_outputs else 1)
+        if factor > 1:
+            bind.attributes["buffer_factor"] = i32_attr(factor)
+            buffer = Rewriter.replace_value_with_new_type(buffer, cb_type(shape, dtype, factor))
         self.buffers[memref] = buffer
         return buffer
+
+    def _factor(self, index: int, needed: int) -> int:
+        """As many blocks as the thread at the other end says. An output that is read needs two: what was there, and what comes."""
+        module = self.function.parent_op()
+        assert module is not None
+        found = [op for op in operations(module) if isinstance(op, BindCBOp) and op.cb_index == index]
+        return max([needed, *(compiler_buffers.kind_of(op.results[0]).factor.data for op in found)])
+
+    def _index(self, memref: BlockArgument) -> int:
+        """Argument number n is buffer n, so that other functions can fill and empty it."""
+        taken = {op.cb_index for op in operations(self.function) if isinstance(op, BindCBOp)}
+        return compiler_buffers.next_index(self.function) if memref.index in taken else memref.index
 
     def _waited(self, memref: SSAValue, op: Operation, after: list[Operation]) -> SSAValue:
         buffer = self._buffer(memref, op)
@@ -116,13 +127,11 @@ class LinalgForms:
     # Ops --------------------------------------------------------------------------------------------------------------------
 
     def _fill(self, op: FillOp) -> None:
-        if len(op.inputs) != 1 or len(op.outputs) != 1 or not _is_tiles(op.outputs[0].type):
-            raise refused(op, "fills one block of tiles with one number")
-        number = op.inputs[0].owner
+        number = op.number.owner
         value = number.properties["value"] if isinstance(number, ConstantOp) else None
         if not isinstance(value, (FloatAttr, IntegerAttr)):
             raise refused(op, "the number is a constant")
-        target = op.outputs[0]
+        target = op.target
         if isinstance(target.type, MemRefType) and any(_comes_later(op, later, target) for later in _users(target)):
             self.filled[target] = value
             erase(op)

@@ -10,6 +10,7 @@ from xdsl.dialects.arith import AddiOp, MuliOp
 from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import add, constant, constant_of, multiply
@@ -27,17 +28,15 @@ def hold_tiles(module: ModuleOp) -> None:
         return
     for op in ops:
         if isinstance(op, TensorSliceOp) and _counts_elements(op.operands[0].type):
-            for position in (-2, -1):
+            for position in range(len(op.operands) - 2, len(op.operands)):
                 op.operands[position] = _in_tiles(op.operands[position], op)
     for op in ops:
         if isinstance(op, TensorAccessorOp) and _counts_elements(op.results[0].type):
             op.attributes["layout"] = StringAttr(ROW_MAJOR)
-        for result in op.results:
-            result._type = _tiled(result.type, op)  # pyright: ignore
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.args:
-                    argument._type = _tiled(argument.type, op)  # pyright: ignore
+        arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
+        for value in (*op.results, *arguments):
+            if _counts_elements(value.type):
+                Rewriter.replace_value_with_new_type(value, _tiled(value.type, op))
 
 
 def _counts_elements(kind: Attribute) -> bool:
@@ -47,8 +46,6 @@ def _counts_elements(kind: Attribute) -> bool:
 
 
 def _tiled(kind: Attribute, op: Operation) -> Attribute:
-    if not _counts_elements(kind):
-        return kind
     if isinstance(kind, TensorType):
         return TensorType(tile_type(scalar_format(kind.element_type)), _sizes(kind.get_shape(), op))
     assert isinstance(kind, (CBType, AccessorType, SliceType))

@@ -8,6 +8,8 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
+from tilewright.dialects.attributes import text_value
+from tilewright.dialects.ir_types import COMPUTE_THREAD
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
 from tilewright.source_places import place_of
@@ -17,7 +19,6 @@ MOVEMENT = {
     "ttl.copy": "copy",
     "ttl.wait": "wait for a transfer",
     "ttl.net_pipe": "pipe",
-    "ttl.create_semaphore": "semaphore",
     "ttl.get_remote_semaphore": "semaphore",
     "ttl.get_remote_multicast_semaphore": "semaphore",
     "ttl.semaphore_set": "semaphore",
@@ -38,7 +39,23 @@ COMPUTE = {
     "linalg.fill": "arithmetic",
     **{f"ttl.{name}": "arithmetic" for name in BLOCK_ARITHMETIC},
 }
+THREAD = "ttl.kernel_thread"
 TILE_PREFIXES = ("ttl.tile_", "ttl.block_")
+
+
+def name_threads(module: ModuleOp) -> None:
+    """Beside functions that say which thread they are, one that says nothing computes. A core has three threads at most."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    if not any(THREAD in function.attributes for function in functions):
+        return
+    seen: set[str] = set()
+    for function in functions:
+        function.attributes.setdefault(THREAD, COMPUTE_THREAD)
+        role = "compute" if thread_kind(function) == "compute" else text_value(function, "ttl.role", "reader")
+        if role in seen:
+            message = f"'{function.sym_name.data}' is a second {role} of the core"
+            raise fail("TW010", message, place_of(function), help='one compute thread, one reader, one writer (ttl.role = "writer")')
+        seen.add(role)
 
 
 def check_threads(module: ModuleOp) -> None:
