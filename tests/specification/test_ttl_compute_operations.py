@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from text_programs import DTYPES, block, buffer, compiled, program, run, tile, values, zeros
+
 from tilewright.cli.main import main
 from tilewright.diagnostics import KernelError
 

@@ -50,8 +50,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
     if context.options.math_approx_mode:
         _approximate(module)
     if not context.tensors:
+        from tilewright.passes.ir_text.form_rules import check_forms
         from tilewright.passes.ir_text.text_tensors import tensors_of
 
+        check_forms(module, context)
         context.tensors = tensors_of(module)
 
 

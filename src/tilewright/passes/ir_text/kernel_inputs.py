@@ -115,6 +115,11 @@ def _number_tensors(kernel: Operation, whole: Operation) -> None:
         assert isinstance(kind, AccessorType)
         accessors[op.tensor_index] = kind
         _check_tiled(op, kind, kernel, whole)
+    for block in {outer, whole.regions[0].block, kernel.regions[0].block}:
+        for user in [use.operation for argument in block.args for use in argument.uses]:
+            if not isinstance(user, (ProgramOp, KernelOp)):
+                message = f"{user.name} takes an input of the kernel"
+                raise fail("TW603", message, place_of(user), help="ttl.tensor_accessor reaches a tensor; other inputs are integers")
     _share_out(kernel, whole, accessors)
 
 

@@ -96,7 +96,7 @@ class LinalgForms:
         return buffer
 
     def _factor(self, index: int, needed: int) -> int:
-        """As many blocks as the thread at the other end says. An output that is read needs two: what was there, and what comes."""
+        """As many blocks as the thread at the other end says. An output that is read needs two: one was there, one comes."""
         module = self.function.parent_op()
         assert module is not None
         found = [op for op in operations(module) if isinstance(op, BindCBOp) and op.cb_index == index]

@@ -92,6 +92,9 @@ def _functions(kernel: Operation, whole: Operation, module: ModuleOp) -> None:
     for op in outside:
         if not isinstance(op, RESOURCES) and not op.name.startswith("arith."):
             raise fail("TW603", f"{op.name} stands outside of threads", place_of(op), help="threads compute and move data")
+    for op in operations(kernel):
+        if isinstance(op, (CreateCBOp, CreatePipeOp, CreateSemaphoreOp)) and op not in outside:
+            raise fail("TW603", f"{op.name} in a thread", place_of(op), help="what threads share is made outside of them")
     resources = _numbered(outside)
     threads = [op for op in kernel.regions[0].block.ops if isinstance(op, (ComputeThreadOp, DataMovementThreadOp))]
     if not threads:

@@ -1,7 +1,7 @@
-"""``ttl.spill_tile_to_l1`` in a ``ttl.compute`` that text writes on blocks it reserved: the tiles pass through a buffer of their own.
+"""``ttl.spill_tile_to_l1`` in a ``ttl.compute`` that text writes on blocks it reserved: the tiles pass through a buffer.
 
-The region becomes an expression on blocks with a store, a push and a wait where a tile leaves DST. Regions whose outputs are bound
-in another way, as in the IR of later stages, are cut by ``ttl-tile-and-assign-dst``.
+The region becomes an expression on blocks with a store, a push and a wait where a tile leaves DST. Regions whose outputs are
+bound in another way, as in the IR of later stages, are cut by ``ttl-tile-and-assign-dst``.
 """
 
 from __future__ import annotations

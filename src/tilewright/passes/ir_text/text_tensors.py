@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import Span, fail
 from tilewright.dialects.ir_types import AccessorType
 from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.dialects.walking import operations
@@ -15,18 +15,19 @@ from tilewright.source_places import place_of
 
 def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
     found: dict[int, TensorSpec] = {}
+    last: Span | None = None
     for op in operations(module):
         kind = op.results[0].type if isinstance(op, TensorAccessorOp) else None
         if not isinstance(op, TensorAccessorOp) or not isinstance(kind, AccessorType):
             continue
-        spec = _spec(op, kind)
+        spec, last = _spec(op, kind), place_of(op)
         known = found.setdefault(op.tensor_index, spec)
         if known != spec:
             message = f"tensor {op.tensor_index} is '{known.name}', {known.shape} of {known.dtype}, at another accessor"
             raise fail("TW603", message, place_of(op), help="accessors of one tensor agree")
     missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
     if missing:
-        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")
+        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}", last)
     return tuple(found[number] for number in sorted(found))
 
 

@@ -54,7 +54,8 @@ def name_threads(module: ModuleOp) -> None:
         role = "compute" if thread_kind(function) == "compute" else text_value(function, "ttl.role", "reader")
         if role in seen:
             message = f"'{function.sym_name.data}' is a second {role} of the core"
-            raise fail("TW010", message, place_of(function), help='one compute thread, one reader, one writer (ttl.role = "writer")')
+            remedy = 'one compute thread, one reader, one writer (ttl.role = "writer")'
+            raise fail("TW010", message, place_of(function), help=remedy)
         seen.add(role)
 
 
