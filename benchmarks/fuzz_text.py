@@ -14,8 +14,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).parent.parent / "tests/specification")]
 
-from mlir_mutants import outcomes  # noqa: E402
 from text_corpus import TEXTS  # noqa: E402
+
+from mlir_mutants import outcomes  # noqa: E402
 
 
 def main() -> int:

@@ -1283,3 +1283,34 @@ def test_registers_per_tile(tmp_path: Path, body: str):
         text = program(f"{body}\nttl.block_store %o, %t", {"a": (2, 2), "b": (2, 2)}, {"o": (2, 2)}, dtype="bf16")
     (plan,) = compiled(text, tmp_path).dst
     assert plan.parts[0].allocation.slots == 1
+
+
+# The definitions ------------------------------------------------------------------------------------------------------------------
+
+DEFINITIONS = (Path(__file__).parent / "ttl_ops.td").read_text(encoding="utf-8")
+DEFINITION = re.compile(r'^// (4[\d.]*)\ndef (\w+) : TTL_Op<"(\w+)".*?^\}', re.DOTALL | re.MULTILINE)
+ARGUMENT = re.compile(r"([\w<>]+):\$(\w+)")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        pytest.param(found, id=found[3], marks=spec(found[1], f"ttl.{found[3]} is an op with the operands and attributes of its definition"))
+        for found in DEFINITION.finditer(DEFINITIONS)
+    ],
+)
+def test_definition(definition: re.Match[str]):
+    """Every attribute of the definition is one that our op has; every operand that it must have, it takes."""
+    from tilewright.dialects.attribute_rules import known_attributes
+    from tilewright.dialects.registered import TTL
+
+    name = f"ttl.{definition[3]}"
+    assert name in {op.name for op in TTL.operations}
+    arguments = re.search(r"let arguments = \((.*?)\);", definition[0], re.DOTALL)
+    attributes = {key for kind, key in ARGUMENT.findall(arguments[1] if arguments else "") if "Attr" in kind}
+    known = known_attributes(name)
+    assert known is not None and attributes <= known
+
+
+def test_all_definitions_are_there():
+    assert len(DEFINITION.findall(DEFINITIONS)) == DEFINITIONS.count("\ndef ")

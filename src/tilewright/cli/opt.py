@@ -108,6 +108,7 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
     mlir_files.verify(module)
     try:
         for name in names:
+            check_needs(name, module)
             pipeline.run(module, context, [name], check=False)
             if arguments.verify:
                 mlir_files.verify(module)
@@ -116,6 +117,20 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
             wanted = None if arguments.print_ir_after_all else tuple(arguments.print_ir_after)
             print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
     return as_text(module, generic=arguments.generic)
+
+
+def check_needs(name: str, module: Any) -> None:
+    """TW604 if the pass cannot run on what the passes before it left."""
+    from tilewright import pipeline
+    from tilewright.diagnostics import fail
+    from tilewright.dialects.location import span_of
+    from tilewright.dialects.stages import unmet
+
+    found = unmet(pipeline.ALIASES.get(name, name), module)
+    if found is not None:
+        reason, op = found
+        message = f"{name} cannot run on {op.name} here: {reason}"
+        raise fail("TW604", message, span_of(op), help="`tilewright opt --list` prints the order")
 
 
 def as_text(module: Any, *, generic: bool) -> str:

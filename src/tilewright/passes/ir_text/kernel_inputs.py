@@ -119,7 +119,8 @@ def _number_tensors(kernel: Operation, whole: Operation) -> None:
         for user in [use.operation for argument in block.args for use in argument.uses]:
             if not isinstance(user, (ProgramOp, KernelOp)):
                 message = f"{user.name} takes an input of the kernel"
-                raise fail("TW603", message, place_of(user), help="ttl.tensor_accessor reaches a tensor; other inputs are integers")
+                remedy = "ttl.tensor_accessor reaches a tensor; other inputs are integers"
+                raise fail("TW603", message, place_of(user), help=remedy)
     _share_out(kernel, whole, accessors)
 
 
