@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from text_corpus import TEXTS
@@ -10,6 +11,7 @@ from text_corpus import TEXTS
 from mlir_mutants import outcomes
 from tilewright import pipeline
 from tilewright.cli import mlir_files, opt
+from tilewright.cli.main import main
 from tilewright.diagnostics import KernelError
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
@@ -29,6 +31,17 @@ def test_texts_compile(number: int):
     module = mlir_files.parse(TEXTS[number], "text.mlir")
     mlir_files.verify(module)
     pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+
+
+@pytest.mark.parametrize("number", range(len(TEXTS)))
+def test_texts_on_the_command_line(number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """``opt -p all`` and ``compile`` take each of them."""
+    path = tmp_path / "text.mlir"
+    path.write_text(TEXTS[number], encoding="utf-8")
+    assert main(["opt", str(path), "-p", "all", "--verify"]) == 0, capsys.readouterr().err
+    assert "= ttl." not in capsys.readouterr().out  # only hardware calls are left
+    assert main(["compile", str(path)]) == 0, capsys.readouterr().err
+    assert "void kernel_main()" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -43,7 +43,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "argument": ("low", "high", "given", *NAMED),
     "net_pipe": ("net", "side", "src_cores", "dst_core_ranges", "unicast", *NAMED),
     "work": ("part", "amount", *NAMED),
-    "print": ("text", "subject", "processor", "count", "format", "edge", "first", "wide", "dtype"),
+    "print": ("text", "subject", "processor", "pages", "count", "format", "edge", "first", "wide", "dtype"),
     "bind_cb": (
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
         "ttl.in_dst", "ttl.spill", *NAMED,
@@ -54,7 +54,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "cb_push": ("tiles",),
     "cb_pop": ("tiles",),
     "fill_scaler": ("value", "pattern"),
-    "store": ("accumulate", "relu", "out_of_order", "tile_offset", "first_tile"),
+    "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
         "ttl.role_in_section", "ttl.section", "ttl.held", "ttl.sub_blocks",
