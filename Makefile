@@ -44,6 +44,7 @@ fuzz-kernels: $(VENV)/.installed ## random kernels without end, run and compared
 
 golden: $(VENV)/.installed ## write tests/golden_cpp, the C++ of every example, anew
 	$(BIN)/python tests/golden_files.py
+
 fuzz-text: $(VENV)/.installed ## mutated IR text without end: a program, or an error with a code at a line
 	$(BIN)/python benchmarks/fuzz_text.py
 

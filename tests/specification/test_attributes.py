@@ -172,6 +172,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "f32_reductions": (REDUCE, "tf32"),
     "allow_tf32": (MANY, True),
     "grid": (ADD, (2, 1)),
+    "card_grid": (PLACES, (1, 1)),
     "arch": (listings.by_rows("bf16"), "blackhole"),
     "allocator": (SHARED, "linear-scan"),
     "skip_faces": (THIN, False),

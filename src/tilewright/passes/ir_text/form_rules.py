@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
+from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_blocks import BLOCK_OPS
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
@@ -44,10 +46,17 @@ def check_forms(module: ModuleOp, context: PassContext) -> None:
         for op in operations(function):
             if isinstance(op, (CreateCBOp, CreatePipeOp)):
                 raise wrong(op, "stands outside of threads", "buffers and pipes belong to the kernel")
+            if _stands_still(op):
+                raise wrong(op, "a loop counts up, in steps of 1 or more")
             _check_blocks(op)
             _check_cores(op, context.grid)
             if isinstance(op, (SemaphoreSetOp, SemaphoreIncOp)) and not isinstance(op.operands[0].owner, SEMAPHORES):
                 raise wrong(op, "the semaphore comes from ttl.create_semaphore")
+
+
+def _stands_still(op: Operation) -> bool:
+    step = constant_of(op.step) if isinstance(op, ForOp) else None
+    return step is not None and step < 1
 
 
 SEMAPHORES = (CreateSemaphoreOp, *REMOTE_SEMAPHORES)
