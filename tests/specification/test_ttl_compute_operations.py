@@ -904,7 +904,7 @@ def test_spill_and_restore(tmp_path: Path, form: str, config_first: bool, capsys
     assert np.allclose(arrays[2], arrays[0] + arrays[1] - arrays[0] * arrays[1], atol=1e-6)
     assert [each.name for each in made.buffers if each.origin == "compiler"]
     if config_first:
-        assert main(["opt", str(tmp_path / "listing.mlir"), "-p", "ttl-expand-text-forms,ttl-set-compute-config"]) == 0
+        assert main(["opt", str(tmp_path / "listing.mlir"), "-p", "convert-ttl-to-compute,ttl-set-compute-config"]) == 0
         assert "ttl.spill_tile" not in capsys.readouterr().out
 
 
