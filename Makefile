@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs fuzz fuzz-kernels fuzz-python fuzz-cache golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -51,6 +51,9 @@ fuzz-cache: $(VENV)/.installed ## what kernels read, changed without end, agains
 
 golden: $(VENV)/.installed ## write tests/golden_cpp, the C++ of every example, anew
 	$(BIN)/python tests/golden_files.py
+
+fuzz-text: $(VENV)/.installed ## mutated IR text without end: a program, or an error with a code at a line
+	$(BIN)/python benchmarks/fuzz_text.py
 
 vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environment, see CONTRIBUTING.md
 	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)

@@ -63,6 +63,7 @@ def compile_module(
     except Exception as error:
         attach(error, trace, name)
         raise
+    grid, tensors = context.grid, context.tensors  # text states them itself
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     calls = [[op for op in operations(function) if isinstance(op, KernelCallOp)] for function in functions]
     threads = tuple(_thread(function, made) for function, made in zip(functions, calls, strict=True))

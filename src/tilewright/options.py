@@ -34,6 +34,7 @@ class Options:
     full_sync: bool | None = None  # None: decided by the compiler
     fp32_dest_acc: bool | None = None
     math_fidelity: str | None = None  # LoFi, HiFi2, HiFi3, HiFi4
+    math_approx_mode: bool | None = None  # functions that have a faster, less accurate form use it; None: as each op says
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11

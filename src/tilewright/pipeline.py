@@ -14,6 +14,7 @@ from tilewright.passes import (
     lower_affine,
     ttkernel_combine_pack_tiles,
     ttkernel_place_inits,
+    ttl_expand_text_forms,
     ttl_insert_tile_regs_sync,
     ttl_lower_to_loops,
     ttl_set_compute_config,
@@ -34,6 +35,7 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("ttl-expand-text-forms", ttl_expand_text_forms.run, "text says more than the front end; what follows sees one form"),
     Pass("ttl-validate", ttl_validate.run, "reject what would hang or read garbage while the source is still visible"),
     Pass("convert-ttl-to-compute", convert_ttl_to_compute.run, "fuse first: allocation must see whole expressions"),
     Pass("ttl-set-compute-config", ttl_set_compute_config.run, "DST width and sync decide how many slots there are"),

@@ -13,12 +13,13 @@ from tilewright.diagnostics import Span, fail
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from tilewright.program import Program, TensorSpec
+    from tilewright.options import Options
+    from tilewright.program import Program
 
 
 STDIN = "<stdin>"
-ACCESSORS = ("ttl.tensor_accessor", "ttkernel.tensor_accessor")
 DEFINED_ALIAS = re.compile(r"^\s*(#[\w$.-]+)\s*=", re.MULTILINE)
+TRANSFORM_HELP = "leave the script out: blocks are tiled to the capacity of DST, and --dst-capacity is its target_size"
 NAMED_GENERIC = re.compile(r"%[\w$.-]+ *= *(?=linalg\.generic\b)")
 
 
@@ -34,14 +35,15 @@ def read_text(source: str) -> str:
 def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
     """The module in ``text``; TW603 with the line if it is not valid."""
     from xdsl.context import Context
-    from xdsl.parser import Parser
-    from xdsl.utils.exceptions import ParseError, VerifyException
+    from xdsl.utils.exceptions import ParseError
 
     from tilewright.dialects.ir_types import KNOWN_ALIASES
+    from tilewright.dialects.text_parser import TextParser
     from tilewright.dialects.universe import load_dialects
 
+    parser: TextParser | None = None
     try:
-        parser = Parser(load_dialects(Context()), text, name)
+        parser = TextParser(load_dialects(Context()), text, name, first_line=first_line)
         defined = set(DEFINED_ALIAS.findall(text))
         parser.attribute_aliases.update({name: value for name, value in KNOWN_ALIASES.items() if name not in defined})
         return parser.parse_module()
@@ -50,8 +52,11 @@ def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
         if unnamed is not None:
             return parse(unnamed, name, first_line=first_line)
         raise located(error, text, name, first_line) from None
-    except VerifyException as error:
-        raise fail("TW603", f"the module does not verify: {error}", help="see the op's rule in the message") from None
+    except Exception as error:
+        # xDSL's parsers of types, attributes and ops answer some wrong text with errors of Python.
+        line, column = parser.place(min(parser.pos, len(text))) if parser is not None else (first_line, 1)
+        message = f"cannot be parsed: {first_paragraph(str(error)) or type(error).__name__}"
+        raise fail("TW603", message, Span(name, line, column)) from None
 
 
 def _without_name(text: str, start: int) -> str | None:
@@ -68,19 +73,32 @@ def located(error: Any, text: str, name: str, first_line: int) -> Exception:
     column = start - (text.rfind("\n", 0, start) + 1) + 1
     width = max(1, error.span.end - start)
     span = Span(name, first_line + line, column, column + width)
-    return fail("TW603", str(error.msg).strip() or "cannot be parsed", span)
+    message = str(error.msg).strip() or "cannot be parsed"
+    return fail("TW603", message, span, help=TRANSFORM_HELP if "Operation transform." in message else "")
 
 
 def verify(module: ModuleOp) -> None:
+    """Every op by itself, so that what is wrong has a line; then what no single op can say."""
     from xdsl.utils.exceptions import VerifyException
 
+    from tilewright.dialects.attribute_rules import check_attributes
     from tilewright.dialects.dominance import check_dominance
+    from tilewright.dialects.location import span_of
+    from tilewright.dialects.walking import operations
 
+    for op in operations(module):
+        try:
+            op.verify(verify_nested_ops=False)
+            check_attributes(op)
+        except Exception as error:  # verifiers of xDSL's own ops do not expect every wrong type
+            raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}", span_of(op)) from None
     try:
         module.verify()
         check_dominance(module)
     except VerifyException as error:
-        raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}") from None
+        place = getattr(error, "op", None)
+        span = None if place is None else span_of(place)
+        raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}", span) from None
 
 
 def first_paragraph(text: str) -> str:
@@ -88,51 +106,28 @@ def first_paragraph(text: str) -> str:
 
 
 def compile_file(source: str, given: dict[str, Any], *, keep_ir: bool = False) -> Program:
-    """The program of one .mlir file. Its accessors name its tensors; the grid is the option's, or one core."""
+    """The program of one .mlir file. Its accessors name its tensors; the grid is its own, the option's, or one core."""
     from tilewright.compiler import compile_module
     from tilewright.options import Options
-    from tilewright.passes.ir_text.program_forms import grid_of
     from tilewright.pipeline import remaining
 
     module = parse(read_text(source), source)
     verify(module)
     options = Options(**given)
-    grid = options.grid if isinstance(options.grid, tuple) else grid_of(module) or (1, 1)
+    grid = grid_of(options)
     return compile_module(
         module,
         name=Path(source).stem,
         grid=grid,
-        tensors=tensors_of(module),
+        tensors=(),
         options=options,
         keep_ir=keep_ir,
         passes=remaining(module),
     )
 
 
-def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
-    from tilewright.dialects.attributes import int_value, text_value
-    from tilewright.dialects.ir_types import AccessorType
-    from tilewright.hardware import TILE_COLS, TILE_ROWS
-    from tilewright.program import ROW_MAJOR, TensorSpec
-
-    found: dict[int, TensorSpec] = {}
-    for op in module.walk():
-        if op.name not in ACCESSORS:
-            continue
-        kind = op.attributes.get("tensor") or op.results[0].type  # the call names the type it was made from
-        if not isinstance(kind, AccessorType):
-            continue
-        rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
-        index = int_value(op, "tensor_index")
-        by_rows = "page_bytes" in op.attributes or text_value(op, "layout") == ROW_MAJOR
-        found[index] = TensorSpec(
-            name=text_value(op, "name", f"tensor{index}"),
-            shape=(*kind.dims[:-2], rows, columns),
-            dtype=kind.tile.dtype,
-            layout=ROW_MAJOR if by_rows else "tile",
-            memory="l1" if kind.memory.data == "l1" else "dram",
-        )
-    missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
-    if missing:
-        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}")
-    return tuple(found[number] for number in sorted(found))
+def grid_of(options: Options) -> tuple[int, ...]:
+    """The option's, which wins over what the text states, or one core."""
+    if isinstance(options.grid, str):
+        raise fail("TW603", f"grid {options.grid!r} of IR text", help="text has no work to share out: write sizes, such as 8x8")
+    return options.grid or (1, 1)

@@ -104,10 +104,13 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
 
     options = Options(**option_flags.given_options(arguments))
     trace = Trace(keep_ir=option_flags.wants_ir(arguments))
-    context = PassContext(options=options, chip=options.chip, trace=trace)
+    context = PassContext(options=options, chip=options.chip, trace=trace, grid=mlir_files.grid_of(options))
     mlir_files.verify(module)
     try:
-        for name in pipeline.remaining(module) if names == ["all"] else names:
+        everything = names == ["all"]  # what is left is in an order that fits
+        for name in pipeline.remaining(module) if everything else names:
+            if not everything:
+                check_needs(name, module)
             pipeline.run(module, context, [name], check=False)
             if arguments.verify:
                 mlir_files.verify(module)
@@ -116,6 +119,20 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
             wanted = option_flags.wanted_stages(arguments)
             print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
     return as_text(module, generic=arguments.generic)
+
+
+def check_needs(name: str, module: Any) -> None:
+    """TW604 if the pass cannot run on what the passes before it left."""
+    from tilewright import pipeline
+    from tilewright.diagnostics import fail
+    from tilewright.dialects.location import span_of
+    from tilewright.dialects.stages import unmet
+
+    found = unmet(pipeline.ALIASES.get(name, name), module)
+    if found is not None:
+        reason, op = found
+        message = f"{name} cannot run on {op.name} here: {reason}"
+        raise fail("TW604", message, span_of(op), help="`tilewright opt --list` prints the order")
 
 
 def as_text(module: Any, *, generic: bool) -> str:

@@ -22,6 +22,7 @@ HELP: dict[str, str] = {
     "full_sync": "one DST section of full size instead of two halves",
     "fp32_dest_acc": "32-bit DST",
     "math_fidelity": "matrix unit passes",
+    "math_approx_mode": "functions that have a faster, less accurate form use it",
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",
     "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
@@ -39,6 +40,7 @@ SWITCHES = (
     "enable_unroll",
     "full_sync",
     "fp32_dest_acc",
+    "math_approx_mode",
     "combine_packs",
     "debug_print",
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import LocationAttr, UnitAttr
+from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -66,7 +67,10 @@ def parse_groups(parser: Parser) -> list[list[SSAValue]]:
         parser.parse_keyword(word)
         with parser.in_parens():
             unresolved = parse_operands(parser)
-            types = parse_types(parser) if parser.parse_optional_punctuation(":") else []
+            if parser.parse_optional_punctuation(":"):
+                types = parse_types(parser)
+            else:
+                types = [parser_value_type(parser, operand) for operand in unresolved]
             groups.append(list(parser.resolve_operands(unresolved, types, parser.pos)))
     return groups
 
@@ -83,6 +87,79 @@ def print_attributes(printer: Printer, attributes: dict[str, Attribute]) -> None
             printer.print_string(" = ")
             printer.print_attribute(value)
     printer.print_string("}")
+
+
+DST_REG = "dst_reg"  # the last operand is the register that the result lies in
+
+
+def parse_attributes(parser: Parser) -> dict[str, Attribute]:
+    """``{key = value}``; the listings also write ``key=value, key=value`` and ``(key=value)`` after the op's name."""
+    if at_punctuation(parser, "{"):
+        return {} if _starts_register(parser) else dict(parser.parse_optional_attr_dict())
+    found: dict[str, Attribute] = {}
+    if _is_entry(parser, "("):
+        parser.parse_punctuation("(")
+        found = _parse_entries(parser)
+        parser.parse_punctuation(")")
+    elif _is_entry(parser):
+        found = _parse_entries(parser)
+    return found
+
+
+def parse_register(parser: Parser) -> UnresolvedOperand | None:
+    """``{dst_reg = %d}``"""
+    if not (at_punctuation(parser, "{") and _starts_register(parser)):
+        return None
+    with parser.in_braces():
+        parser.parse_keyword(DST_REG)
+        parser.parse_punctuation("=")
+        return parser.parse_unresolved_operand()
+
+
+def at_punctuation(parser: Parser, text: str) -> bool:
+    return parser._current_token.text == text  # pyright: ignore[reportPrivateUsage]
+
+
+def _parse_entries(parser: Parser) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
+    while True:
+        key = parser.parse_identifier()
+        if key in found:
+            parser.raise_error(f"'{key}' is given twice")
+        parser.parse_punctuation("=")
+        found[key] = parser.parse_attribute()
+        if not parser.parse_optional_punctuation(","):
+            return found
+
+
+def _starts_register(parser: Parser) -> bool:
+    def matches() -> bool:
+        parser.parse_punctuation("{")
+        named = parser.parse_optional_keyword(DST_REG) is not None
+        return named and parser.parse_optional_punctuation("=") is not None
+
+    return _looks_like(parser, matches)
+
+
+def _is_entry(parser: Parser, before: str = "") -> bool:
+    """Whether ``key =`` comes next, and not the name of the next op."""
+
+    def matches() -> bool:
+        if before and parser.parse_optional_punctuation(before) is None:  # pyright: ignore[reportArgumentType]
+            return False
+        return parser.parse_optional_identifier() is not None and parser.parse_optional_punctuation("=") is not None
+
+    return _looks_like(parser, matches)
+
+
+def _looks_like(parser: Parser, matches: Callable[[], object]) -> bool:
+    """Looks ahead: whatever was read is read again."""
+    state = parser._parser_state  # pyright: ignore[reportPrivateUsage]
+    saved = (state.current_token, state.lexer.pos)
+    try:
+        return bool(matches())
+    finally:
+        state.current_token, state.lexer.pos = saved
 
 
 class InheritedKind(ABCMeta):
@@ -141,7 +218,19 @@ class PlainOp(Operation, metaclass=InheritedKind):
 
 
 class FlatOp(PlainOp):
-    """``name %a, %b {attributes} : type, type -> type``"""
+    """``name %a, %b {attributes} : type, type -> type``
+
+    The specification's listings leave types out: those of operands are known where they are defined, and an op whose
+    `inferred_types` says what it gives needs none. They also write ``{dst_reg = %d}``, a value among the attributes: it is kept
+    as the last operand, and the attribute says so.
+    """
+
+    TAKES_OPERANDS: ClassVar[bool] = True  # no: a value at the start of the next line is not taken for one
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        """What the op gives where the text does not say. ValueError with the reason if it cannot be known."""
+        return ()
 
     def print(self, printer: Printer) -> None:
         self.print_head(printer)
@@ -155,19 +244,33 @@ class FlatOp(PlainOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        unresolved = parse_operands(parser)
-        attributes = parser.parse_optional_attr_dict()
-        operand_types: list[Attribute] = []
-        result_types: list[Attribute] = []
+        start = parser.pos
+        unresolved = parse_operands(parser) if cls.TAKES_OPERANDS else []
+        attributes = parse_attributes(parser)
+        register = parse_register(parser)
+        if register is not None:
+            unresolved.append(register)
+            attributes[DST_REG] = UnitAttr()
+        types: list[Attribute] = []
+        result_types: list[Attribute] | None = None
         if parser.parse_optional_punctuation(":"):
             types = parse_types(parser)
-            if unresolved:
-                operand_types = types
-                if parser.parse_optional_punctuation("->"):
-                    result_types = parse_types(parser)
+            if not unresolved:
+                types, result_types = [], types
+            elif parser.parse_optional_punctuation("->"):
+                result_types = parse_types(parser)
             else:
-                result_types = types
-        operands = parser.resolve_operands(unresolved, operand_types, parser.pos)
+                result_types = []
+        elif unresolved:
+            types = [parser_value_type(parser, operand) for operand in unresolved]
+        if register is not None and len(types) == len(unresolved) - 1:
+            types.append(IndexType())
+        operands = parser.resolve_operands(unresolved, types, parser.pos)
+        if result_types is None:
+            try:
+                result_types = list(cls.inferred_types(operands, attributes))
+            except ValueError as error:
+                parser.raise_error(f"{cls.name}: give its types: {error}", start - 1)
         return cls.create(operands=operands, result_types=result_types, attributes=attributes)
 
 
@@ -200,9 +303,13 @@ class TileMathOp(PlainOp):
     def parse(cls, parser: Parser) -> Self:
         unresolved = parse_operands(parser)
         attributes = parser.parse_optional_attr_dict()
-        types: list[Attribute] = [] if not unresolved else [parser_value_type(parser, unresolved[0])]
+        types: list[Attribute] = []
         result: Attribute | None = None
-        if parser.parse_optional_punctuation(":"):
+        if not parser.parse_optional_punctuation(":"):
+            if not unresolved:
+                parser.raise_error(f"{cls.name}: give its type")
+            types = [parser_value_type(parser, unresolved[0])]
+        else:
             types = parse_types(parser)
             if parser.parse_optional_punctuation("->"):
                 result = parser.parse_type()
@@ -217,8 +324,8 @@ def parser_value_type(parser: Parser, operand: UnresolvedOperand) -> Attribute:
     """Type of a value already defined: the specification's shorter listings leave tile types out."""
     known: dict[str, Sequence[SSAValue]] = {name: tuple(values) for name, values in parser.ssa_values.items()}
     values = known.get(operand.operand_name)
-    if not values:
-        parser.raise_error("give the type of this op: its first operand is not defined yet")
+    if not values or operand.index >= len(values):
+        parser.raise_error(f"give the types of this op: %{operand.operand_name} is not defined yet")
     return values[operand.index].type
 
 

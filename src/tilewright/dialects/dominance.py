@@ -22,7 +22,9 @@ def _block(block: Block, visible: set[SSAValue]) -> None:
     for op in block.ops:
         for index, operand in enumerate(op.operands):
             if operand not in visible:
-                raise VerifyException(f"{op.name}: operand {index} is used before it is defined")
+                error = VerifyException(f"{op.name}: operand {index} is used before it is defined")
+                error.op = op  # pyright: ignore[reportAttributeAccessIssue]
+                raise error
         if op.regions:
             _region_of(op, visible)
         visible.update(op.results)

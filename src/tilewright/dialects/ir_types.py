@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, bf16, f32
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType, bf16, f32, i32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -98,6 +98,24 @@ def _parse_format(parser: AttrParser) -> str:
     return parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
 
 
+SCALARS: dict[str, Attribute] = {"bf16": bf16, "f32": f32, "i32": i32}  # element types of what lies row by row
+
+
+def scalar_format(kind: Attribute) -> str:
+    """The tile format that holds such elements; empty if there is none."""
+    return next((name for name, known in SCALARS.items() if known == kind), "")
+
+
+def is_block(kind: Attribute) -> bool:
+    """A tensor of tiles; in text also one of elements that make whole tiles."""
+    if not isinstance(kind, TensorType):
+        return False
+    shape = kind.get_shape()
+    sizes = (hardware.TILE_ROWS, hardware.TILE_COLS)
+    whole = len(shape) >= 2 and not any(size % unit for size, unit in zip(shape[-2:], sizes, strict=True))
+    return isinstance(kind.element_type, TileType) or (whole and scalar_format(kind.element_type) != "")
+
+
 def _print_shape(printer: Printer, shape: ArrayAttr[IntAttr]) -> None:
     printer.print_string("[" + ", ".join(str(dim.data) for dim in shape) + "]")
 
@@ -145,6 +163,11 @@ class _TilesType(ParametrizedAttribute, TypeAttribute):
     def tile(self) -> TileType:
         assert isinstance(self.element, TileType)
         return self.element
+
+    @property
+    def tiled(self) -> bool:
+        """Whether the shape counts tiles; else it counts elements, and the data lies row by row."""
+        return isinstance(self.element, TileType)
 
 
 class _BufferType(_TilesType):
@@ -258,6 +281,28 @@ class SliceType(_TensorRefType):
     shape: ArrayAttr[IntAttr]
     element: Attribute
     memory: StringAttr
+
+
+@irdl_attr_definition
+class SliceAttr(ParametrizedAttribute):
+    """``#ttl.slice<1, 8, 1>``: start, stop and step of a range of cores, as Python's slice."""
+
+    name = "ttl.slice"
+
+    start: IntAttr
+    stop: IntAttr
+    step: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        numbers = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_integer)
+        if len(numbers) not in (2, 3):
+            parser.raise_error("a slice is <start, stop, step>; the step may be left out")
+        return [IntAttr(number) for number in (*numbers, 1)[:3]]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.start.data}, {self.stop.data}, {self.step.data}")
 
 
 @irdl_attr_definition

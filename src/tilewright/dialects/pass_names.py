@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 PASS_NAMES = (
+    "ttl-expand-text-forms",
     "ttl-validate",
     "convert-ttl-to-compute",
     "ttl-set-compute-config",

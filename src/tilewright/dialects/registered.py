@@ -11,6 +11,7 @@ from tilewright.dialects.ir_types import (
     KernelCBType,
     PipeType,
     SemaphoreType,
+    SliceAttr,
     SliceType,
     ThreadAttr,
     TransferType,
@@ -51,7 +52,7 @@ TTL = Dialect(
         *TENSOR_OPS.values(),
         *TILE_OPS.values(),
     ],
-    [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType],
+    [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType, SliceAttr],
 )
 
 TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])

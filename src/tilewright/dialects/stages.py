@@ -88,3 +88,61 @@ def _in_dst(op: Operation) -> bool:
 def _up_to(name: str) -> frozenset[str]:
     """The passes that turn one stage into the next, to this one."""
     return frozenset(PASS_NAMES[PASS_NAMES.index("convert-ttl-to-compute") : PASS_NAMES.index(name) + 1])
+
+
+# What a pass needs from the text it is given, beside ops that are gone: each names the pass that provides it.
+COMPUTED = ("matmul", "reduce", "bcast", "reshape", "transpose", "fill_block", *(row.name for row in tile_ops.ROWS))
+
+
+def unmet(name: str, module: ModuleOp) -> tuple[str, Operation] | None:
+    """Why a pass cannot run on a module yet, or any more, and where. Text may come from any stage, and passes in any order."""
+    place = _position(name)
+    for op in operations(module):
+        if op.name.startswith("ttkernel."):
+            if place <= _position("convert-ttl-to-ttkernel"):
+                return "convert-ttl-to-ttkernel has run already", op
+            if name == "ttkernel-place-inits" and op.name == "ttkernel.pack_tile_block":
+                return "ttkernel-combine-pack-tiles has run already", op
+        elif op.name.startswith("ttl.") and place > _position("convert-ttl-to-ttkernel") and name != "lower-affine":
+            return "run convert-ttl-to-ttkernel first", op
+        reason = _unmet(name, place, op)
+        if reason:
+            return reason, op
+    return None
+
+
+def _unmet(name: str, place: int, op: Operation) -> str:
+    if place > _position("convert-ttl-to-compute") and op.name.startswith("ttl.") and op.name[4:] in COMPUTED:
+        return "run convert-ttl-to-compute first"
+    if op.name == "ttl.compute":
+        assigned = "ttl.dst_footprint" in op.attributes
+        if assigned and place <= _position("ttl-tile-and-assign-dst") and place >= _position("convert-ttl-to-compute"):
+            return "ttl-tile-and-assign-dst has run already"
+        if not assigned and name in ("ttl-insert-tile-regs-sync", "ttl-lower-to-loops"):
+            return "run ttl-tile-and-assign-dst first"
+        if name in ("ttl-unroll-compute-loops", "convert-ttl-to-ttkernel"):
+            return "run ttl-lower-to-loops first"
+    if op.name == "func.func" and name == "convert-ttl-to-ttkernel" and _unguarded(op):
+        return "run ttl-insert-tile-regs-sync first"
+    if op.name == "ttl.dst_tile" or (op.name.startswith("ttl.tile_") and not _in_region(op) and "regs" not in op.name):
+        # The sync may come after the loops: that is the second of the two documented orders.
+        late = place <= _position("ttl-lower-to-loops") and name != "ttl-insert-tile-regs-sync"
+        return "ttl-lower-to-loops has run already" if late else ""
+    return ""
+
+
+def _in_region(op: Operation) -> bool:
+    """In an op whose body is about single tiles."""
+    parent = op.parent_op()
+    while parent is not None and parent.name not in ("ttl.compute", "linalg.generic"):
+        if parent.name == "func.func":
+            return any(inner.name in ("ttl.get_tile", "ttl.pack_tile") for inner in operations(parent))
+        parent = parent.parent_op()
+    return True
+
+
+def _unguarded(function: Operation) -> bool:
+    """Tiles are computed, and nobody acquires DST for them."""
+    names = {op.name for op in operations(function)}
+    computes = any(name.startswith("ttl.tile_") and "regs" not in name for name in names) or "ttl.copy_tile" in names
+    return computes and "ttl.tile_regs_acquire" not in names

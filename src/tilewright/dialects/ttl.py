@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -16,19 +17,26 @@ from xdsl.utils.exceptions import VerifyException
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import BareOp, FlatOp, PlainOp, TileMathOp, parse_operands, parse_types, print_types
 from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.ir_types import CBType, TileType
+from tilewright.dialects.ir_types import CBType, TileType, is_block
 from tilewright.dialects.tile_faces import FACES, MEMBERS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, TileOp
 from tilewright.dialects.ttl_blocks import shape_of
-from tilewright.dialects.verify import expect, expect_operands, parameters_of
+from tilewright.dialects.verify import expect, expect_operands, expect_parameters
 
 PURE = traits_def(Pure())
+MOST_DIMS = 3  # of a grid
 
 
 class TensorMathOp(FlatOp):
     """A row of the op table on whole blocks: ``%r = ttl.add %a, %b : T, T -> T``."""
 
     SPEC: ClassVar[TileOp]
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        if not operands or "dtype" in attributes:
+            raise ValueError("they do not follow from its operands")
+        return [operands[0].type]
 
     def verify_(self) -> None:
         expect_operands(self, self.SPEC.arity)
@@ -37,7 +45,7 @@ class TensorMathOp(FlatOp):
             expect(self, is_block(value.type), f"works on blocks of tiles, not on {value.type}")
         shapes = {shape_of(value.type) for value in (*self.operands, *self.results)}
         expect(self, len(shapes) == 1, f"operands and result have the same shape, found {sorted(shapes)}")
-        parameters_of(self, self.SPEC)
+        expect_parameters(self, self.SPEC)
 
 
 class TileOpBase(TileMathOp):
@@ -54,11 +62,7 @@ class TileOpBase(TileMathOp):
         expect(self, slot is None or (isinstance(slot, IntegerAttr) and slot.value.data >= 0), "dst_idx is a slot number")
         part = self.attributes.get(FACES)
         expect(self, part is None or (isinstance(part, StringAttr) and part.data in MEMBERS), f"{FACES} is one of {(*MEMBERS,)}")
-        parameters_of(self, self.SPEC)
-
-
-def is_block(kind: Attribute) -> bool:
-    return isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+        expect_parameters(self, self.SPEC)
 
 
 def both_float(first: Attribute, second: Attribute) -> bool:
@@ -87,11 +91,20 @@ class CoreOp(FlatOp):
     """Coordinates of this core: ``%x, %y = ttl.core : index, index``."""
 
     name = "ttl.core"
+    TAKES_OPERANDS = False
     traits = PURE
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        dims = attributes.get("dims")
+        return [IndexType()] * min(dims.value.data if isinstance(dims, IntegerAttr) else 2, MOST_DIMS)
 
     def verify_(self) -> None:
         expect_operands(self, 0)
-        expect(self, bool(self.results), "gives one coordinate per dimension")
+        expect(self, 1 <= len(self.results) <= MOST_DIMS, f"gives one coordinate per dimension, one to {MOST_DIMS}")
+        dims = self.attributes.get("dims")
+        agree = dims is None or (isinstance(dims, IntegerAttr) and dims.value.data == len(self.results))
+        expect(self, agree, "dims is the number of its results")
         for result in self.results:
             expect(self, isinstance(result.type, IndexType), "coordinates are of type index")
 

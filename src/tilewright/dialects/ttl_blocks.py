@@ -11,11 +11,12 @@ from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp
 from tilewright.dialects.attributes import int_list
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ir_types import is_block
 from tilewright.dialects.verify import expect, expect_operands
 
 REDUCE_KINDS = ("sum", "max")
 TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit
+KEEP_IN_DST = "keep_in_dst"  # the result stays in DST wherever a unit can read it there
 TURNED_B = "turned_b"  # the right operand's tiles lie columns by rows
 
 
@@ -26,8 +27,7 @@ class _BlockOp(FlatOp):
         expect(self, len(self.results) == 1, "gives one block")
         for value in (*self.operands, *self.results):
             kind = value.type
-            is_block = isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-            expect(self, is_block, f"works on blocks of tiles, not on {kind}")
+            expect(self, is_block(kind), f"works on blocks of tiles, not on {kind}")
 
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from typing_extensions import Self
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -14,6 +17,7 @@ from tilewright.dialects.verify import expect, expect_operands
 
 ALIAS_OF = "alias_of"
 IN_DST = "ttl.in_dst"  # the value that this buffer is for stays in DST: nothing is written to its blocks
+SPILL = "ttl.spill"  # of a buffer through which tiles pass because text says so
 CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 
 
@@ -63,6 +67,13 @@ class BindCBOp(PlainOp):
 class _AcquireOp(FlatOp):
     """``%b = ttl.cb_wait %cb : <…> -> tensor<…>``. ``tiles`` overrides the count when several blocks are held at once."""
 
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        kind = operands[0].type if operands else None
+        if not isinstance(kind, CBType):
+            raise ValueError("they follow from a circular buffer")
+        return [kind.block_type]
+
     def verify_(self) -> None:
         expect_operands(self, 1)
         kind = self.operands[0].type
@@ -99,16 +110,29 @@ class _FinishOp(FlatOp):
         expect(self, isinstance(self.operands[0].type, CBType), "takes a circular buffer")
 
 
-class CBPushOp(_FinishOp):
+class _ReleaseOp(_FinishOp):
+    """Takes the buffer; text may give the block that its acquire gave instead."""
+
+    ACQUIRE: ClassVar[type[_AcquireOp]]
+
+    def verify_(self) -> None:
+        if len(self.operands) == 1 and isinstance(self.operands[0].owner, self.ACQUIRE):
+            return
+        super().verify_()
+
+
+class CBPushOp(_ReleaseOp):
     """The producer's block is ready."""
 
     name = "ttl.cb_push"
+    ACQUIRE = CBReserveOp
 
 
-class CBPopOp(_FinishOp):
+class CBPopOp(_ReleaseOp):
     """The consumer's block may be overwritten."""
 
     name = "ttl.cb_pop"
+    ACQUIRE = CBWaitOp
 
 
 class PublishCBOp(_FinishOp):

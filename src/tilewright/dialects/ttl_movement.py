@@ -2,27 +2,70 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
-from xdsl.ir import Operation
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.assembly import FlatOp
-from tilewright.dialects.ir_types import AccessorType, CBType, PipeType, SliceType, TransferType
+from tilewright.dialects.ir_types import (
+    MEMORY_SPACES,
+    SCALARS,
+    AccessorType,
+    CBType,
+    MemorySpaceAttr,
+    PipeType,
+    SliceType,
+    TransferType,
+    int_array,
+    scalar_format,
+)
 from tilewright.dialects.verify import expect, expect_operands
 from tilewright.program import ROW_MAJOR
+
+LAYOUTS = ("tile", ROW_MAJOR)
 
 
 class TensorAccessorOp(FlatOp):
     """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
 
+<<<<<<< HEAD
     ``layout = "row_major"``: it is stored row by row, not in tiles. ``significant_bits``: its values have no more than these.
+=======
+    ``layout = "row_major"``: it is stored row by row, not in tiles. Text may give the tensor itself instead of its number:
+    ``ttl.tensor_accessor %lhs : tensor<4x4x!ttcore.tile<…>> -> !ttl.accessor<…>``.
+>>>>>>> 277e826 (text: forms of the dialect document are expanded by a pass of their own)
     """
 
     name = "ttl.tensor_accessor"
 
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        kind = operands[0].type if operands else None
+        if not isinstance(kind, TensorType):
+            raise ValueError("they follow from a tensor")
+        return [accessor_of(kind)]
+
     def verify_(self) -> None:
-        expect_operands(self, 0)
-        expect(self, isinstance(self.results[0].type, AccessorType), "gives an accessor")
-        expect(self, isinstance(self.attributes.get("tensor_index"), IntegerAttr), "needs tensor_index, the argument number")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, AccessorType), "gives an accessor")
+        kind = self.results[0].type
+        assert isinstance(kind, AccessorType)
+        expect(self, kind.memory.data in MEMORY_SPACES, f"its memory is one of {', '.join(MEMORY_SPACES)}")
+        expect(self, kind.tiled or scalar_format(kind.element) != "", f"holds tiles, or elements of {', '.join(SCALARS)}")
+        layout = self.attributes.get("layout")
+        known = layout is None or (isinstance(layout, StringAttr) and layout.data in LAYOUTS)
+        expect(self, known, f"layout is one of {', '.join(LAYOUTS)}")
+        expect(self, len(self.operands) <= 1, "takes a tensor, or names its number")
+        if not self.operands:
+            index = self.attributes.get("tensor_index")
+            counts = isinstance(index, IntegerAttr) and index.value.data >= 0
+            expect(self, counts, "needs tensor_index, the argument number")
+            return
+        tensor = self.operands[0].type
+        expect(self, isinstance(tensor, TensorType), f"takes a tensor, not {tensor}")
+        assert isinstance(tensor, TensorType)
+        expect(self, kind == accessor_of(tensor), f"the accessor of {tensor} is {accessor_of(tensor)}")
+        expect(self, "tensor_index" not in self.attributes, "names the tensor by its value, not by its number")
 
     @property
     def tensor_index(self) -> int:
@@ -48,6 +91,12 @@ class TensorAccessorOp(FlatOp):
         return attribute.data if isinstance(attribute, StringAttr) else f"tensor{self.tensor_index}"
 
 
+def accessor_of(tensor: TensorType[Attribute]) -> AccessorType:
+    """Its shape counts tiles, or elements of what lies row by row. A tensor that does not say where it lies is in DRAM."""
+    space = tensor.encoding.space.data if isinstance(tensor.encoding, MemorySpaceAttr) else "dram"
+    return AccessorType(int_array(tensor.get_shape()), tensor.element_type, StringAttr(space))
+
+
 class TensorSliceOp(FlatOp):
     """``%s = ttl.tensor_slice %a, %row, %col``: the rectangle of tiles that starts there; its shape is in the result type.
 
@@ -60,12 +109,20 @@ class TensorSliceOp(FlatOp):
 
     def verify_(self) -> None:
         expect(self, bool(self.operands), "needs an accessor")
+        expect(self, len(self.results) == 1, "gives one slice")
         accessor, kind = self.operands[0].type, self.results[0].type
         expect(self, isinstance(accessor, AccessorType) and isinstance(kind, SliceType), "takes an accessor and gives a slice")
         assert isinstance(accessor, AccessorType)
         expect_operands(self, 1 + len(accessor.dims))
         for operand in self.operands[1:]:
             expect(self, isinstance(operand.type, IndexType), "tile coordinates are of type index")
+        assert isinstance(kind, SliceType)
+        same = kind.element == accessor.element and kind.memory == accessor.memory and len(kind.dims) <= len(accessor.dims)
+        expect(self, same, "a slice has the tiles, the memory and at most the dimensions of its tensor")
+        strides = self.attributes.get("strides")
+        counts = strides is None or (isinstance(strides, ArrayAttr) and len(strides) == len(kind.dims))
+        counts = counts and all(stride > 0 for stride in self.strides) and len(self.strides) == len(kind.dims)
+        expect(self, counts, "strides has one number, 1 or more, per dimension of the slice")
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -86,11 +143,16 @@ class CopyOp(FlatOp):
 
     name = "ttl.copy"
 
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        return [TransferType()]
+
     def verify_(self) -> None:
         expect_operands(self, 2)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, TransferType), "gives a transfer")
         ends = [operand for operand in self.operands if isinstance(operand.type, (SliceType, PipeType))]
-        expect(self, len(ends) == 1, "moves between a block and a tensor slice or a pipe")
+        blocks = [operand for operand in self.operands if isinstance(operand.type, TensorType)]
+        expect(self, len(ends) == len(blocks) == 1, "moves between a block and a tensor slice or a pipe")
 
 
 class WaitOp(FlatOp):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp
 from tilewright.dialects.attributes import i64_attr, int_value, text_value
-from tilewright.dialects.ir_types import PipeType, SemaphoreType
+from tilewright.dialects.ir_types import PipeType, SemaphoreType, SliceAttr
 from tilewright.dialects.verify import expect, expect_operands
 from tilewright.network import NetSpec, PipeSpec
 
@@ -25,9 +26,30 @@ def nested_attr(value: Any) -> Attribute:
     return ArrayAttr([nested_attr(item) for item in value])
 
 
+def is_range(given: Attribute) -> bool:
+    """``[start, stop, step]`` or ``#ttl.slice<start, stop, step>``; the step may be left out."""
+    if isinstance(given, SliceAttr):
+        numbers: list[int] = list(nested_value(given))
+    else:
+        items = list(given) if isinstance(given, ArrayAttr) else []
+        numbers = [item.value.data for item in items if isinstance(item, IntegerAttr)]
+        if len(numbers) != len(items):
+            return False
+    return len(numbers) in (2, 3) and 0 <= numbers[0] < numbers[1] and min(numbers[2:], default=1) > 0
+
+
+def are_places(given: Attribute | None, *, low: int = 0) -> bool:
+    """``[x, y]``: up to three numbers."""
+    if not isinstance(given, ArrayAttr) or not 1 <= len(given) <= 3:
+        return False
+    return all(isinstance(item, IntegerAttr) and item.value.data >= low for item in given)
+
+
 def nested_value(attribute: Attribute | None) -> Any:
     if isinstance(attribute, ArrayAttr):
         return tuple(nested_value(item) for item in attribute)
+    if isinstance(attribute, SliceAttr):
+        return (attribute.start.data, attribute.stop.data, attribute.step.data)
     assert isinstance(attribute, IntegerAttr), attribute
     return attribute.value.data
 
@@ -121,14 +143,27 @@ def _net(op: NetPipeOp) -> NetSpec:
 
 
 class CreateSemaphoreOp(FlatOp):
-    """``%s = ttl.create_semaphore {initial_value = 0 : i32, number = 0 : i32, name = "go"} : !ttl.semaphore``"""
+    """``%s = ttl.create_semaphore {initial_value = 0 : i32, number = 0 : i32, name = "go"} : !ttl.semaphore``
+
+    ``is_remote``: whether other cores reach it; text that says no may not.
+    """
 
     name = "ttl.create_semaphore"
+    TAKES_OPERANDS = False
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        return [SemaphoreType()]
 
     def verify_(self) -> None:
         expect_operands(self, 0)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
-        expect(self, isinstance(self.attributes.get("initial_value"), IntegerAttr), "needs initial_value")
+        initial = self.attributes.get("initial_value")
+        expect(self, isinstance(initial, IntegerAttr), "needs initial_value")
+        assert isinstance(initial, IntegerAttr)
+        expect(self, 0 <= initial.value.data < 2**32, "initial_value is a count of 32 bits")
+        remote = any(isinstance(use.operation, REMOTE_SEMAPHORES) for use in self.results[0].uses)
+        expect(self, "is_remote" not in self.attributes or remote == bool(int_value(self, "is_remote", 2)), IS_REMOTE)
 
     @property
     def initial(self) -> int:
@@ -152,6 +187,7 @@ class GetRemoteSemaphoreOp(FlatOp):
         expect(self, bool(self.operands) and isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
         given = "core" in self.attributes
+        expect(self, not given or are_places(self.attributes["core"]), "core is a list of coordinates")
         expect(self, given != (len(self.operands) > 1), "needs the core, as operands or as the attribute core")
         for operand in self.operands[1:]:
             expect(self, isinstance(operand.type, IndexType), "coordinates are of type index")
@@ -166,6 +202,13 @@ class GetRemoteMulticastSemaphoreOp(FlatOp):
         expect_operands(self, 1)
         expect(self, isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
+        given = self.attributes.get("core_range")
+        ranges = given is None or (isinstance(given, ArrayAttr) and all(map(is_range, given)))
+        expect(self, ranges, "core_range is a list of [start, stop, step], one per dimension")
+
+
+REMOTE_SEMAPHORES = (GetRemoteSemaphoreOp, GetRemoteMulticastSemaphoreOp)
+IS_REMOTE = "is_remote is true where another core's counter is asked for, and false where none is"
 
 
 class _SemaphoreChangeOp(FlatOp):

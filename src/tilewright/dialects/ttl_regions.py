@@ -1,29 +1,66 @@
 """``ttl.compute_region`` and the ``ttl.block_*`` names of the specification, and the DST markers of its IR.
 
-The block ops are the tensor-level ops under the specification's names. They exist for text; the first pass that meets them turns
-them into the ops the front end writes.
+The block ops are the tensor-level ops under the specification's names. They exist for text; ``ttl-expand-text-forms`` turns them
+into the ops the front end writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute, Operation
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition, region_def, var_operand_def, var_result_def
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import NoTerminator
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import FlatOp, TileMathOp, parse_groups, print_attributes, print_groups
+from tilewright.dialects.assembly import (
+    DST_REG,
+    FlatOp,
+    PlainOp,
+    parse_groups,
+    parse_types,
+    parser_value_type,
+    print_attributes,
+    print_groups,
+)
 from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.verify import expect, expect_operands
+from tilewright.dialects.ir_types import CBType, TileType, is_block
+from tilewright.dialects.text_parser import TextParser
+from tilewright.dialects.verify import expect, expect_operands, expect_parameters
+
+AXIS = "axis"
+
+
+def _block_shape(value: SSAValue) -> tuple[int, ...]:
+    if not isinstance(value.type, TensorType):
+        raise ValueError(f"{value.type} is no block")
+    return value.type.get_shape()
+
+
+def _reshaped(value: SSAValue, shape: Sequence[int]) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    return TensorType(value.type.element_type, shape)
 
 
 @irdl_op_definition
 class ComputeRegionOp(IRDLOperation):
-    """``%r = ttl.compute_region ins(%x, … : …) outs(%o : …) { ^bb0(…): … ttl.yield … } {keep_in_dst = true}``"""
+    """``%r = ttl.compute_region ins(%x, … : …) outs(%o : …) { ^bb0(…): … ttl.yield … } {keep_in_dst = true}``
+
+    Types may be left out. ``keep_in_dst``: values between its ops stay in DST wherever a unit can read them there.
+    """
 
     name = "ttl.compute_region"
 
@@ -44,6 +81,8 @@ class ComputeRegionOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         groups = parse_groups(parser)
+        if isinstance(parser, TextParser):
+            parser.argument_types = [value.type for value in groups[0]]
         body = parser.parse_region()
         attributes: dict[str, Attribute] = dict(parser.parse_optional_attr_dict())
         results = [value.type for value in groups[1]]
@@ -53,52 +92,185 @@ class ComputeRegionOp(IRDLOperation):
         block = self.body.block
         kinds = [value.type for value in self.inputs]
         expect(self, [argument.type for argument in block.args] == kinds, "its body has one argument per input, of its type")
+        expect(self, all(is_block(value.type) for value in self.outputs), "writes blocks")
         last = block.last_op
         expect(self, last is not None and last.name == "ttl.yield", "ends in ttl.yield")
         assert last is not None
         expect(self, [v.type for v in last.operands] == [v.type for v in self.outputs], "yields one block per output")
 
 
-class BlockAliasOp(FlatOp):
+class BlockComputeOp(PlainOp):
+    """``ttl.block_compute { … }``: arithmetic on blocks, and nothing else."""
+
+    name = "ttl.block_compute"
+    traits = traits_def(NoTerminator())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_region(self.regions[0], print_empty_block=False)
+        if self.attributes:
+            printer.print_string(" ")
+            print_attributes(printer, self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        region = parser.parse_region()
+        return cls.create(regions=[region], attributes=parser.parse_optional_attr_dict())
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        expect(self, len(self.regions) == 1 and len(self.regions[0].blocks) == 1, "has one block")
+        expect(self, not self.regions[0].block.args, "takes what is defined before it, not arguments")
+
+
+class BlockOp(FlatOp):
+    """Arithmetic on blocks under a ``block_`` name; ``{dst_reg = %d}`` names the register its result lies in."""
+
+    COUNTS: ClassVar[tuple[int, ...]]
+
+    @property
+    def blocks(self) -> Sequence[SSAValue]:
+        return self.operands[:-1] if DST_REG in self.attributes else self.operands
+
+    @property
+    def register(self) -> SSAValue | None:
+        return self.operands[-1] if DST_REG in self.attributes else None
+
+    def verify_(self) -> None:
+        counts = self.COUNTS
+        expect(self, len(self.blocks) in counts, f"takes {' or '.join(map(str, counts))} blocks, found {len(self.blocks)}")
+        expect(self, len(self.results) == 1, "gives one block")
+        for value in (*self.blocks, *self.results):
+            expect(self, is_block(value.type), f"works on blocks of tiles, not on {value.type}")
+        register = self.register
+        expect(self, register is None or isinstance(register.type, IndexType), "dst_reg is what ttl.acquire_dst gives")
+
+
+class BlockAliasOp(BlockOp):
     """A tensor-level op under its ``block_`` name."""
 
     ROW: ClassVar[str]
 
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        if not operands or "dtype" in attributes:
+            raise ValueError("they do not follow from its operands")
+        return [operands[0].type]
+
+    def verify_(self) -> None:
+        super().verify_()
+        shapes = {_block_shape(value) for value in (*self.blocks, *self.results)}
+        expect(self, len(shapes) == 1, f"operands and result have the same shape, found {sorted(shapes)}")
+        expect_parameters(self, tile_ops.BY_NAME[self.ROW])
+
 
 def _alias(row: str) -> type[BlockAliasOp]:
     words = row.title().replace("_", "")
-    return type(f"Block{words}Op", (BlockAliasOp,), {"name": f"ttl.block_{row}", "ROW": row})
+    members = {"name": f"ttl.block_{row}", "ROW": row, "COUNTS": (tile_ops.BY_NAME[row].arity,)}
+    return type(f"Block{words}Op", (BlockAliasOp,), members)
 
 
 BLOCK_ALIASES = ClassTable(tile_ops.BY_NAME, _alias)
 
 
-class BlockMatmulOp(FlatOp):
+class BlockMatmulOp(BlockOp):
     """``ttl.block_matmul %a, %b``"""
 
     name = "ttl.block_matmul"
+    COUNTS = (2,)
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        left, right = (_block_shape(value) for value in operands[:2])
+        if len(left) != 2 or len(right) != 2:
+            raise ValueError("a product of blocks has two dimensions")
+        return [_reshaped(operands[0], (left[0], right[1]))]
 
 
-class _BlockReduceOp(FlatOp):
+def axis_of(op: Operation, default: int) -> int:
+    given = op.attributes.get(AXIS)
+    return given.value.data if isinstance(given, IntegerAttr) else default
+
+
+def _axis(attributes: Mapping[str, Attribute], default: int) -> int:
+    given = attributes.get(AXIS)
+    return given.value.data if isinstance(given, IntegerAttr) else default
+
+
+LAST_AXIS = 1  # the listings of reductions name none, and mean the columns
+
+
+class BlockReduceOp(BlockOp):
     """``ttl.block_reduce_sum %x, %ones {axis = 1 : i64}``"""
 
     KIND: ClassVar[str]
+    COUNTS = (1, 2)
+
+    @property
+    def axis(self) -> int:
+        return axis_of(self, LAST_AXIS)
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        shape = list(_block_shape(operands[0]))
+        axis = _axis(attributes, LAST_AXIS)
+        if not 0 <= axis < len(shape):
+            raise ValueError(f"there is no axis {axis}")
+        shape[axis] = 1
+        return [_reshaped(operands[0], shape)]
+
+    def verify_(self) -> None:
+        super().verify_()
+        source, found = _block_shape(self.operands[0]), _block_shape(self.results[0])
+        expect(self, 0 <= self.axis < len(source), f"axis lies in 0..{len(source) - 1}")
+        wanted = tuple(1 if axis == self.axis else size for axis, size in enumerate(source))
+        expect(self, found == wanted, f"reducing {source} over {self.axis} gives {wanted}")
+        scaling = self.blocks[1] if len(self.blocks) > 1 else None
+        expect(self, scaling is None or set(_block_shape(scaling)) == {1}, "the scaling block has one tile")
 
 
-class BlockReduceSumOp(_BlockReduceOp):
+class BlockReduceSumOp(BlockReduceOp):
     name = "ttl.block_reduce_sum"
     KIND = "sum"
 
 
-class BlockReduceMaxOp(_BlockReduceOp):
+class BlockReduceMaxOp(BlockReduceOp):
     name = "ttl.block_reduce_max"
     KIND = "max"
 
 
-class BlockBcastOp(FlatOp):
-    """``ttl.block_bcast %x {axis = 1 : i64}``"""
+class BlockBcastOp(BlockOp):
+    """``ttl.block_bcast %x {axis = 1 : i64}``
+
+    Without a type it undoes the reduction that its operand comes from: it has that block's shape, and its axis unless one is
+    given.
+    """
 
     name = "ttl.block_bcast"
+    COUNTS = (1,)
+
+    @property
+    def axis(self) -> int:
+        reduction = reduction_below(self.operands[0])
+        return axis_of(self, LAST_AXIS if reduction is None else reduction.axis)
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        reduction = reduction_below(operands[0])
+        return [operands[0].type if reduction is None else reduction.operands[0].type]
+
+    def verify_(self) -> None:
+        super().verify_()
+        rank = len(_block_shape(self.results[0]))
+        expect(self, 0 <= self.axis < rank, f"axis lies in 0..{rank - 1}")
+
+
+def reduction_below(value: SSAValue) -> BlockReduceOp | None:
+    """The reduction that a value is computed from, through arithmetic that keeps its shape."""
+    owner = value.owner
+    while isinstance(owner, BlockAliasOp) and owner.operands:
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, BlockReduceOp) else None
 
 
 class BlockStoreOp(FlatOp):
@@ -108,60 +280,155 @@ class BlockStoreOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 2)
+        expect(self, not self.results, "gives nothing")
+        for operand in self.operands:
+            expect(self, is_block(operand.type), f"stores blocks, not {operand.type}")
+        shapes = {_block_shape(operand) for operand in self.operands}
+        expect(self, len(shapes) == 1, f"value and block have the same shape, found {sorted(shapes)}")
 
 
 class RequireDstOp(FlatOp):
-    """``ttl.require_dst %tile``: this value must be in DST. A hint; removed when slots are assigned."""
+    """``ttl.require_dst %value``: this value must be in DST. It is an error if a unit can read it from a buffer only."""
 
     name = "ttl.require_dst"
 
     def verify_(self) -> None:
         expect_operands(self, 1)
+        kind = self.operands[0].type
+        expect(self, is_block(kind) or isinstance(kind, TileType), "marks a block or a tile")
 
 
 class AcquireDstOp(FlatOp):
-    """``%d = ttl.acquire_dst : index``: marks where a DST register's life begins; removed when slots are assigned."""
+    """``%d = ttl.acquire_dst {index = 2 : i32} : index``: a DST register; without an index the compiler chooses one."""
 
     name = "ttl.acquire_dst"
+    TAKES_OPERANDS = False
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        return [IndexType()]
+
+    @property
+    def number(self) -> int | None:
+        given = self.attributes.get("index")
+        return given.value.data if isinstance(given, IntegerAttr) else None
 
     def verify_(self) -> None:
         expect_operands(self, 0)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives a register number")
+        given = self.attributes.get("index")
+        expect(self, given is None or (isinstance(given, IntegerAttr) and given.value.data >= 0), "index is a register number")
 
 
 class ReleaseDstOp(FlatOp):
-    """``ttl.release_dst %d : index``"""
+    """``ttl.release_dst %d : index``: what lies in the register is not used after this."""
 
     name = "ttl.release_dst"
 
     def verify_(self) -> None:
         expect_operands(self, 1)
+        expect(self, isinstance(self.operands[0].owner, AcquireDstOp), "releases what ttl.acquire_dst gave")
 
 
-class SpillTileOp(TileMathOp):
-    """``%s = ttl.spill_tile_to_l1 %tile : type``: this tile leaves DST for a buffer of one tile."""
+class SpillTileOp(FlatOp):
+    """``%s = ttl.spill_tile_to_l1 %tile, %d : type, index -> type``: this tile leaves DST for a buffer of one tile.
+
+    ``%d``, which may be left out or be a number, is the register that the tile lies in.
+    """
 
     name = "ttl.spill_tile_to_l1"
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = [parser.parse_unresolved_operand()]
+        attributes: dict[str, Attribute] = {}
+        if parser.parse_optional_punctuation(","):
+            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            if number is None:
+                unresolved.append(parser.parse_unresolved_operand())
+                attributes[DST_REG] = UnitAttr()
+            else:
+                attributes["index"] = IntegerAttr(number, 32)
+        attributes |= parser.parse_optional_attr_dict()
+        types, result = [parser_value_type(parser, operand) for operand in unresolved], None
+        if parser.parse_optional_punctuation(":"):
+            types = parse_types(parser)
+            types += [IndexType()] * (len(unresolved) - len(types))
+            result = parser.parse_type() if parser.parse_optional_punctuation("->") else None
+        operands = parser.resolve_operands(unresolved, types, parser.pos)
+        return cls.create(operands=operands, result_types=[result or types[0]], attributes=attributes)
+
     def verify_(self) -> None:
-        expect_operands(self, 1)
+        expect(self, len(self.operands) in (1, 2), "takes a tile and perhaps its register")
+        expect(self, isinstance(self.operands[0].type, TileType), "puts a tile away")
+        expect(self, len(self.operands) == 1 or isinstance(self.operands[1].type, IndexType), "a register is of type index")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives the tile that is away")
+        for use in self.results[0].uses:
+            expect(self, isinstance(use.operation, RestoreTileOp), "what is away is restored before it is used")
 
 
-class RestoreTileOp(TileMathOp):
-    """``%t = ttl.restore_tile_from_l1 %s : type``: and comes back."""
+class RestoreTileOp(FlatOp):
+    """``%t = ttl.restore_tile_from_l1 %s : type -> type``: and comes back."""
 
     name = "ttl.restore_tile_from_l1"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        kind = parser_value_type(parser, unresolved)
+        if parser.parse_optional_punctuation(":"):
+            kind = parser.parse_type()
+            if parser.parse_optional_punctuation("->"):
+                parser.parse_type()
+        operand = parser.resolve_operand(unresolved, kind)
+        return cls.create(operands=[operand], result_types=[kind], attributes=attributes)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
         owner = self.operands[0].owner
         expect(self, isinstance(owner, SpillTileOp), "restores what ttl.spill_tile_to_l1 put away")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives that tile")
 
 
+class GetTileOp(FlatOp):
+    """``%t = ttl.get_tile %cb, %i : <…>, index -> type``: tile ``%i`` of the block that was waited for, in DST."""
+
+    name = "ttl.get_tile"
+
+    @classmethod
+    def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
+        kind = operands[0].type
+        if not isinstance(kind, CBType):
+            raise ValueError(f"{kind} is no buffer")
+        return [kind.element]
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        kind = self.operands[0].type
+        expect(self, isinstance(kind, CBType) and isinstance(kind.element, TileType), "takes a tile of a circular buffer")
+        assert isinstance(kind, CBType)
+        expect(self, isinstance(self.operands[1].type, IndexType), "the number of the tile is of type index")
+        expect(self, len(self.results) == 1 and self.results[0].type == kind.element, "gives a tile of the buffer")
+
+
+class PackTileOp(FlatOp):
+    """``ttl.pack_tile %d, %cb, %i : index, <…>, index``: what lies in register ``%d`` becomes tile ``%i`` of the block."""
+
+    name = "ttl.pack_tile"
+
+    def verify_(self) -> None:
+        expect_operands(self, 3)
+        expect(self, isinstance(self.operands[1].type, CBType), "packs into a circular buffer")
+        expect(self, all(isinstance(self.operands[n].type, IndexType) for n in (0, 2)), "register and tile are of type index")
+
+
+TILE_ACCESS = (GetTileOp, PackTileOp)
 MARKERS = (RequireDstOp, AcquireDstOp, ReleaseDstOp)
 
 REGION_OPS: tuple[type[Operation], ...] = (  # and the aliases
     ComputeRegionOp,
+    BlockComputeOp,
     BlockMatmulOp,
     BlockReduceSumOp,
     BlockReduceMaxOp,
@@ -170,4 +437,5 @@ REGION_OPS: tuple[type[Operation], ...] = (  # and the aliases
     *MARKERS,
     SpillTileOp,
     RestoreTileOp,
+    *TILE_ACCESS,
 )

@@ -32,9 +32,9 @@ def _ttcore() -> Dialect:
 
 
 def _linalg() -> Dialect:
-    from xdsl.dialects.linalg import Linalg
+    from tilewright.dialects.tile_fill import TILE_LINALG
 
-    return Linalg
+    return TILE_LINALG
 
 
 def _memref() -> Dialect:

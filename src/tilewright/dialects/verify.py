@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.dialects.tile_op import TileOp
+from tilewright.dialects.tile_op import Param, TileOp
 
 
 def expect(op: Operation, holds: bool, rule: str) -> None:
@@ -42,3 +42,22 @@ def parameters_of(op: Operation, row: TileOp) -> dict[str, Any]:
             raise VerifyException(f"{op.name}: needs the attribute '{param.name}'")
         values[param.name] = param.default if attribute is None else plain_value(attribute)
     return values
+
+
+def expect_parameters(op: Operation, row: TileOp) -> None:
+    """Those the op carries are there, and of the right kind and size."""
+    values = parameters_of(op, row)
+    for param in row.params:
+        if param.name in op.attributes:
+            _expect_value(op, param, values[param.name])
+
+
+KINDS: dict[str, tuple[type, ...]] = {"float": (float, int), "int": (int,), "bool": (bool, int), "str": (str,)}
+
+
+def _expect_value(op: Operation, param: Param, value: Any) -> None:
+    right = isinstance(value, KINDS[param.kind]) and (param.kind in ("bool", "str") or not isinstance(value, bool))
+    expect(op, right, f"{param.name} is {'text' if param.kind == 'str' else 'a number'}")
+    low, high = param.low, param.high
+    expect(op, low is None or value >= low, f"{param.name} is {low} or more")
+    expect(op, high is None or value <= high, f"{param.name} is {high} or less")

@@ -118,9 +118,10 @@ RUNS: dict[str, Code] = {
         "arith, scf, affine and tensor. The message names the line and what was expected there.",
     ),
     "TW604": Code(
-        "unknown pass",
-        "Passes are named as in the pipeline; `tilewright opt --list` prints them. `ttl-assign-dst` is accepted for "
-        "`ttl-tile-and-assign-dst`.",
+        "unknown pass, or one out of its order",
+        "Passes are named as in the pipeline; `tilewright opt --list` prints them in their order. `ttl-assign-dst` is accepted "
+        "for `ttl-tile-and-assign-dst`. A pass that `tilewright opt` runs needs what the passes before it leave: the message "
+        "names the one to run first, or the one that has run already.",
     ),
     "TW605": Code(
         "the script itself failed",

@@ -22,6 +22,7 @@ OPTION_NAMES = {
     "fp32_dest_acc_en": "fp32_dest_acc",
     "dst_full_sync_en": "full_sync",
     "math_fidelity": "math_fidelity",
+    "math_approx_mode": "math_approx_mode",
 }
 
 # Flags inside the decorator's ``options="--ttl-…"`` that have a counterpart here: (option, value when on, value when off).

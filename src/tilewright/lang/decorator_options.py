@@ -14,6 +14,9 @@ from tilewright.frontend.names import (
 )
 from tilewright.options import Options, wanted_instead
 
+# What other tools take as a statement about all tensors, and what of it is always so here.
+STATED: dict[str, tuple[Any, ...]] = {"tiled": (True, None), "memory_space": ("L1", "DRAM", None)}
+
 
 def compile_options(arguments: dict[str, Any], span: Span) -> Options:
     changes: dict[str, Any] = {}
@@ -26,6 +29,9 @@ def compile_options(arguments: dict[str, Any], span: Span) -> Options:
             changes[name] = value
         elif name not in DECORATOR_WITHOUT_EFFECT:
             raise fail("TW015", f"the kernel decorator has no argument '{name}'", span, help=_known(name))
+        elif name in STATED and value not in STATED[name]:
+            remedy = "each tensor says itself whether it lies in tiles and in which memory"
+            raise fail("TW015", f"{name} is {value!r}", span, help=remedy)
     check_values(changes, span)
     return Options(**changes)
 

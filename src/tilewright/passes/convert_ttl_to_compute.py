@@ -15,41 +15,36 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.diagnostics import fail
+from tilewright.dialects.dst_pins import REQUIRED
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_debug import PrintOp
-from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS
 from tilewright.dialects.walking import erase, operations
+from tilewright.passes import ttl_expand_text_forms
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion import loop_invariants
 from tilewright.passes.fusion.broadcast_quotients import divide_before_broadcasts
 from tilewright.passes.fusion.exact_reductions import choose_exact
-from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, math_below, partition, shared
+from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, Partition, math_below, partition, shared
 from tilewright.passes.fusion.nested_broadcasts import join_broadcasts
 from tilewright.passes.fusion.region_builder import RegionEmitter
 from tilewright.passes.fusion.staged_blocks import use_staged_values
 from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
-from tilewright.passes.ir_text.block_attachment import attach_blocks
 from tilewright.passes.thin_values import drop_unseen_broadcasts
 from tilewright.records import record
+from tilewright.source_places import place_of
 from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
 
-# Ops that only text contains; what turns them into ours is loaded when one is met.
-TEXT_FORMS = frozenset({"linalg.generic", *(op.name for op in REGION_OPS), *(f"ttl.block_{row}" for row in BLOCK_ALIASES)})
-
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    ttl_expand_text_forms.run(module, context)  # text may come here first
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            attach_blocks(function)
-            if any(op.name in TEXT_FORMS for op in operations(function)):
-                from tilewright.passes.ir_text.text_forms import expand
-
-                expand(function)
             use_staged_values(function, module, context)
             fold_transposes(function)
             join_broadcasts(function)
@@ -129,6 +124,7 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     last = group.stores[-1]
     _delay_releases(group.stores[0], last)
     parts = partition([store.operands[0] for store in group.stores])
+    _check_required(parts)
     targets: list[tuple[SSAValue, SSAValue]] = []
     block = last.parent
     assert block is not None
@@ -146,6 +142,16 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     regions = counted(max(1, len(parts.regions)), "region")
     title = f"{counted(ops, 'tile op')} and {counted(len(group.stores), 'output')} in {regions}"
     context.trace.decide(NAME, title, "; ".join(details), place=place)
+
+
+def _check_required(parts: Partition) -> None:
+    """``ttl.require_dst``: text demands that a value does not go through a buffer."""
+    for value in parts.materialised:
+        maker = value.owner
+        if isinstance(maker, Operation) and REQUIRED in maker.attributes:
+            message = "ttl.require_dst: the value goes through a buffer, because a unit reads it from there"
+            remedy = "matrix products, reductions, broadcasts and transposes read buffers"
+            raise fail("TW401", message, place_of(maker), help=remedy)
 
 
 def _target(store: StoreOp) -> tuple[Operation, Operation]:

@@ -18,12 +18,13 @@ from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
 from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
 from tilewright.passes.dst_assignment.half_buffers import fits_source, mark_half_buffers
+from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
 from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
@@ -40,6 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
             continue
+        cut_at_spills(function)  # of text: a region that spills tiles is two
         ops = operations(function)
         wide = _wide_buffers(function)
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
@@ -85,9 +87,13 @@ def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
 
 
 def _computed_wide(function: FuncOp) -> list[Operation]:
-    """Tile ops whose result only a 32-bit DST holds."""
+    """Tile ops whose result only a 32-bit DST holds: by its type, or because the vector unit reduces 32-bit tiles only."""
     regions = of_kind(function, ComputeOp)
-    return [op for region in regions for op in region.block.ops if op.results and _tile_dtype(op.results[0]) in WIDE]
+    return [op for region in regions for op in region.block.ops if op.results and _is_wide(op)]
+
+
+def _is_wide(op: Operation) -> bool:
+    return isinstance(op, TileVectorReduceOp) or _tile_dtype(op.results[0]) in WIDE
 
 
 def _is_direct(op: BindCBOp) -> bool:

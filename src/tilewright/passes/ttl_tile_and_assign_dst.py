@@ -34,7 +34,7 @@ from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment import accumulation, dst_sections, sub_blocks
+from tilewright.passes.dst_assignment import accumulation, dst_sections, pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
@@ -100,7 +100,7 @@ def _write_planned(planned: PlannedRegion, context: PassContext) -> None:
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     region = region_problem(compute, config_of(function), context, packed=True)
-    plan = _plan(region, compute, context)
+    region, plan = pinned_registers.bind(region, lambda problem: _plan(problem, compute, context))
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region, compute, function)
     block = compute.parent

@@ -10,9 +10,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.passes import ttl_expand_text_forms
 from tilewright.passes.context import PassContext
-from tilewright.passes.ir_text.block_attachment import attach_blocks
-from tilewright.passes.ir_text.program_forms import expand_programs
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends, check_limits
 from tilewright.passes.validation.core_ranges import check_core_ranges
@@ -31,10 +30,9 @@ DEADLOCK = "TW211"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    expand_programs(module, context)
+    ttl_expand_text_forms.run(module, context)  # text may come here first
     problems: list[Diagnostic] = []
     for function in functions_of(module):
-        attach_blocks(function)
         keep_for_running_values(function, context)
         incomplete = complete(function, context)
         problems += incomplete or check_blocks(function, context.grid)

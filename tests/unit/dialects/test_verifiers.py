@@ -173,7 +173,7 @@ WRONG = [
     ("dst_tile without slot", f"%r = ttl.dst_tile : {TILE}", "names a slot"),
     ("tile_mul_accumulate of two", f"%r = ttl.tile_mul_accumulate %t, %t : {TILE}", "takes 3 operands"),
     ("init_sfpu of blocks", f"ttl.init_sfpu(%x, %x) : {BLOCK}, {BLOCK}", "takes buffers"),
-    ("core without result", "ttl.core", "one coordinate per dimension"),
+    ("core without result", "\"ttl.core\"() : () -> ()", "one coordinate per dimension"),
     ("core as i32", "%r = ttl.core : i32", "type index"),
     # tiles that are not elementwise
     ("tile_matmul without k", f"%r = ttl.tile_matmul %t, %t : {TILE}", "needs k"),
@@ -220,7 +220,7 @@ WRONG = [
     ("require_dst of nothing", "ttl.require_dst", "takes 1 operands"),
     ("acquire_dst gives a tile", f"%r = ttl.acquire_dst : {TILE}", "register number"),
     ("release_dst of nothing", "ttl.release_dst", "takes 1 operands"),
-    ("spill of two", f"%r = ttl.spill_tile_to_l1 %t, %t : {TILE}", "takes 1 operands"),
+    ("spill with a tile for a register", f"%r = ttl.spill_tile_to_l1 %t, %t : {TILE}, {TILE} -> {TILE}", "register is of type index"),
     ("restore of what was not put away", f"%r = ttl.restore_tile_from_l1 %t : {TILE}", "restores what"),
     (
         "compute_region with other arguments",

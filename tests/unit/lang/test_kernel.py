@@ -197,3 +197,10 @@ def test_folding_of_sizes():
     assert folded_sizes((8, 8), 1) == (64,)
     assert folded_sizes((8, 8, 8), 2) == (8, 64)
     assert folded_sizes((8, 8), 3) == (8, 8, 1)
+
+
+@pytest.mark.parametrize("argument", [{"tiled": False}, {"memory_space": "DST"}])
+def test_statements_about_tensors_that_are_not_so(argument):
+    """They were read and dropped: each tensor says itself how and where it lies."""
+    with pytest.raises(KernelError, match="TW015"):
+        ttl.kernel(grid=(1, 1), **argument)(lambda out: None)

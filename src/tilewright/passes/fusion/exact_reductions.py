@@ -11,10 +11,11 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, TensorType, Un
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReduceOp
+from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import accumulates
@@ -24,19 +25,47 @@ from tilewright.passes.thin_values import ThinValues
 from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
+COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)
 
 
 def choose_exact(function: FuncOp, module: ModuleOp, scalers: Scalers, context: PassContext) -> None:
     options = context.options
-    if options.f32_reductions != "exact" or options.fp32_dest_acc is False or release_key(options.metal) < SFPU_REDUCE_SINCE:
+    if options.fp32_dest_acc is False or release_key(options.metal) < SFPU_REDUCE_SINCE:
         return
+    kept = _kept_in_dst(function)
     chosen = [op for op in operations(function) if isinstance(op, ReduceOp) and _may_be_exact(op)]
-    for op in chosen:
+    chosen = chosen if options.f32_reductions == "exact" else []
+    for op in (*chosen, *kept):
         op.attributes["exact"] = UnitAttr()
     if chosen:
         number = counted(len(chosen), "reduction")
         context.trace.decide(NAME, f"{number} of f32 on the vector unit", "the matrix unit would read 11 bits of each number")
+    if kept:
+        detail = "keep_in_dst: the matrix unit would read its operand from a buffer"
+        context.trace.decide(NAME, f"{counted(len(kept), 'reduction')} in DST, on the vector unit", detail)
+    if chosen or kept:
         _clear(function, scalers, ThinValues(function, module))
+
+
+def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:
+    """Reductions of computed tiles that text wants in DST, where the vector unit has them: within one tile."""
+    marked = [op for op in operations(function) if isinstance(op, ReduceOp) and KEEP_IN_DST in op.attributes]
+    kept = [op for op in marked if op.tiles == 1 and isinstance(op.operands[0].owner, COMPUTED) and not _sums_over_a_loop(op)]
+    for op in kept:
+        if len(op.operands) == 2:
+            _scale_before(op)
+    return kept
+
+
+def _scale_before(op: ReduceOp) -> None:
+    """The unit has no scale factor: the tile is multiplied with it, which the first element of the scaling tile is."""
+    source, scaling = op.operands
+    assert op.parent is not None
+    everywhere = {"dims": i64_list([0, 1])}
+    factor = BcastOp.create(operands=[scaling], result_types=[source.type], attributes=everywhere, location=op.location)
+    scaled = TENSOR_OPS["mul"].create(operands=[source, factor.results[0]], result_types=[source.type], location=op.location)
+    op.parent.insert_ops_before([factor, scaled], op)
+    op.operands = [scaled.results[0]]
 
 
 def _may_be_exact(op: ReduceOp) -> bool:

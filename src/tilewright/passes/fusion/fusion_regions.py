@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import TensorMathOp
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.passes.fusion.repeated_broadcasts import repeat_by_level
 from tilewright.records import record
 
@@ -24,8 +24,22 @@ READS_BUFFERS = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp)
 
 
 def reads_buffers(op: Operation) -> bool:
-    """Needs its operands in L1. An exact reduction of a single tile works on DST."""
-    return isinstance(op, READS_BUFFERS) and not (isinstance(op, ReduceOp) and op.exact and op.tiles == 1)
+    """Needs its operands in L1. An exact reduction of a single tile works on DST, and so does a broadcast that may be part of the
+    arithmetic which reads it."""
+    if isinstance(op, ReduceOp):
+        return not (op.exact and op.tiles == 1)
+    return isinstance(op, READS_BUFFERS) and not (isinstance(op, BcastOp) and _joins_its_reader(op))
+
+
+def _joins_its_reader(op: BcastOp) -> bool:
+    """Kept in DST by its text: the vector unit repeats a row or a column as part of a sum, a difference or a product."""
+    if KEEP_IN_DST not in op.attributes or len(op.dims) != 1 or op.operands[0].type != op.results[0].type:
+        return False
+    uses = list(op.results[0].uses)
+    reader = uses[0].operation if len(uses) == 1 else None
+    if not isinstance(reader, TensorMathOp) or reader.operands[0] is reader.operands[-1]:
+        return False
+    return reader.SPEC.name in ("add", "mul") or (reader.SPEC.name == "sub" and uses[0].index == 1)
 
 
 def is_masked(op: Operation) -> bool:

@@ -10,10 +10,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from tilewright.dialects.attributes import i32_attr, identity_map, text_attr, text_value
+from tilewright.dialects.dst_pins import pins_of
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
-from tilewright.dialects.ttl_blocks import TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl_blocks import KEEP_IN_DST, TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import (
@@ -246,6 +247,7 @@ class _BodyWriter:
         self.values[op.results[0]] = self._add(kind, tiles, attributes, op)
 
     def _add(self, kind: type[Operation], tiles: Sequence[SSAValue], attributes: dict[str, Attribute], op: Operation) -> SSAValue:
+        attributes = {key: value for key, value in attributes.items() if key != KEEP_IN_DST} | pins_of(op)
         new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
         new.results[0].name_hint = op.results[0].name_hint
         self.body.add_op(new)

@@ -17,7 +17,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, acquires_below
+from tilewright.dialects.ttl_buffers import (
+    SPILL,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    acquires_below,
+)
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
@@ -67,7 +76,8 @@ def use_staged_values(function: FuncOp, module: ModuleOp, context: PassContext) 
 
 
 def _plain(bind: BindCBOp) -> bool:
-    return not {"alias_of", "tensor", "core_ranges"} & set(bind.attributes)
+    """Not one that text asks for by spilling tiles, either."""
+    return not {"alias_of", "tensor", "core_ranges", SPILL} & set(bind.attributes)
 
 
 def _name(bind: BindCBOp) -> str:

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, i64_attr, int_value, multiply
+from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, i64_attr, int_value, multiply, text_value
 from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, CBType, PipeType, SliceType
 from tilewright.dialects.ttl import CoreOp, GridSizeOp
 from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp
-from tilewright.dialects.ttl_movement import CopyOp, TensorSliceOp
-from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp, nested_attr, nested_value
+from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp, RuntimeArgumentOp, nested_attr, nested_value
 from tilewright.dialects.ttl_program import (
     ComputeThreadOp,
+    CoreDimOp,
     CoreLinearOp,
     CreateCBOp,
     CreatePipeOp,
@@ -32,45 +33,45 @@ from tilewright.dialects.ttl_program import (
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.network import Core, folded_grid
 from tilewright.passes.context import PassContext
+from tilewright.passes.ir_text.kernel_inputs import bind_inputs, configure
 from tilewright.records import record
 from tilewright.source_places import place_of
 
 ROLES = ("reader", "writer")
-PLACE_OPS: frozenset[type[Operation]] = frozenset({CoreOp, GridSizeOp, CoreLinearOp, GridSliceOp})
-
-
-def grid_of(module: ModuleOp) -> Core | None:
-    """The grid a program in text states."""
-    wholes = [op for op in module.walk() if isinstance(op, (KernelOp, ProgramOp))]
-    return wholes[-1].grid if wholes else None
+HINTED = {"NOC0": "reader", "NOC1": "writer"}  # microcore_hint -> the processor that talks through this network
+PLACE_OPS: frozenset[type[Operation]] = frozenset({CoreOp, GridSizeOp, CoreLinearOp, CoreDimOp, GridSliceOp})
+RESOURCES = (TensorAccessorOp, CreateCBOp, CreatePipeOp, CreateSemaphoreOp, RuntimeArgumentOp)
 
 
 def expand_programs(module: ModuleOp, context: PassContext) -> None:
-    wholes = [op for op in module.ops if isinstance(op, (ProgramOp, KernelOp))]
+    wholes = outermost(module)
     if len(wholes) > 1:
         raise fail("TW603", "a module holds one program", place_of(wholes[1]), help="compile one file per program")
     for whole in wholes:
-        inner = of_kind(whole, KernelOp)
-        kernel = inner[-1] if inner else whole
-        context.grid = kernel.grid
-        _configure(kernel, context)
-        _functions(kernel, whole, module, context)
-        whole.detach()
-        whole.erase(safe_erase=False)
+        inner = [op for op in of_kind(whole, KernelOp) if op is not whole]
+        if len(inner) > 1:
+            raise fail("TW603", "a program holds one kernel", place_of(inner[1]), help="compile one file per kernel")
+        kernel = inner[0] if inner else whole
+        context.grid = context.options.grid if isinstance(context.options.grid, tuple) else kernel.grid
+        configure(kernel, context)
+        bind_inputs(kernel, whole)
+        _functions(kernel, whole, module)
+        function = whole.parent_op()
+        gone = function if isinstance(function, FuncOp) else whole
+        gone.detach()
+        gone.erase(safe_erase=False)
     for function in module.ops:
         if isinstance(function, FuncOp):
             _expand_places(function, context.grid)
 
 
-def _configure(kernel: Operation, context: PassContext) -> None:
-    config = kernel.attributes.get("compute_config")
-    if not isinstance(config, DictionaryAttr):
-        return
-    fidelity, wide = config.data.get("math_fidelity"), config.data.get("fp32_dest_acc_en")
-    if isinstance(fidelity, StringAttr) and context.options.math_fidelity is None:
-        context.options = context.options.updated(math_fidelity=fidelity.data)
-    if isinstance(wide, IntegerAttr) and context.options.fp32_dest_acc is None:
-        context.options = context.options.updated(fp32_dest_acc=bool(wide.value.data))
+def outermost(module: ModuleOp) -> list[ProgramOp | KernelOp]:
+    """Programs at the top of the module, or in a function whose arguments they take."""
+    found: list[ProgramOp | KernelOp] = []
+    for op in module.ops:
+        inside = list(op.body.block.ops) if isinstance(op, FuncOp) and op.body.blocks else [op]
+        found += [each for each in inside if isinstance(each, (ProgramOp, KernelOp))]
+    return found
 
 
 @record(frozen=False)
@@ -82,26 +83,52 @@ class Resources:
     semaphores: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
 
-def _functions(kernel: Operation, whole: Operation, module: ModuleOp, context: PassContext) -> None:
-    blocks = [region.block for op in dict.fromkeys((whole, kernel)) for region in op.regions if region.blocks]
-    structure = (KernelOp, ComputeThreadOp, DataMovementThreadOp)
+def _functions(kernel: Operation, whole: Operation, module: ModuleOp) -> None:
+    blocks = [op.regions[0].block for op in dict.fromkeys((whole, kernel))]
+    around = whole.parent_op()
+    blocks = [around.body.block, *blocks] if isinstance(around, FuncOp) else blocks
+    structure = (ProgramOp, KernelOp, ComputeThreadOp, DataMovementThreadOp, ReturnOp)
     outside = [op for block in blocks for op in block.ops if not isinstance(op, structure)]
+    for op in outside:
+        if not isinstance(op, RESOURCES) and not op.name.startswith("arith."):
+            raise fail("TW603", f"{op.name} stands outside of threads", place_of(op), help="threads compute and move data")
+    for op in operations(kernel):
+        if isinstance(op, (CreateCBOp, CreatePipeOp, CreateSemaphoreOp)) and op not in outside:
+            raise fail("TW603", f"{op.name} in a thread", place_of(op), help="what threads share is made outside of them")
     resources = _numbered(outside)
     threads = [op for op in kernel.regions[0].block.ops if isinstance(op, (ComputeThreadOp, DataMovementThreadOp))]
-    movers = 0
+    if not threads:
+        raise fail("TW010", "the kernel has no threads", place_of(kernel))
+    roles = _roles(threads)
     for index, thread in enumerate(threads):
-        function = _function(thread, f"thread_{index}", outside, resources, context)
-        if isinstance(thread, DataMovementThreadOp):
-            if movers == len(ROLES):
-                raise fail("TW010", "a core has two data-movement threads", place_of(thread), help="join them into one")
-            function.attributes["ttl.role"] = StringAttr(ROLES[movers])
-            movers += 1
+        function = _function(thread, f"thread_{index}", outside, resources)
+        if thread in roles:
+            function.attributes["ttl.role"] = StringAttr(roles[thread])
         module.body.block.add_op(function)
+
+
+def _roles(threads: Sequence[Operation]) -> dict[Operation, str]:
+    """Reader and writer: as ``microcore_hint`` says, else in their order."""
+    movers = [thread for thread in threads if isinstance(thread, DataMovementThreadOp)]
+    computing = [thread for thread in threads if isinstance(thread, ComputeThreadOp)]
+    if len(movers) > len(ROLES):
+        raise fail("TW010", "a core has two data-movement threads", place_of(movers[2]), help="join them into one")
+    if len(computing) > 1:
+        raise fail("TW010", "a core has one compute thread", place_of(computing[1]), help="join them into one")
+    roles = {mover: HINTED[text_value(mover, "microcore_hint")] for mover in movers if "microcore_hint" in mover.attributes}
+    if len(set(roles.values())) != len(roles):
+        raise fail("TW010", "two data-movement threads on one processor", place_of(movers[1]), help="NOC0 and NOC1")
+    free = iter([role for role in ROLES if role not in roles.values()])
+    return {mover: roles[mover] if mover in roles else next(free) for mover in movers}
 
 
 def _numbered(outside: Sequence[Operation]) -> Resources:
     resources = Resources()
-    given = {int_value(op, "buffer_index") for op in outside if isinstance(op, CreateCBOp) and "buffer_index" in op.attributes}
+    numbered = [op for op in outside if isinstance(op, CreateCBOp) and "buffer_index" in op.attributes]
+    given = {int_value(op, "buffer_index") for op in numbered}
+    for place, op in enumerate(numbered):
+        if any(int_value(op, "buffer_index") == int_value(other, "buffer_index") for other in numbered[:place]):
+            raise fail("TW603", f"two buffers have the number {int_value(op, 'buffer_index')}", place_of(op))
     free = (index for index in range(1 << 10) if index not in given)
     for op in outside:
         if isinstance(op, CreateCBOp):
@@ -113,7 +140,7 @@ def _numbered(outside: Sequence[Operation]) -> Resources:
     return resources
 
 
-def _function(thread: Operation, name: str, outside: Sequence[Operation], resources: Resources, context: PassContext) -> FuncOp:
+def _function(thread: Operation, name: str, outside: Sequence[Operation], resources: Resources) -> FuncOp:
     body = Block()
     known: dict[SSAValue, SSAValue] = {}
     source = thread.regions[0].block
@@ -124,11 +151,6 @@ def _function(thread: Operation, name: str, outside: Sequence[Operation], resour
         body.add_op(new)
         for old, result in zip(op.results, new.results, strict=True):
             known[old] = result
-    for argument, operand in zip(source.args, thread.operands, strict=False):
-        if operand in resources.nets:
-            argument.replace_all_uses_with(operand)
-        else:
-            known[argument] = known[operand]
     _make_pipes(source, resources)
     for op in list(source.ops):
         if op.name not in ("func.return", "ttl.yield"):
@@ -172,7 +194,8 @@ def _make_pipes(source: Block, resources: Resources) -> None:
             if not isinstance(operand.type, PipeType):
                 continue
             create = operand.owner
-            assert isinstance(create, CreatePipeOp)
+            if not isinstance(create, CreatePipeOp):
+                continue
             pipe = _net_pipe(create, resources.nets[operand], "src" if position == 1 else "dst", op)
             block = op.parent
             assert block is not None
@@ -198,7 +221,8 @@ def _net_pipe(create: CreatePipeOp, number: int, side: str, op: Operation) -> Ne
 
 def _erase_unused(body: Block) -> None:
     for op in reversed(list(body.ops)):
-        free = op.name in ("ttl.bind_cb", "ttl.create_semaphore", "ttl.tensor_accessor") or op.name.startswith("arith.")
+        unused = ("ttl.bind_cb", "ttl.create_semaphore", "ttl.tensor_accessor", "ttl.argument")
+        free = op.name in unused or op.name.startswith("arith.")
         if free and not any(result.uses for result in op.results):
             erase(op)
 
@@ -211,8 +235,16 @@ def _expand_places(function: FuncOp, grid: Core) -> None:
         if isinstance(op, GridSizeOp):
             sizes = folded_grid(grid, int_value(op, "dims", len(op.results)))
             _replace(op, [constant(size) for size in sizes])
-        elif isinstance(op, CoreLinearOp):
+        elif isinstance(op, CoreLinearOp) or (isinstance(op, CoreDimOp) and op.dims == 1):
             _replace(op, _linear(op, grid))
+        elif isinstance(op, CoreDimOp):
+            last = CoreOp.create(result_types=[INDEX] * op.dims, location=op.location)
+            assert op.parent is not None
+            op.parent.insert_op_before(last, op)
+            op.results[0].replace_all_uses_with(last.results[-1])
+            erase(op)
+            if op.dims != len(grid):
+                _replace(last, _folded(last, grid))
         elif isinstance(op, GridSliceOp):
             _grid_slice(op, grid)
         elif type(op) is CoreOp and len(op.results) != len(grid):

@@ -1,55 +1,40 @@
-"""What the specification's listings may write and the front end does not: regions, ``block_`` names, ``linalg.generic``.
+"""What the specification's listings may write in a compute thread and the front end does not: regions and ``block_`` names.
 
-Runs at the head of ``convert-ttl-to-compute``: afterwards there are only tensor-level ops, stores and ``ttl.compute``.
+Afterwards there are only tensor-level ops, stores and ``ttl.compute``.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.builtin import BoolAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.dialects.attributes import i64_list, int_value, text_attr
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, YieldOp
-from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.diagnostics import fail
+from tilewright.dialects.attributes import i64_list, number_attr, text_attr
+from tilewright.dialects.dst_pins import pins_of
+from tilewright.dialects.tile_ops import BY_NAME
+from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp
+from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, MatmulOp, ReduceOp
 from tilewright.dialects.ttl_regions import (
-    MARKERS,
     BlockAliasOp,
     BlockBcastOp,
-    BlockMatmulOp,
-    BlockReduceMaxOp,
-    BlockReduceSumOp,
+    BlockComputeOp,
+    BlockOp,
+    BlockReduceOp,
     BlockStoreOp,
     ComputeRegionOp,
 )
-from tilewright.dialects.walking import erase, of_kind, operations
-from tilewright.passes import compiler_buffers
+from tilewright.dialects.walking import erase, operations
+from tilewright.passes.ir_text.thread_rules import computation
+from tilewright.source_places import place_of
 
 
-def expand(function: FuncOp) -> None:
-    for region in of_kind(function, ComputeRegionOp):
-        _inline(region)
-    for op in operations(function):
-        if isinstance(op, MARKERS):
-            _remove(op)
-        else:
-            _rename(op)
-    generics = of_kind(function, GenericOp)
-    if generics:
-        _Linalg(function).convert(generics)
-
-
-def _remove(op: Operation) -> None:
-    for result in op.results:
-        for use in list(result.uses):
-            _remove(use.operation)
-    if op.parent is not None:
-        op.detach()
-        op.erase(safe_erase=False)
+def inline_regions(function: FuncOp) -> None:
+    for op in reversed(operations(function)):  # inner ones first
+        if isinstance(op, ComputeRegionOp):
+            _inline(op)
+        elif isinstance(op, BlockComputeOp):
+            _inline_block_compute(op)
 
 
 def _inline(region: ComputeRegionOp) -> None:
@@ -61,8 +46,11 @@ def _inline(region: ComputeRegionOp) -> None:
         argument.replace_all_uses_with(value)
     last = body.last_op
     assert last is not None
+    kept = region.attributes.get(KEEP_IN_DST)
     for op in [op for op in body.ops if op is not last]:
         op.detach()
+        if kept is not None and isinstance(op, (BlockOp, TensorMathOp, ReduceOp, BcastOp, MatmulOp)):
+            op.attributes[KEEP_IN_DST] = kept
         block.insert_op_before(op, region)
     for value, target in zip(last.operands, region.outputs, strict=True):
         block.insert_op_before(StoreOp.create(operands=[value, target], location=region.location), region)
@@ -72,89 +60,66 @@ def _inline(region: ComputeRegionOp) -> None:
     region.erase(safe_erase=False)
 
 
-def _rename(op: Operation) -> None:
-    kind: type[Operation] | None = None
-    operands = list(op.operands)
+def _inline_block_compute(region: BlockComputeOp) -> None:
+    block = region.parent
+    assert block is not None
+    for op in list(region.regions[0].block.ops):
+        structural = op.name in ("ttl.yield", "ttl.attach_cb", "tensor.empty") or op.name.startswith("arith.")
+        if not computation(op.name) and not structural:
+            raise fail("TW603", f"{op.name} in ttl.block_compute", place_of(op), help="it holds arithmetic on blocks and stores")
+        op.detach()
+        if op.name != "ttl.yield":
+            block.insert_op_before(op, region)
+        elif op.operands:
+            raise fail("TW603", "ttl.block_compute gives no result", place_of(op), help="ttl.block_store what it computes")
+    region.detach()
+    region.erase(safe_erase=False)
+
+
+def rename(function: FuncOp) -> None:
+    """``ttl.block_add`` and its kind become the ops the front end writes."""
+    for op in operations(function):
+        if isinstance(op, BlockStoreOp):
+            _replace(op, StoreOp, list(op.operands)[::-1], {})
+        elif isinstance(op, BlockOp):
+            _rename(op)
+
+
+def _rename(op: BlockOp) -> None:
     attributes: dict[str, Attribute] = dict(op.attributes)
+    kind: type[Operation] = MatmulOp
     if isinstance(op, BlockAliasOp):
         kind = TENSOR_OPS[op.ROW]
-    elif isinstance(op, BlockMatmulOp):
-        kind = MatmulOp
-    elif isinstance(op, (BlockReduceSumOp, BlockReduceMaxOp)):
-        kind, attributes = ReduceOp, {"kind": text_attr(op.KIND), "dims": _dims(op)}
+    elif isinstance(op, BlockReduceOp):
+        kind, attributes = ReduceOp, {"kind": text_attr(op.KIND), "dims": i64_list([op.axis])}
     elif isinstance(op, BlockBcastOp):
-        kind, attributes = BcastOp, {"dims": _dims(op)}
-    elif isinstance(op, BlockStoreOp):
-        kind, operands = StoreOp, operands[::-1]
-    if kind is None:
-        return
+        kind, attributes = BcastOp, {"dims": i64_list([op.axis])}
+    _replace(op, kind, list(op.operands), {**attributes, **pins_of(op), **_hint(op)})
+
+
+def _hint(op: Operation) -> dict[str, Attribute]:
+    """``keep_in_dst = false`` is what an op without it means."""
+    return {KEEP_IN_DST: UnitAttr()} if op.attributes.pop(KEEP_IN_DST, None) in (BoolAttr.from_bool(True), UnitAttr()) else {}
+
+
+def _replace(op: Operation, kind: type[Operation], operands: list[SSAValue], attributes: dict[str, Attribute]) -> None:
+    attributes = {key: value for key, value in attributes.items() if key != KEEP_IN_DST or isinstance(value, UnitAttr)}
     block = op.parent
     assert block is not None
     results = [result.type for result in op.results]
     new = kind.create(operands=operands, result_types=results, attributes=attributes, location=op.location)
     block.insert_op_before(new, op)
     for old, result in zip(op.results, new.results, strict=True):
+        result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
     erase(op)
 
 
-def _dims(op: Operation) -> Attribute:
-    return i64_list([int_value(op, "axis", 1)])
-
-
-class _Linalg:
-    """``linalg.generic`` on memrefs of tiles: each memref is a buffer that holds one block."""
-
-    def __init__(self, function: FuncOp) -> None:
-        self.function = function
-        self.buffers: dict[SSAValue, SSAValue] = {}
-
-    def convert(self, generics: list[GenericOp]) -> None:
-        for op in generics:
-            self._generic(op)
-        for argument in list(self.function.body.block.args):
-            self.function.body.block.erase_arg(argument)
-        self.function.update_function_type()
-
-    def _buffer(self, memref: SSAValue, op: Operation) -> SSAValue:
-        if memref not in self.buffers:
-            kind = memref.type
-            assert isinstance(kind, (MemRefType, TensorType)) and isinstance(kind.element_type, TileType)
-            index = compiler_buffers.next_index(self.function)
-            name = memref.name_hint or f"cb{index}"
-            self.buffers[memref] = compiler_buffers.bind(
-                self.function, index, kind.get_shape(), kind.element_type.dtype, name, op.location
-            )
-        return self.buffers[memref]
-
-    def _generic(self, op: GenericOp) -> None:
-        block = op.parent
-        assert block is not None
-        before: list[Operation] = []
-        after: list[Operation] = []
-        inputs: list[SSAValue] = []
-        outputs: list[SSAValue] = []
-        for memref in op.inputs:
-            buffer = self._buffer(memref, op)
-            before += compiler_buffers.waited(buffer, op.location)
-            inputs.append(before[-1].results[0])
-            after.append(CBPopOp.create(operands=[buffer], location=op.location))
-        for memref in op.outputs:
-            buffer = self._buffer(memref, op)
-            before += compiler_buffers.reserved(buffer, op.location)
-            outputs.append(before[-1].results[0])
-            after.append(CBPushOp.create(operands=[buffer], location=op.location))
-        body = Block(arg_types=[argument.type for argument in op.body.block.args])
-        values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args, strict=True))
-        for inner in op.body.block.ops:
-            if inner.name == "linalg.yield":
-                body.add_op(YieldOp.create(operands=[values[value] for value in inner.operands]))
-            else:
-                body.add_op(inner.clone(values))
-        iterators = ["parallel"] * len(op.iterator_types)
-        compute = ComputeOp(inputs, outputs, list(op.indexing_maps), iterators, Region(body))
-        compute.location = op.location
-        block.insert_ops_before([*before, compute, *after], op)
-        erase(op)
+def approximate(function: FuncOp) -> None:
+    """``math_approx_mode``: every function that has an approximate form uses it, unless it says otherwise itself."""
+    for op in operations(function):
+        row = BY_NAME.get(op.name.removeprefix("ttl.").removeprefix("tile_").removeprefix("block_"))
+        if row is not None and any(param.name == "approx" for param in row.params) and "approx" not in op.attributes:
+            op.attributes["approx"] = number_attr(True)
 
 

@@ -1,0 +1,174 @@
+"""Which attributes each op has, and what they hold. An attribute that no pass would look at is refused, not dropped.
+
+The front end writes no others; this is for text, of any stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from tilewright.dialects import tile_ops
+from tilewright.dialects.dst_pins import PINNED, REQUIRED
+from tilewright.dialects.ir_types import ThreadAttr
+
+PINS = (PINNED, REQUIRED)
+PLACED = ("dst_idx", "dst_stride", "ttl.unit", "ttl.faces", *PINS)  # of tile ops, once they have a register
+RUNS = ("ct", "rt", "kt")  # of products that run over several tiles
+NAMED = ("name",)
+
+# By op, without ``ttl.``; rows of the op table are below.
+ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    "program": ("grid", "memory_space", "tiled"),
+    "kernel": ("grid", "memory_space", "tiled", "block_factors", "compile_time_args", "compute_config"),
+    "compute_thread": ("microcore_hint",),
+    "datamovement_thread": ("microcore_hint",),
+    "create_cb": ("shape", "element_type", "buffer_factor", "memory_space", "buffer_index", "page_size", "core_ranges"),
+    "create_pipe": ("src_core", "dst_core", "dst_core_range"),
+    "create_semaphore": ("initial_value", "is_remote", "number", *NAMED),
+    "get_remote_semaphore": ("core",),
+    "get_remote_multicast_semaphore": ("core_range",),
+    "semaphore_wait": ("at_least",),
+    "tensor_accessor": ("tensor_index", "layout", *NAMED),
+    "tensor_slice": ("strides", "turned"),
+    "grid_slice": ("block_factors",),
+    "core": ("dims",),
+    "grid_size": ("dims",),
+    "core_dim": ("dims",),
+    "core_table": ("values", *NAMED),
+    "argument": ("low", "high", "given", *NAMED),
+    "net_pipe": ("net", "side", "src_cores", "dst_core_ranges", "unicast", *NAMED),
+    "work": ("part", "amount", *NAMED),
+    "print": ("text", "subject", "processor", "pages", "count", "format", "edge", "first", "wide", "dtype"),
+    "bind_cb": (
+        "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
+        "ttl.in_dst", "ttl.spill", *NAMED,
+    ),
+    "attach_cb": ("tile_offset", "first_tile", "accumulate", "out_of_order", "held", "in_order"),
+    "cb_wait": ("tiles",),
+    "cb_reserve": ("tiles",),
+    "cb_push": ("tiles",),
+    "cb_pop": ("tiles",),
+    "fill_scaler": ("value", "pattern"),
+    "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
+    "compute": (
+        "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
+        "ttl.role_in_section", "ttl.section", "ttl.held", "ttl.sub_blocks",
+    ),
+    "compute_region": ("keep_in_dst",),
+    "acquire_dst": ("index",),
+    "spill_tile_to_l1": ("index", "dst_reg"),
+    "matmul": ("transpose_b", "turned_b", "keep_in_dst", *PINS),
+    "reduce": ("kind", "dims", "exact", "keep_in_dst", *PINS),
+    "bcast": ("dims", "keep_in_dst", *PINS),
+    "fill_block": ("value", *PINS),
+    "block_matmul": ("dst_reg", "keep_in_dst", *PINS),
+    "block_reduce_sum": ("axis", "dst_reg", "keep_in_dst", *PINS),
+    "block_reduce_max": ("axis", "dst_reg", "keep_in_dst", *PINS),
+    "block_bcast": ("axis", "dst_reg", "keep_in_dst", *PINS),
+    "copy_tile": ("by_position", "dst_stride"),
+    "copy_dest_values": PLACED,
+    "dst_tile": PLACED,
+    "linearized_index": ("map",),
+    "l1_accumulate": (),
+    "tile_matmul": ("k", "columns", "transpose_b", "turned_b", *RUNS, *PLACED),
+    "tile_matmul_accumulate": ("k", "columns", "transpose_b", "turned_b", *RUNS, *PLACED),
+    "tile_mul_accumulate": PLACED,
+    "tile_reduce": ("kind", "dim", "rows", "cols", *PLACED),
+    "tile_fold": ("kind", "rows", "cols", *PLACED),
+    "tile_vector_reduce": ("kind", "dim", *PLACED),
+    "tile_bcast": ("dim", *PLACED),
+    "tile_transpose": PLACED,
+    "tile_scratch": PLACED,
+    "tile_binary_bcast": ("kind", "dim", *PLACED),
+    "tile_resident": ("resident", *PLACED),
+}  # fmt: skip
+
+FUNCTION = {
+    "ttl.kernel_thread", "ttl.role", "ttl.fp32_dest_acc_en", "ttl.dst_full_sync_en", "ttl.math_fidelity", "ttl.unpack_to_dest",
+}  # fmt: skip
+LOOP = {  # on loops, once a region is one
+    "ttl.tile", "ttl.tile_stride", "ttl.sub_blocks", "ttl.section", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.dst_layout",
+    "ttl.held", "ttl.residents", "ttl.role_in_section",
+}  # fmt: skip
+
+UNROLLED = ("ttl.tile", "ttl.tile_stride")  # on every op of a loop that was written out
+
+NUMBERS = (
+    "tensor_index", "dst_idx", "dst_stride", "k", "columns", "rows", "cols", "ct", "rt", "kt", "cb_index", "buffer_factor",
+    "tiles", "alias_of", "first_tile", "tile_offset", "number", "net", "low", "high", "given", "amount", "resident", "axis",
+    "index", "page_size", "buffer_index", "initial_value", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.section", PINNED,
+)  # fmt: skip
+TEXTS = (
+    "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",
+    "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.role", "ttl.math_fidelity", "microcore_hint",
+)  # fmt: skip
+LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest")
+FLAGS = (
+    "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
+    "ttl.held", "ttl.in_dst", "ttl.spill",
+)  # fmt: skip
+ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", *PINS)}
+
+
+@lru_cache(maxsize=4096)
+def known_attributes(name: str) -> frozenset[str] | None:
+    """Of an op of our dialect; None if it is no such op."""
+    if not name.startswith("ttl."):
+        return None
+    if name[4:] in ATTRIBUTES:
+        return frozenset(ATTRIBUTES[name[4:]])
+    for prefix, more in ROW_PREFIXES.items():
+        row = tile_ops.BY_NAME.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+        if row is not None:
+            return frozenset((*(param.name for param in row.params), *more))
+    return frozenset()
+
+
+def check_attributes(op: Operation) -> None:
+    known = known_attributes(op.name)
+    for key, value in op.attributes.items():
+        if known is None:
+            foreign = FUNCTION if op.name == "func.func" else LOOP
+            if key.startswith("ttl.") and key not in foreign:
+                raise VerifyException(f"{op.name}: no attribute '{key}'")
+        elif key not in known and key not in UNROLLED:
+            raise VerifyException(f"{op.name}: no attribute '{key}'; it has {', '.join(sorted(known)) or 'none'}")
+        wanted = None if op.name.startswith("ttkernel.") else _wanted(op, key, value)
+        if wanted:
+            raise VerifyException(f"{op.name}: {key} is {wanted}")
+
+
+def _wanted(op: Operation, key: str, value: Attribute) -> str:
+    """What the attribute holds, if ``value`` is none of it."""
+    if key in NUMBERS and not isinstance(value, IntegerAttr):
+        return "a number"
+    if key in TEXTS and not isinstance(value, StringAttr):
+        return "text"
+    if key in LISTS and key != "values" and op.name.startswith("ttl.") and not _is_list(op, key, value):
+        return "a list"
+    if key in FLAGS and not isinstance(value, UnitAttr):
+        return "given or left out, without a value"
+    if key == "keep_in_dst" and not (isinstance(value, UnitAttr) or _is_truth(value)):
+        return "true or false"
+    if key == "value" and not isinstance(value, (IntegerAttr, FloatAttr)):
+        return "a number"
+    if key == "compute_config" and not isinstance(value, DictionaryAttr):
+        return "a dictionary"
+    if key == "ttl.kernel_thread" and not isinstance(value, ThreadAttr):
+        return "#ttkernel.thread<compute> or #ttkernel.thread<noc>"
+    return ""
+
+
+def _is_list(op: Operation, key: str, value: Attribute) -> bool:
+    if key == "dims" and op.name in ("ttl.core", "ttl.grid_size", "ttl.core_dim"):
+        return True  # a number there, which the op itself looks at
+    return isinstance(value, ArrayAttr)
+
+
+def _is_truth(value: Attribute) -> bool:
+    return isinstance(value, IntegerAttr) and getattr(value.type, "width", None) is not None and value.type.width.data == 1  # pyright: ignore

@@ -1,0 +1,190 @@
+"""No attribute is read and dropped: changing one changes what is compiled, or is an error at its line."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+import pytest
+import test_ttl_compute_operations as listings
+from text_corpus import TEXTS
+from text_programs import block, program, tile
+
+from tilewright.cli import mlir_files
+from tilewright.compiler import compile_module
+from tilewright.diagnostics import KernelError
+from tilewright.dialects.attribute_rules import ATTRIBUTES, known_attributes
+from tilewright.dialects.tile_ops import ROWS
+from tilewright.options import Options
+
+ADD, DENSE, PIPE, SEMAPHORE, PLACES = TEXTS[0], TEXTS[1], TEXTS[6], TEXTS[7], TEXTS[11]
+MANY = program(listings.ADD, listings.PAIR, {"o": (2, 2)})
+FACTORS = "ttl.grid_slice %ys {block_factors = [1, 1]}"
+WAIT = "ttl.semaphore_wait %go, %one"
+REDUCE = program("%r = ttl.block_reduce_sum %a {axis = 1 : i64}\nttl.block_store %o, %r", {"a": (2, 2)}, {"o": (2, 1)})
+MAX = REDUCE.replace("reduce_sum", "reduce_max")
+SAME = f" : {block((2, 2), 'bf16')} -> {block((2, 2), 'bf16')}"
+BCAST = program(f"%r = ttl.block_bcast %a {{axis = 1 : i64}}{SAME}\nttl.block_store %o, %r", {"a": (2, 2)}, {"o": (2, 2)}, dtype="bf16")
+TENSOR_LEVEL = {
+    "reduce": program(f'%r = ttl.reduce %a {{kind = "sum", dims = [1]}} : {block((2, 1), "f32")} -> {block((2, 1), "f32")}\nttl.store %r, %o', {"a": (2, 1)}, {"o": (2, 1)}),
+    "bcast": program(f"%r = ttl.bcast %a {{dims = [1]}}{SAME}\nttl.store %r, %o", {"a": (2, 2)}, {"o": (2, 2)}, dtype="bf16"),
+    "matmul": program(f"%r = ttl.matmul %a, %b : {block((2, 2), 'bf16')}, {block((2, 2), 'bf16')} -> {block((2, 2), 'bf16')}\nttl.store %r, %o", listings.PAIR, {"o": (2, 2)}, dtype="bf16"),
+    "fill_block": program(f"%r = ttl.fill_block {{value = 1.0 : f32}} : {block((1, 1), 'f32')}\n%s = ttl.add %a, %r\nttl.store %s, %o", {"a": (1, 1)}, {"o": (1, 1)}),
+}
+HINTS = ADD.replace("ttl.datamovement_thread {", 'ttl.datamovement_thread attributes {microcore_hint = "NOC0"} {', 1)
+SPILL = TEXTS[10]
+REGISTER = program(listings.REGISTER.replace("ttl.acquire_dst", "ttl.acquire_dst {index = 3 : i32}"), {"a": (1, 1), "b": (1, 1)}, {"o": (1, 1)}, dtype="bf16")
+NAMED = listings.in_function(listings.GENERIC.replace("f32", "bf16"), listings.MEMREF.replace("f32", "bf16"), ("a", "b", "c", "out"), (8, 8), "bf16")
+
+# (op, attribute): a text, what stands in it, and what is put there
+CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("program", "grid"): (PLACES, "grid = [2, 1]", "grid = [1, 1]"),
+    ("program", "memory_space"): (PLACES, "grid = [2, 1]", 'grid = [2, 1], memory_space = "DRAM"'),
+    ("program", "tiled"): (PLACES, "grid = [2, 1]", "grid = [2, 1], tiled = false"),
+    ("kernel", "grid"): (ADD, "grid = [1, 1]", "grid = [2, 1]"),
+    ("kernel", "memory_space"): (ADD, "grid = [1, 1]", 'grid = [1, 1], memory_space = "DRAM"'),
+    ("kernel", "tiled"): (ADD, "tiled = true", "tiled = false"),
+    ("kernel", "block_factors"): (ADD, "grid = [1, 1]", "grid = [1, 1], block_factors = [[2, 1], [1, 1], [1, 1]]"),
+    ("kernel", "compile_time_args"): (ADD, "grid = [1, 1]", "grid = [1, 1], compile_time_args = [9]"),
+    ("kernel", "compute_config"): (ADD, '"HiFi2"', '"LoFi"'),
+    ("compute_thread", "microcore_hint"): (ADD, "ttl.compute_thread {", 'ttl.compute_thread attributes {microcore_hint = "NOC0"} {'),
+    ("datamovement_thread", "microcore_hint"): (HINTS, '"NOC0"', '"NOC1"'),
+    ("create_cb", "shape"): (ADD, "shape = [1, 1]", "shape = [2, 1]"),
+    ("create_cb", "element_type"): (ADD, f"element_type = {tile('f32')}", f"element_type = {tile('bf16')}"),
+    ("create_cb", "buffer_factor"): (ADD, "buffer_factor = 2", "buffer_factor = 3"),
+    ("create_cb", "memory_space"): (ADD, "buffer_factor = 2", 'buffer_factor = 2, memory_space = "DST"'),
+    ("create_cb", "buffer_index"): (ADD, "buffer_factor = 2", "buffer_factor = 2, buffer_index = 7 : i32"),
+    ("create_cb", "page_size"): (ADD, "buffer_factor = 2", "buffer_factor = 2, page_size = 64"),
+    ("create_cb", "core_ranges"): (ADD, "buffer_factor = 2", "buffer_factor = 2, core_ranges = [[[0, 1, 1], [0, 1, 1]]]"),
+    ("create_pipe", "src_core"): (PIPE, "src_core=[0,0]", "src_core=[1,0]"),
+    ("create_pipe", "dst_core"): (PIPE, "dst_core_range=[#ttl.slice<1,4,1>, #ttl.slice<0,1,1>]", "dst_core=[1,0]"),
+    ("create_pipe", "dst_core_range"): (PIPE, "#ttl.slice<1,4,1>", "#ttl.slice<1,3,1>"),
+    ("create_semaphore", "initial_value"): (SEMAPHORE, "initial_value = 0", "initial_value = 5"),
+    ("create_semaphore", "is_remote"): (SEMAPHORE, "is_remote = true", "is_remote = false"),
+    ("get_remote_semaphore", "core"): (SEMAPHORE, "core = [1, 0]", "core = [0, 0]"),
+    ("get_remote_multicast_semaphore", "core_range"): (
+        listings.SEMAPHORE.format(initial=0, remote="true", signal=listings.SIGNALS["range"]), "#ttl.slice<1,2,1>", "#ttl.slice<0,1,1>",
+    ),
+    ("semaphore_wait", "at_least"): (SEMAPHORE, WAIT, f"{WAIT} {{at_least}} : !ttl.semaphore, index"),
+    ("tensor_accessor", "tensor_index"): (NAMED, "tensor_index = 1", "tensor_index = 0"),
+    ("tensor_accessor", "layout"): (NAMED, 'name = "a"} : !ttl.acc', 'name = "a", layout = "row_major"} : !ttl.acc'),
+    ("tensor_accessor", "name"): (NAMED, 'name = "b"} : !ttl.acc', 'name = "weights"} : !ttl.acc'),
+    ("tensor_slice", "strides"): (MANY, "%a_accessor, %zero, %zero :", "%a_accessor, %zero, %zero {strides = [2, 1]} :"),
+    ("tensor_slice", "turned"): (MANY, "%a_accessor, %zero, %zero :", "%a_accessor, %zero, %zero {turned} :"),
+    ("grid_slice", "block_factors"): (PIPE, FACTORS, FACTORS.replace("[1, 1]", "[2, 1]")),
+    ("core", "dims"): (PLACES, "%row = ttl.core_dim(1)", "%row, %o1 = ttl.core {dims = 3}"),
+    ("grid_size", "dims"): (PLACES, "%row = ttl.core_dim(1)", "%row = ttl.grid_size {dims = 1}"),
+    ("core_dim", "dims"): (PLACES, "ttl.core_dim(1)", "ttl.core_dim(2)"),
+    ("compute_region", "keep_in_dst"): (DENSE, "keep_in_dst = true", "keep_in_dst = false"),
+    ("acquire_dst", "index"): (REGISTER, "index = 3", "index = 1"),
+    ("spill_tile_to_l1", "index"): (SPILL, "%t_result, %r", "%t_result, 1"),
+    ("spill_tile_to_l1", "dst_reg"): (SPILL, "arith.constant 2 : index\n  %spilled", "arith.constant 1 : index\n  %spilled"),
+    ("block_reduce_sum", "axis"): (REDUCE, "axis = 1", "axis = 0"),
+    ("block_reduce_max", "axis"): (MAX, "axis = 1", "axis = 0"),
+    ("block_bcast", "axis"): (BCAST, "axis = 1", "axis = 0"),
+    ("reduce", "kind"): (TENSOR_LEVEL["reduce"], '"sum"', '"max"'),
+    ("reduce", "dims"): (TENSOR_LEVEL["reduce"], "dims = [1]", "dims = [0]"),
+    ("bcast", "dims"): (TENSOR_LEVEL["bcast"], "dims = [1]", "dims = [0]"),
+    ("matmul", "transpose_b"): (TENSOR_LEVEL["matmul"], "ttl.matmul %a, %b", "ttl.matmul %a, %b {transpose_b}"),
+    ("matmul", "turned_b"): (TENSOR_LEVEL["matmul"], "ttl.matmul %a, %b", "ttl.matmul %a, %b {turned_b}"),
+    ("fill_block", "value"): (TENSOR_LEVEL["fill_block"], "value = 1.0", "value = 2.0"),
+}  # fmt: skip
+
+
+def signature(text: str, **options: Any) -> Any:
+    """All that a compilation gives, or the code of its error."""
+    try:
+        module = mlir_files.parse(text, "text.mlir")
+        mlir_files.verify(module)
+        made = compile_module(module, name="text", grid=(1, 1), tensors=(), options=Options(**options))
+    except KernelError as error:
+        assert error.diagnostics[0].span is not None, error
+        return error.diagnostics[0].code
+    described = tuple(astuple(each) for each in (*made.buffers, *made.tensors, *made.semaphores, *made.threads))
+    return tuple(sorted(made.cpp.items())), described, made.config, made.grid
+
+
+@pytest.mark.parametrize(("op", "attribute"), CHANGES, ids=lambda word: word)
+def test_changing_an_attribute_is_seen(op: str, attribute: str):
+    text, old, new = CHANGES[op, attribute]
+    assert old in text, text
+    plain = signature(text)
+    assert not isinstance(plain, str), f"the text itself is refused with {plain}"
+    assert signature(text.replace(old, new, 1)) != plain
+
+
+# Attributes that passes hand to each other: text of a later stage has them, and the tests of those stages are about them.
+BETWEEN_PASSES = {
+    "core_table", "argument", "net_pipe", "work", "print", "bind_cb", "attach_cb", "store", "compute", "copy_tile",
+    "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "cb_wait", "cb_reserve", "cb_push", "cb_pop",
+}  # fmt: skip
+REGISTERS = {"dst_reg", "keep_in_dst", "ttl.dst_reg", "ttl.require_dst", "number", "name", "exact"}
+
+
+def test_every_attribute_has_a_change():
+    missing = [
+        f"{op}.{attribute}"
+        for op, attributes in ATTRIBUTES.items()
+        for attribute in attributes
+        if op not in BETWEEN_PASSES and not op.startswith("tile_") and (op, attribute) not in CHANGES and attribute not in REGISTERS
+    ]
+    assert missing == []
+
+
+PARAMETERS = [(row.name, param) for row in ROWS for param in row.params if not param.hidden and row.arity == 1]
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in PARAMETERS}))
+def test_parameters_of_rows_are_known(name: str):
+    """Every parameter of a row is an attribute of its op on blocks and on tiles; another one is refused at its line."""
+    for prefix in ("ttl.", "ttl.block_", "ttl.tile_"):
+        known = known_attributes(f"{prefix}{name}")
+        assert known is not None and {param.name for row, param in PARAMETERS if row == name} <= known
+    text = program(f"%r = ttl.block_{name} %a {{colour = 1 : i32}}\nttl.block_store %o, %r", {"a": (1, 1)}, {"o": (1, 1)}, dtype="bf16")
+    assert signature(text) == "TW603"
+
+
+@pytest.mark.parametrize("value", ["1.5", "3.5"])
+def test_scalar_of_a_row_is_seen(value: str):
+    text = program("%r = ttl.block_add_scalar %a {scalar = 2.5 : f32}\nttl.block_store %o, %r", {"a": (1, 1)}, {"o": (1, 1)}, dtype="bf16")
+    assert signature(text.replace("2.5", value)) != signature(text)
+
+
+SHARED = program(
+    "%s = ttl.block_exp %a\n%t = ttl.block_sin %s\n%u = ttl.block_mul %s, %t\n%v = ttl.block_add %u, %b\nttl.block_store %o, %v",
+    listings.PAIR, {"o": (2, 2)}, dtype="bf16",
+)  # fmt: skip
+THIN = program(
+    f"%r = ttl.block_reduce_sum %a {{axis = 1 : i64}}\n%e = ttl.block_exp %r\n%w = ttl.block_bcast %e : {block((2, 1), 'f32')} -> {block((2, 2), 'f32')}\n"
+    "%d = ttl.block_mul %a, %w\nttl.block_store %o, %d", {"a": (2, 2)}, {"o": (2, 2)},
+)  # fmt: skip
+OPTIONS: dict[str, tuple[str, Any]] = {
+    "metal": (ADD, "0.62"),
+    "fpu_binary_ops": (TEXTS[2], False),
+    "enable_unroll": (MANY, True),
+    "dst_capacity": (MANY, 1),
+    "full_sync": (MANY, True),
+    "fp32_dest_acc": (TEXTS[2], True),
+    "math_fidelity": (TEXTS[2], "LoFi"),
+    "math_approx_mode": (TEXTS[2], True),
+    "inits": (TEXTS[2], "each"),
+    "combine_packs": (MANY, False),
+    "f32_reductions": (REDUCE, "tf32"),
+    "allow_tf32": (MANY, True),
+    "grid": (ADD, (2, 1)),
+    "card_grid": (PLACES, (1, 1)),
+    "arch": (listings.by_rows("bf16"), "blackhole"),
+    "allocator": (SHARED, "linear-scan"),
+    "skip_faces": (THIN, False),
+}
+ELSEWHERE = {"schedule", "round_trips", "debug_print"}  # of larger bodies and of Python's print: tests of those
+
+
+def test_every_option_has_a_change():
+    assert {*OPTIONS, *ELSEWHERE} == set(Options.names())
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_changing_an_option_is_seen(name: str):
+    text, value = OPTIONS[name]
+    assert signature(text, **{name: value}) != signature(text)
