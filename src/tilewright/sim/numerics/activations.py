@@ -21,11 +21,12 @@ from tilewright.sim.numerics.lanes import (
     smallest,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
 from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.trigonometry import tanh_accurate
+from tilewright.sim.numerics.unit import on_blackhole
 
 
 def _rounded(result: U32, dst32: bool) -> U32:
@@ -86,6 +87,8 @@ def mish(x: U32, params: Params, dst32: bool) -> U32:
     raised = add(exponential, ONE)
     inverse = reciprocal(mad(raised, raised, ONE), 2 if dst32 else 1)
     result = mul(x, mul(numerator, inverse))
+    if on_blackhole():  # the same without cancellation, which a coarser reciprocal would show
+        result = np.where(negative(x), result, mul(x, sub_product(ONE, const(2.0), inverse)))
     return _rounded(np.where(less(x, const(8.0)), result, x), dst32)
 
 

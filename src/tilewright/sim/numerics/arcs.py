@@ -81,7 +81,7 @@ def arctangent(x: U32, params: Params, dst32: bool) -> U32:
     size = magnitude(x)
     power = exponent(size)
     far = mul(size - np.uint32(1), ZERO)  # 0, or NaN
-    argument = np.where(power < 0, size, np.where(power < _TANGENT_AT_HALF_PI, reciprocal_positive(size), far))
+    argument = np.where(power < 0, size, np.where(power < _TANGENT_AT_HALF_PI, reciprocal_positive(size, dst32), far))
     square = mul(argument, argument)
     result = mad(horner(square, *_TANGENT), mul(square, argument), argument)
     return with_sign(np.where(power < 0, result, sub(_HALF_PI, result)), x)

@@ -23,9 +23,10 @@ from tilewright.sim.numerics.lanes import (
     rounded_unless,
     smallest,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import BinaryOp, Params
 from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.unit import chip
 
 
 def _flag(condition: Bool) -> U32:
@@ -112,17 +113,17 @@ def mask(a: U32, b: U32, params: Params, dst32: bool) -> U32:
 
 
 @cache
-def _reciprocals_of_bf16() -> U32:
-    """1/b for every 16-bit b, in fp32."""
+def _reciprocals_of_bf16(chip: str) -> U32:
+    """1/b for every 16-bit b, in fp32, on the chip that computes."""
     return reciprocal(np.arange(65536, dtype=np.uint32) << np.uint32(16), 2)
 
 
 def div_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """a * (1/b); 32-bit DST adds one residual step. Division by an exact +0 is told apart."""
-    inverse = reciprocal(b, 2) if dst32 else _reciprocals_of_bf16()[b >> np.uint32(16)]
+    inverse = reciprocal(b, 2) if dst32 else _reciprocals_of_bf16(chip())[b >> np.uint32(16)]
     quotient = mul(a, inverse)
     if dst32:
-        residual = sub(a, mul(quotient, b))
+        residual = sub_product(a, quotient, b)
         finite = (quotient & INFINITY) != INFINITY
         quotient = np.where(finite, mad(residual, inverse, quotient), quotient)
     by_zero = np.where(is_zero(a), QUIET_NAN, (a & SIGN) | INFINITY)

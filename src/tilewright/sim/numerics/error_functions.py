@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilewright.sim.numerics.formats import U32
@@ -21,10 +23,10 @@ from tilewright.sim.numerics.lanes import (
     with_sign,
 )
 from tilewright.sim.numerics.logarithms import log_body
-from tilewright.sim.numerics.mad import mad
+from tilewright.sim.numerics.mad import mad, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
-from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.roots import reciprocal, reciprocal_approximate
 
 # Above and below the line; the kernel of erf has finer ones, but only ttnn's own operations select them.
 _ERF = (
@@ -42,26 +44,26 @@ _ERFC_FAR = (
 _BORDER, _LAST = 2.5, 5.0
 
 
-def _error_function(x: U32, steps: int) -> U32:
+def _error_function(x: U32, inverse: Callable[[U32], U32]) -> U32:
     bounded = with_sign(smallest(magnitude(x), const(10.0)), x)
     square = mul(bounded, bounded)
     above = mul(horner(square, *_ERF[0]), bounded)
-    return largest(smallest(mul(above, reciprocal(horner(square, *_ERF[1]), steps)), ONE), const(-1.0))
+    return largest(smallest(mul(above, inverse(horner(square, *_ERF[1]))), ONE), const(-1.0))
 
 
 def _erf(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, 2)
+    return _error_function(x, lambda below: reciprocal(below, 2))
 
 
 def _erf_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, 1)
+    return _error_function(x, reciprocal_approximate)
 
 
 def _erfc(x: U32, params: Params, dst32: bool) -> U32:
     size = smallest(absolute(x), const(_LAST))
     near = less(size, const(_BORDER))
     above, below = (np.where(near, horner(size, *_ERFC_NEAR[part]), horner(size, *_ERFC_FAR[part])) for part in range(2))
-    result = mul(above, reciprocal(below, 1))
+    result = mul(above, reciprocal_approximate(below))
     return np.where(negative(x), sub(const(2.0), result), result)
 
 
@@ -76,7 +78,7 @@ def _root(x: U32) -> U32:
 
 def _erfinv(x: U32, params: Params, dst32: bool) -> U32:
     """Winitzki's formula with a = 0.147; the logarithm is the short one, whatever DST is."""
-    logarithm = log_body(sub(ONE, mul(x, x)), dst32=False)
+    logarithm = log_body(sub_product(ONE, x, x), dst32=False)
     first = mad(const(-0.5), logarithm, const(-4.330746750799873))
     inner = mad(first, first, negated(mul(logarithm, const(6.802721088435375))))
     return with_sign(_root(add(first, _root(inner))), x)

@@ -18,7 +18,7 @@ from tilewright.sim.numerics.lanes import (
     negative,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mul, sub
+from tilewright.sim.numerics.mad import add, mul, sub, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 
 
@@ -59,7 +59,7 @@ def _quotient_rest(x: U32, divisor: U32, inverse: U32) -> U32:
     drop = np.clip(23 - power, 0, 31).astype(np.uint32)
     quotient = np.where(power < 0, ZERO, np.where(power < 23, (ratio >> drop) << drop, ratio))
     quotient = np.where(greater(quotient, ratio), sub(quotient, ONE), quotient)
-    return sub(size, mul(quotient, divisor))
+    return sub_product(size, quotient, divisor)
 
 
 def _fold(rest: U32, divisor: U32) -> U32:

@@ -1,4 +1,4 @@
-"""The SFPU by kernel call name: ``unary("exp_tile", dst, dst32=False)``, ``binary("add_binary_tile", a, b, ...)``.
+"""The SFPU by kernel call name: ``unary("blackhole", "exp_tile", dst, dst32=False)``, ``binary(chip, "add_binary_tile", ...)``.
 
 Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those.
 ``variant`` names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``.
@@ -11,9 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.sim.numerics import accuracy, tables
+from tilewright.sim.numerics import accuracy, across, tables
 from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
-from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
@@ -26,12 +25,17 @@ from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
 from tilewright.sim.numerics.typecast import OPS as TYPECASTS
-from tilewright.sim.numerics.typecast import typecast
+from tilewright.sim.numerics.typecast import typecast as typecast_bits
+from tilewright.sim.numerics.unit import chip, on_chip
 
+sfpu_bcast = on_chip(across.sfpu_bcast)
+sfpu_reduce = on_chip(across.sfpu_reduce)
+typecast = on_chip(typecast_bits)
 INTEGERS = INTEGER_CALLS | frozenset(TYPECASTS)  # what they write is not a float: stored as it is
 _SMALL = 8192  # elements below which building a table does not pay
 
 
+@on_chip
 def unary(
     name: str, dst: U32, *, dst32: bool, params: Sequence[int] = (), approx: bool = False, variant: str = ""
 ) -> U32:
@@ -39,17 +43,17 @@ def unary(
     key = operation_key(name, approx=approx, variant=variant)
     dst = np.ascontiguousarray(dst)
     entry = tables.table_key(key, params)
-    if not dst32 and entry in tables.table_names():
+    if not dst32 and tables.holds(entry):
         return tables.look_up(entry, dst)
     operation = find_unary(key)
     if not dst32 and key not in CHEAP and key not in INTEGERS and dst.size > _SMALL:
-        return _table_of(key, tuple(params))[dst >> np.uint32(16)]
+        return _table_of(chip(), key, tuple(params))[dst >> np.uint32(16)]
     result = operation(dst, tuple(params), dst32)
     return result if key in INTEGERS or (dst32 and key in RAW_UNARY) else store(result, dst32=dst32)
 
 
 @lru_cache(maxsize=32)
-def _table_of(key: str, params: Params) -> U32:
+def _table_of(chip: str, key: str, params: Params) -> U32:
     """In 16-bit DST any call is a function of 65,536 inputs: computed once for given parameters."""
     inputs = np.arange(65536, dtype=np.uint32) << np.uint32(16)
     return store(find_unary(key)(inputs, params, False), dst32=False)
@@ -68,6 +72,7 @@ def find_unary(key: str) -> UnaryOp:
     return operation
 
 
+@on_chip
 def binary(
     name: str,
     a: U32,
@@ -92,6 +97,7 @@ def binary(
     return result if key in INTEGERS or (dst32 and key in UNSTORED) else store(result, dst32=dst32)
 
 
+@on_chip
 def ternary(
     name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = (), variant: str = ""
 ) -> U32:

@@ -22,6 +22,7 @@ from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import biased_exponent, horner
 from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.unit import on_blackhole
 
 _BESSEL = (0.0004340277778, 0.000006781684028, 6.78e-08, 4.71e-10, 2.40e-12, 9.39e-15, 2.90e-17, 7.24e-20, 1.50e-22)
 _CUBE_SEED = 13929516.0  # 2^23 and the usual constant of inverse cube roots / 256, in float32
@@ -69,7 +70,7 @@ def _tanhshrink(x: U32, params: Params, dst32: bool) -> U32:
     square = mul(x, x)
     small = mul(mul(x, square), horner(square, *_SHRINK))
     power = exp_accurate(mul(const(-2.0), smallest(size, const(9.0))))
-    tanh = mad(const(2.0), reciprocal(add(ONE, power), 1), const(-1.0))
+    tanh = mad(const(2.0), reciprocal(add(ONE, power), 2 if on_blackhole() else 1), const(-1.0))
     return np.where(greater(size, ONE), with_sign(sub(size, tanh), x), small)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.sim.numerics.formats import MAGNITUDE, U32
-from tilewright.sim.numerics.lanes import ONE, ZERO, const, exponent, float_of, with_exponent, with_sign
+from tilewright.sim.numerics.lanes import ONE, ZERO, const, exponent, float_of, negated, with_exponent, with_sign
 from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, to_magnitude
-from tilewright.sim.numerics.roots import reciprocal_estimate, reciprocal_positive
+from tilewright.sim.numerics.roots import approximate_reciprocal, reciprocal_estimate, reciprocal_positive
+from tilewright.sim.numerics.unit import on_blackhole
 
 _SINE = tuple(float.fromhex(t) for t in ("-0x1.55554cp-3", "0x1.110edap-7", "-0x1.9f70fp-13", "0x1.5dc908p-19"))
 _TANGENT = tuple(
@@ -52,14 +53,23 @@ def cosine(x: U32, params: Params, dst32: bool) -> U32:
     return _sine_of_reduced(_reduce(x, odd, _HALF_PI_PARTS), shifted << np.uint32(31))
 
 
+def _negative_reciprocal(x: U32) -> U32:
+    """-1/x, one step of refinement."""
+    if on_blackhole():
+        inverse = approximate_reciprocal(x)
+        error = mad(negated(x), inverse, ONE)
+        return mad(negated(inverse), error, negated(inverse))
+    negative_m, inverse, scale = reciprocal_estimate(x)
+    return mul(mad(inverse, mad(negative_m, inverse, ONE), inverse), scale)
+
+
 def tangent(x: U32, params: Params, dst32: bool) -> U32:
     shifted = mad(x, const(0.6366197466850281), const(ROUNDER))
     angle = _reduce(x, add(shifted, const(-ROUNDER)), _HALF_PI_PARTS)
     tail = mul(horner(mul(angle, angle), *_TANGENT), mul(angle, angle))
     result = mad(tail, angle, angle)
     residual = mad(tail, angle, mad(const(-1.0), result, angle))
-    negative_m, inverse, scale = reciprocal_estimate(result)
-    inverse = mul(mad(inverse, mad(negative_m, inverse, ONE), inverse), scale)
+    inverse = _negative_reciprocal(result)
     turned = mad(residual, inverse, mad(result, inverse, ONE))
     turned = mad(turned, inverse, inverse)
     return np.where((shifted & np.uint32(1)) != 0, turned, result)
@@ -81,7 +91,7 @@ def cosh(x: U32, params: Params, dst32: bool) -> U32:
     quarter = np.where(
         power < 255, mul(series, power.astype(np.uint32) << np.uint32(23)), mul(size, const(_INFINITY))
     )
-    inverse = mul(reciprocal_positive(quarter), const(0.125))
+    inverse = mul(reciprocal_positive(quarter, dst32), const(0.125))
     result = add(quarter, quarter)
     return np.where(exponent(quarter) < 24, add(result, inverse), result)
 
@@ -94,7 +104,7 @@ def sinh(x: U32, params: Params, dst32: bool) -> U32:
     series = mad(series, mul(rest, rest), rest)
     scale = (whole.astype(np.uint32) << np.uint32(23)) + const(0.25)
     quarter = np.where(whole < 130, mad(series, scale, sub(scale, const(0.25))), mul(size, const(_INFINITY)))
-    inverse = reciprocal_positive(mad(const(4.0), quarter, ONE))
+    inverse = reciprocal_positive(mad(const(4.0), quarter, ONE), dst32)
     power, double = exponent(quarter), add(quarter, quarter)
     result = np.where(power < 23, mad(double, inverse, double), double)
     return with_sign(np.where(power >= -27, result, x), x)
@@ -112,11 +122,17 @@ def tanh_accurate(x: U32) -> U32:
     numerator = mad(series, scale, sub(scale, half))
     saturated = mad(size - np.uint32(1), ZERO, ONE)  # 1, or NaN for NaN
     denominator = add(numerator, ONE)
-    inverse = np.uint32(0xFEF30000) - denominator
-    error = mad(denominator, inverse, ONE)
-    inverse = mad(inverse, mad(error, error, error), inverse)
-    quotient = mul(numerator, inverse)
-    refined = mad(mad(denominator, quotient, numerator), inverse, quotient)
+    if on_blackhole():
+        inverse = approximate_reciprocal(denominator)
+        inverse = mad(inverse, mad(negated(denominator), inverse, ONE), inverse)
+        quotient = mul(numerator, inverse)
+        refined = mad(mad(negated(denominator), quotient, numerator), inverse, quotient)
+    else:  # the estimate is negative
+        inverse = np.uint32(0xFEF30000) - denominator
+        error = mad(denominator, inverse, ONE)
+        inverse = mad(inverse, mad(error, error, error), inverse)
+        quotient = mul(numerator, inverse)
+        refined = mad(mad(denominator, quotient, numerator), inverse, quotient)
     result = np.where(biased_exponent(x) >= 115, refined, x)
     return with_sign(np.where(whole < 61, result, saturated), x)
 
