@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.sim.numerics import integer_ops, powers
+from tilewright.sim.numerics import integer_ops, powers, quotients
 from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
 from tilewright.sim.numerics.formulas import encode, flushed_values
 from tilewright.sim.numerics.lanes import (
@@ -153,18 +153,11 @@ def mask_posinf(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(b), INFINITY, a)
 
 
-def _xlogy(a: F64, b: F64) -> F64:
-    return np.where(b < 0, np.nan, a * np.log(b))
-
-
 OPS: dict[str, BinaryOp] = {
     "div_binary_tile": div_binary,
     "isclose_binary_tile": isclose,
     **powers.BINARY,
-    "fmod_binary_tile": _by_formula(np.fmod),
-    "remainder_binary_tile": _by_formula(np.remainder),
-    "atan2_binary_tile": _by_formula(np.arctan2),
-    "xlogy_binary_tile": _by_formula(_xlogy),
+    **quotients.OPS,
     "add_binary_tile": add_binary,
     "sub_binary_tile": sub_binary,
     "rsub_binary_tile": rsub_binary,

@@ -91,9 +91,6 @@ def _of(formula: Formula) -> UnaryOp:
 
 
 OPS: dict[str, UnaryOp] = {
-    "acosh_tile": _of(np.arccosh),
-    "asinh_tile": _of(np.arcsinh),
-    "atanh_tile": _of(np.arctanh),
     "digamma_tile": _of(digamma),
     "i1_tile": _of(i1),
     "lgamma_stirling_tile": _of(lgamma_stirling),

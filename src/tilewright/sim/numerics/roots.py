@@ -158,13 +158,14 @@ def root(x: U32, *, inverse: bool) -> U32:
     error = mad(negated(result), product, ONE)
     if inverse:
         rest = INFINITY - x
-        refined = mad(error, _halved(result), result)
+        refined = mad(error, halved(result), result)
         return np.where((rest != 0) & (x != 0), refined, rest)
     refined = mad(error, mul(const(0.5), product), product)
     return np.where(x.view(np.int32) < np.int32(0x7F800000), refined, result)
 
 
-def _halved(x: U32) -> U32:
+def halved(x: U32) -> U32:
+    """Half of x by its exponent field alone."""
     field = biased_exponent(x)
     return np.where(field == 255, x, with_exponent(x, field - 1))
 
@@ -184,7 +185,8 @@ def _rsqrt(x: U32, params: Params, dst32: bool) -> U32:
 
 def _rsqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     """No check for negative input."""
-    return root(x, inverse=True)
+    result = root(x, inverse=True)
+    return result if dst32 else round_away(result)
 
 
 def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
@@ -193,7 +195,8 @@ def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     square = mul(negated(unfinished), mul(x, unfinished))
     unfinished = mul(unfinished, mad(square, add(const(2.2533049), square), const(2.2825186)))
     unfinished = np.where(x >= np.uint32(0xFF800000), unfinished & MAGNITUDE, unfinished)
-    return np.where(negative(x), unfinished, root(x, inverse=False))
+    result = np.where(negative(x), unfinished, root(x, inverse=False))
+    return result if dst32 else round_away(result)
 
 
 def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
