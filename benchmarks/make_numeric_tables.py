@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+CHIP = "wormhole_b0"
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "src/tilewright/sim/numerics/data/unary_bf16.npz"
 ACCURACY = ROOT / "src/tilewright/sim/numerics/data/accuracy.json"
@@ -217,17 +218,17 @@ def measure(golden: ModuleType) -> dict[str, dict[str, Any]]:
         nearest = "NearestEven" in meta["call"]
         if len(dst) == 1:
             params = (0x3F00,) if variant == "scaled" else params
-            result = sfpu.unary(name, dst[0], dst32=wide, params=params, variant=variant)
+            result = sfpu.unary(CHIP, name, dst[0], dst32=wide, params=params, variant=variant)
             table = not wide and tables.table_key(key, params) in tables.table_names()
             method = "table" if table else "algorithm" if key in registry.UNARY else "formula"
             method = "formula" if wide and key in registry.FORMULA_IN_32_BIT else method
         elif len(dst) == 2:
             params = BINARY_PARAMS.get((name, wide), ())
-            result = sfpu.binary(name, dst[0], dst[1], dst32=wide, params=params, nearest_even=nearest)
+            result = sfpu.binary(CHIP, name, dst[0], dst[1], dst32=wide, params=params, nearest_even=nearest)
             by_formula = name in FORMULA_BINARY or (wide and name in registry.FORMULA_IN_32_BIT)
             method = "formula" if by_formula else "algorithm"
         else:
-            result = sfpu.ternary(name, *dst, dst32=wide, params=(float_bits("0.7"),))
+            result = sfpu.ternary(CHIP, name, *dst, dst32=wide, params=(float_bits("0.7"),))
             method = "algorithm"
         got = packer.pack(result, formats[meta["out_dtype"]], dst32=wide)
         row = {"method": method, **compare(got, outputs, dst)}

@@ -26,7 +26,14 @@ from tilewright.sim.numerics.lanes import (
 )
 from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, to_magnitude, to_signed_integer
+from tilewright.sim.numerics.polynomial import (
+    ROUNDER,
+    biased_exponent,
+    horner,
+    taylor_exponential,
+    to_magnitude,
+    to_signed_integer,
+)
 
 LOG2_E = 1.442695
 LN2_HIGH, LN2_LOW = -0.693145752, -1.42860677e-6
@@ -121,7 +128,7 @@ def exp_taylor(x: U32, lowest: float) -> U32:
     shifted = add(scaled, const(ROUNDER))
     multiple = sub(shifted, const(ROUNDER))
     rest = mad(multiple, const(-3.19461832987e-05), mad(multiple, const(-0.6931152343750000), x))
-    series = horner(rest, 1.0, 1.0, 0.5, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040)
+    series = taylor_exponential(rest)
     power = biased_exponent(series) + (shifted.view(np.int32) - np.int32(0x4B400000))
     return np.where(power > 0, with_exponent(series, power), ZERO)
 

@@ -92,8 +92,6 @@ def _of(formula: Formula) -> UnaryOp:
 
 OPS: dict[str, UnaryOp] = {
     "digamma_tile": _of(digamma),
-    "i1_tile": _of(i1),
     "lgamma_stirling_tile": _of(lgamma_stirling),
-    "gelu_derivative_tile": _of(gelu_derivative),
     "mish_tile:approx": _of(mish),
 }

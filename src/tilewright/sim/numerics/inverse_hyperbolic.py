@@ -39,7 +39,7 @@ def _root(x: U32, dst32: bool) -> U32:
     """sqrt by Newton's iteration for its inverse, three times or twice, and one step for the root itself."""
     half, result = halved(x), ROOT_SEED - (x >> np.uint32(1))
     for _ in range(3 if dst32 else 2):
-        result = mul(result, sub_product(const(1.5), mul(half, result), result))
+        result = mul(result, sub(const(1.5), mul(mul(half, result), result)))
     root = mul(x, result)
     root = mad(mul(const(0.5), sub_product(x, root, root)), result, root)
     return np.where(is_zero(x), ZERO, root)

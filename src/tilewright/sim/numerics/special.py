@@ -1,10 +1,10 @@
-"""Functions whose kernels are a polynomial or a short iteration: i0, cube root, tanhshrink, the derivative of tanh."""
+"""Functions whose kernels are a polynomial or a short iteration: i0, i1, cube root, tanhshrink, derivatives of tanh and gelu."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.exponentials import exp_accurate
+from tilewright.sim.numerics.exponentials import exp_accurate, power_of_two_of
 from tilewright.sim.numerics.formats import U32, values_of
 from tilewright.sim.numerics.lanes import (
     ONE,
@@ -14,17 +14,27 @@ from tilewright.sim.numerics.lanes import (
     greater,
     less,
     magnitude,
+    round_away,
     smallest,
     with_exponent,
     with_sign,
 )
 from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import biased_exponent, horner
-from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, unfused
+from tilewright.sim.numerics.roots import reciprocal, root
 from tilewright.sim.numerics.unit import on_blackhole
 
 _BESSEL = (0.0004340277778, 0.000006781684028, 6.78e-08, 4.71e-10, 2.40e-12, 9.39e-15, 2.90e-17, 7.24e-20, 1.50e-22)
+_I1_ABOVE = (4.9992737740e-01, 5.4503594600e-02, 1.6126291630e-03, 2.0223499130e-05)
+_I1_BELOW = (1.0, -1.6242591070e-02, 1.0333660750e-04, -2.5076132990e-07)
+_I1_FAR = (
+    3.9894228967e-01, -1.4960495444e-01, -4.6652925320e-02, -4.3674591560e-02, -1.9748322314e-02, -3.3467922914e-01,
+)  # fmt: skip
+_GELU_SLOPE = (
+    7.9788309336e-01, -2.6593554020e-01, 5.9766173363e-02, -9.4142099842e-03, 1.1061388068e-03, -9.7448595625e-05, 6.0921474869e-06,
+    -2.3764030743e-07, 4.2734988881e-09,
+)  # fmt: skip
 _CUBE_SEED = 13929516.0  # 2^23 and the usual constant of inverse cube roots / 256, in float32
 _MINUS_THIRD = float.fromhex("-0x1.555556p-2")
 _CUBE_STEP = tuple(float.fromhex(text) for text in ("0x1.c09806p0", "-0x1.403e6cp0", "0x1.04cdb2p-1"))
@@ -39,15 +49,46 @@ _SECH = (
 )  # fmt: skip
 
 
-def unfused(x: U32, y: U32, constant: float) -> U32:
-    """x*y + c where c fits a 16-bit immediate: the compiler then adds it by an instruction of its own."""
-    return add(mul(x, y), const(constant))
-
-
 def _i0(x: U32, params: Params, dst32: bool) -> U32:
     square = mul(x, x)
     series = unfused(horner(square, *_BESSEL), square, 0.015625)
     return mad(unfused(series, square, 0.25), square, ONE)
+
+
+def _i1(x: U32, params: Params, dst32: bool) -> U32:
+    """A quotient of polynomials up to 10, exp(|x|)/sqrt|x| with a correction beyond; rounded to bf16 whatever DST is."""
+    x = with_sign(smallest(magnitude(x), const(88.5)), x)
+    size, square = absolute(x), mul(x, x)
+    near = mul(mul(horner(square, *_I1_ABOVE), x), reciprocal(horner(square, *_I1_BELOW), 2))
+    inverse_root = root(size, inverse=True)
+    correction = horner(mul(inverse_root, inverse_root), *_I1_FAR)
+    power = power_of_two_of(mad(size, const(1.4426950216293334961), const(127.0)))
+    far = with_sign(mul(mul(power, inverse_root), correction), x)
+    return round_away(np.where(greater(size, const(10.0)), far, near))
+
+
+def _gelu_derivative(x: U32, params: Params, dst32: bool) -> U32:
+    """1 from 3.17 on, a polynomial down to -3, below it the density times x times the first terms of 1 - 1/x^2 + 1/x^4."""
+    square = mul(x, x)
+    near = unfused(x, horner(square, *_GELU_SLOPE), 0.5)
+    inverse = reciprocal(square, 2 if dst32 else 1)
+    correction = mad(inverse, inverse, sub(ONE, inverse))
+    far = mul(mul(_times_exponential(x, mul(square, const(-0.5))), const(0.3989422804014327)), correction)
+    result = np.where(greater(x, np.broadcast_to(const(-13.375), x.shape)), far, ZERO)
+    result = np.where(less(x, np.broadcast_to(const(-3.0), x.shape)), result, near)
+    result = np.where(less(x, np.broadcast_to(const(3.1719), x.shape)), result, ONE)
+    return result if dst32 else round_away(result)
+
+
+def _times_exponential(x: U32, power: U32) -> U32:
+    """x * exp(power); 0 on underflow."""
+    shifted = add(mul(power, const(1.4426950408889634)), const(ROUNDER))
+    multiple = sub(shifted, const(ROUNDER))
+    rest = mad(multiple, const(-3.19461832987e-05), mad(multiple, const(-0.6931152343750000), power))
+    series = unfused(horner(rest, 0.166666667, 0.0416666667, 0.00833333333), rest, 0.5)
+    product = mul(x, mad(mad(series, rest, ONE), rest, ONE))
+    field = biased_exponent(product) + (shifted.view(np.int32) - const(ROUNDER).view(np.int32))
+    return np.where(field > 0, with_exponent(product, np.maximum(field, 0)), ZERO)
 
 
 def _cube_root(x: U32, params: Params, dst32: bool) -> U32:
@@ -98,6 +139,8 @@ def _tail(size: U32) -> U32:
 
 OPS: dict[str, UnaryOp] = {
     "i0_tile": _i0,
+    "i1_tile": _i1,
+    "gelu_derivative_tile": _gelu_derivative,
     "cbrt_tile": _cube_root,
     "tanhshrink_tile": _tanhshrink,
     "tanh_derivative_tile": _tanh_derivative,
