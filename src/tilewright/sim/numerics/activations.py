@@ -81,15 +81,22 @@ def softplus(x: U32, params: Params, dst32: bool) -> U32:
     return np.where(less(scaled, np.broadcast_to(_scalar(params, 2), x.shape)), result, x)
 
 
-def mish(x: U32, params: Params, dst32: bool) -> U32:
-    exponential = exp_accurate(x) if dst32 else round_away(exp_short(x))
+def _mish(x: U32, exponential: U32, steps: int, dst32: bool) -> U32:
     numerator = mul(exponential, add(exponential, const(2.0)))
     raised = add(exponential, ONE)
-    inverse = reciprocal(mad(raised, raised, ONE), 2 if dst32 else 1)
+    inverse = reciprocal(mad(raised, raised, ONE), steps)
     result = mul(x, mul(numerator, inverse))
     if on_blackhole():  # the same without cancellation, which a coarser reciprocal would show
         result = np.where(negative(x), result, mul(x, sub_product(ONE, const(2.0), inverse)))
     return _rounded(np.where(less(x, const(8.0)), result, x), dst32)
+
+
+def mish(x: U32, params: Params, dst32: bool) -> U32:
+    return _mish(x, exp_accurate(x), 2, True) if dst32 else _mish(x, round_away(exp_short(x)), 1, False)
+
+
+def mish_approximate(x: U32, params: Params, dst32: bool) -> U32:
+    return _mish(x, _rounded(exp_short(x, fused=False), dst32), 0, dst32)
 
 
 def xielu(x: U32, params: Params, dst32: bool) -> U32:
@@ -179,7 +186,7 @@ def gelu_table(x: U32, params: Params, dst32: bool) -> U32:
         index += size >= np.uint32(start)
     slopes = np.array([_half_entry(code) for code in _GELU_SLOPES], dtype=np.uint32)
     offsets = np.array([_half_entry(code) for code in _GELU_OFFSETS], dtype=np.uint32)
-    return add(mul(x, const(0.5)), mad(slopes[index], size, offsets[index]))
+    return mad(x, const(0.5), mad(slopes[index], size, offsets[index]))
 
 
 OPS: dict[str, UnaryOp] = {
@@ -191,6 +198,7 @@ OPS: dict[str, UnaryOp] = {
     "selu_tile": selu,
     "softplus_tile": softplus,
     "mish_tile": mish,
+    "mish_tile:approx": mish_approximate,
     "xielu_tile": xielu,
     "softsign_tile": softsign,
     "hardmish_tile": hardmish,

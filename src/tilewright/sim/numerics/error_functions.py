@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tilewright.sim.numerics.formats import U32
@@ -26,7 +24,7 @@ from tilewright.sim.numerics.logarithms import log_body
 from tilewright.sim.numerics.mad import mad, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
-from tilewright.sim.numerics.roots import reciprocal, reciprocal_approximate
+from tilewright.sim.numerics.roots import reciprocal
 
 # Above and below the line; the kernel of erf has finer ones, but only ttnn's own operations select them.
 _ERF = (
@@ -44,26 +42,26 @@ _ERFC_FAR = (
 _BORDER, _LAST = 2.5, 5.0
 
 
-def _error_function(x: U32, inverse: Callable[[U32], U32]) -> U32:
+def _error_function(x: U32, steps: int) -> U32:
     bounded = with_sign(smallest(magnitude(x), const(10.0)), x)
     square = mul(bounded, bounded)
     above = mul(horner(square, *_ERF[0]), bounded)
-    return largest(smallest(mul(above, inverse(horner(square, *_ERF[1]))), ONE), const(-1.0))
+    return largest(smallest(mul(above, reciprocal(horner(square, *_ERF[1]), steps)), ONE), const(-1.0))
 
 
 def _erf(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, lambda below: reciprocal(below, 2))
+    return _error_function(x, 2)
 
 
 def _erf_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, reciprocal_approximate)
+    return _error_function(x, 0)
 
 
 def _erfc(x: U32, params: Params, dst32: bool) -> U32:
     size = smallest(absolute(x), const(_LAST))
     near = less(size, const(_BORDER))
     above, below = (np.where(near, horner(size, *_ERFC_NEAR[part]), horner(size, *_ERFC_FAR[part])) for part in range(2))
-    result = mul(above, reciprocal_approximate(below))
+    result = mul(above, reciprocal(below, 0))
     return np.where(negative(x), sub(const(2.0), result), result)
 
 

@@ -79,9 +79,14 @@ def power_of_two_of(shifted: U32) -> U32:
     return with_exponent(fraction, biased_exponent(fixed))
 
 
-def exp_short(x: U32) -> U32:
-    """exp good to bf16, before rounding: what functions in 16-bit DST build on."""
-    shifted = mad(x, const(1.4426950216293334961), const(127.0))
+def _in_two_steps(x: U32, y: U32, z: U32) -> U32:
+    return add(mul(x, y), z)
+
+
+def exp_short(x: U32, *, fused: bool = True) -> U32:
+    """exp good to bf16, before rounding: what functions in 16-bit DST build on. The compiler fuses its first step or not."""
+    step = mad if fused else _in_two_steps
+    shifted = step(x, const(1.4426950216293334961), const(127.0))
     shifted = smallest(largest(shifted, ZERO), const(255.0))
     return power_of_two_of(shifted)
 

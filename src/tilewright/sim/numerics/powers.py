@@ -17,19 +17,18 @@ from tilewright.sim.numerics.lanes import (
     is_zero,
     largest,
     less,
+    magnitude,
     negated,
     negative,
     round_away,
     with_exponent,
     with_sign,
 )
+from tilewright.sim.numerics.logarithms import CUBIC
 from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import BinaryOp, Params, UnaryOp
 from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, taylor_exponential, to_signed_integer
 
-_LOG_SERIES = tuple(
-    float.fromhex(text) for text in ("-0x1.952992p+0", "0x2.4f5388p+0", "-0xd.e712ap-4", "0x2.44734p-4")
-)
 _ROOT_OF_TWO = 1.4142135381698608
 _ARTANH = (1.0, 1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11)
 
@@ -52,10 +51,9 @@ def _two_to(scaled: U32) -> U32:
     return with_exponent(corrected, 127 + exponent(fixed))
 
 
-def power_short(base: U32, power: U32) -> U32:
-    """x**y good to bf16."""
-    size = absolute(base)
-    series = horner(with_exponent(size, 127), *_LOG_SERIES)
+def power_short(base: U32, size: U32, power: U32) -> U32:
+    """x**y good to bf16. ``size`` is |x| as the kernel takes it, which differs for NaN."""
+    series = horner(with_exponent(size, 127), *CUBIC)
     log2 = mad(series, const(1.4426950408889634), float_of(exponent(base)))
     result = _two_to(mul(power, log2))
     result = _with_sign_of_power(result, base, power)
@@ -129,11 +127,11 @@ def power_of_constant(base: U32, power: int) -> U32:
 
 
 def _power(base: U32, power: U32, dst32: bool) -> U32:
-    return power_long(base, power) if dst32 else power_short(base, power)
+    return power_long(base, power) if dst32 else power_short(base, magnitude(base), power)
 
 
 def power_unary(x: U32, params: Params, dst32: bool) -> U32:
-    return power_of_constant(x, params[0]) if dst32 else power_short(x, np.full_like(x, params[0]))
+    return power_of_constant(x, params[0]) if dst32 else power_short(x, absolute(x), np.full_like(x, params[0]))
 
 
 def rpow(x: U32, params: Params, dst32: bool) -> U32:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import INFINITY, SIGN, U32
+from tilewright.sim.numerics.formats import INFINITY, U32
 from tilewright.sim.numerics.lanes import (
     QUIET_NAN,
     ZERO,
     absolute,
     const,
-    exponent,
-    float_of,
     greater,
     is_zero,
     less,
@@ -19,13 +17,13 @@ from tilewright.sim.numerics.lanes import (
     negative,
     round_away,
     store,
-    with_exponent,
     with_sign,
 )
+from tilewright.sim.numerics.logarithms import log_cubic
 from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import BinaryOp, Params
 from tilewright.sim.numerics.polynomial import horner
-from tilewright.sim.numerics.roots import reciprocal, reciprocal_approximate
+from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.rounding import floor, trunc
 
 _HALF_PI, _QUARTER_PI, _PI = (const(float.fromhex(f"0x1.921fb6p{power}")) for power in (0, -1, 1))
@@ -70,7 +68,7 @@ def atan2(y: U32, x: U32, params: Params, dst32: bool) -> U32:
     """The arctangent of the smaller over the larger coordinate, turned into the octant."""
     x_size, y_size = magnitude(x), magnitude(y)
     small, large = np.minimum(x_size, y_size), np.maximum(x_size, y_size)
-    ratio = mul(small, reciprocal(large, 2) if dst32 else reciprocal_approximate(large))
+    ratio = mul(small, reciprocal(large, 2 if dst32 else 0))
     square = mul(ratio, ratio)
     angle = mad(mul(horner(square, *(_ARCTANGENT if dst32 else _ARCTANGENT_SHORT)), square), ratio, ratio)
     steep = np.where(small >= large, np.where(is_zero(large), ZERO, _QUARTER_PI), sub(_HALF_PI, angle))
@@ -80,11 +78,9 @@ def atan2(y: U32, x: U32, params: Params, dst32: bool) -> U32:
 
 
 def xlogy(a: U32, b: U32, params: Params, dst32: bool) -> U32:
-    """a times a logarithm of its own, a cubic good to three digits. Its argument and its value pass through DST."""
+    """a times the older logarithm, whose argument and value pass through DST."""
     of_negative, b = negative(b), store(b, dst32=dst32)
-    series = horner(with_exponent(b, 127), *_LOG)
-    logarithm = mad(float_of(exponent(b)), const(0.692871), series)
-    logarithm = store(np.where(is_zero(b), SIGN | INFINITY, logarithm), dst32=dst32)
+    logarithm = store(log_cubic(b, _LOG), dst32=dst32)
     return np.where(of_negative, QUIET_NAN, mul(logarithm, a))
 
 

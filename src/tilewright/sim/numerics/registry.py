@@ -7,7 +7,7 @@ from tilewright.sim.numerics import (
     arcs,
     error_functions,
     exponentials,
-    formulas,
+    gamma,
     integer_ops,
     inverse_hyperbolic,
     logarithms,
@@ -34,13 +34,14 @@ UNARY: dict[str, UnaryOp] = {
     **activations.OPS,
     **special.OPS,
     **arcs.OPS,
+    **gamma.OPS,
     **inverse_hyperbolic.OPS,
     **error_functions.OPS,
     **powers.UNARY,
     **integer_ops.UNARY,
     **typecast.OPS,
 }
-FORMULAS: dict[str, UnaryOp] = formulas.OPS
+FORMULAS: dict[str, UnaryOp] = {}
 
 # Exact in 16-bit DST only.
 FORMULA_IN_32_BIT = frozenset(powers.UNARY) | frozenset(powers.BINARY)

@@ -76,19 +76,14 @@ def _reciprocal_by_instruction(x: U32, steps: int) -> U32:
 
 
 def reciprocal(x: U32, steps: int) -> U32:
-    """1/x by ``steps`` Newton iterations: 2 for fp32 accuracy, 1 for bf16."""
+    """1/x by ``steps`` Newton iterations: 2 for fp32 accuracy, 1 for bf16, 0 in approximate forms (Wormhole makes one then)."""
     if on_blackhole():
         return _reciprocal_by_instruction(x, steps)
     negative_m, result, scale = reciprocal_estimate(x)
-    for _ in range(steps):
+    for _ in range(max(steps, 1)):
         error = mad(negative_m, result, ONE)
         result = mad(result, error, result)
     return with_sign(mul(result, scale), x)
-
-
-def reciprocal_approximate(x: U32) -> U32:
-    """What approximate forms take for 1/x: one step on Wormhole, Blackhole's instruction alone."""
-    return reciprocal(x, 0 if on_blackhole() else 1)
 
 
 def reciprocal_positive(x: U32, dst32: bool) -> U32:

@@ -42,6 +42,8 @@ _SHRINK = (
     3.3333331347e-01, -1.3333128393e-01, 5.3934831172e-02, -2.1660288796e-02, 8.2192532718e-03, -2.5107525289e-03,
     4.2079269770e-04,
 )  # fmt: skip
+_SHRINK_SHORT = (3.3329936862e-01, -1.3223160803e-01, 4.8076551408e-02, -1.0762925260e-02)
+_TANH_BEYOND_ONE = (6.1829000893e-02, 1.0561303143e00, -4.0859283753e-01, 5.3348409333e-02)
 _SECH = (
     5.58971869398334972323e-02, -1.15151201975556879975e-01, 1.41578556434459129632e-01, -1.40162303416289407698e-01,
     1.47692044971667296727e-01, -1.43049915574319674860e-01, 3.59505515570256450886e-02, 5.00465512420113917136e-02,
@@ -57,7 +59,7 @@ def _i0(x: U32, params: Params, dst32: bool) -> U32:
 
 def _i1(x: U32, params: Params, dst32: bool) -> U32:
     """A quotient of polynomials up to 10, exp(|x|)/sqrt|x| with a correction beyond; rounded to bf16 whatever DST is."""
-    x = with_sign(smallest(magnitude(x), const(88.5)), x)
+    x = with_sign(smallest(absolute(x), const(88.5)), x)
     size, square = absolute(x), mul(x, x)
     near = mul(mul(horner(square, *_I1_ABOVE), x), reciprocal(horner(square, *_I1_BELOW), 2))
     inverse_root = root(size, inverse=True)
@@ -106,10 +108,13 @@ def _cube_root(x: U32, params: Params, dst32: bool) -> U32:
 
 
 def _tanhshrink(x: U32, params: Params, dst32: bool) -> U32:
-    """x^3 Q(x^2) up to 1, beyond it |x| - (2 / (1 + exp(-2|x|)) - 1). 32-bit DST."""
+    """x^3 Q(x^2) up to 1, beyond it |x| - (2 / (1 + exp(-2|x|)) - 1), or a cubic for tanh in 16-bit DST."""
     size = magnitude(x)
     square = mul(x, x)
-    small = mul(mul(x, square), horner(square, *_SHRINK))
+    small = mul(mul(x, square), horner(square, *(_SHRINK if dst32 else _SHRINK_SHORT)))
+    if not dst32:
+        tanh = with_sign(smallest(horner(size, *_TANH_BEYOND_ONE), np.broadcast_to(ONE, x.shape)), x)
+        return round_away(np.where(greater(size, ONE), sub(x, tanh), small))
     power = exp_accurate(mul(const(-2.0), smallest(size, const(9.0))))
     tanh = mad(const(2.0), reciprocal(add(ONE, power), 2 if on_blackhole() else 1), const(-1.0))
     return np.where(greater(size, ONE), with_sign(sub(size, tanh), x), small)
