@@ -24,14 +24,18 @@ bool greater(u32 x, u32 y) {
 
 u32 magnitude(u32 x) { return x <= (kSign | kInfinity) ? x & ~kSign : x; }
 
+u32 nearest_whole(u32 x) {
+    if (static_cast<int>(exponent_of(x)) - 127 >= 23) return x;
+    const u32 whole = vector_add(vector_add(x & ~kSign, as_bits(8388608.0f)), as_bits(-8388608.0f));
+    return (whole & ~kSign) | (x & kSign);
+}
+
 // Scaled by a power of ten, to nearest even, scaled back; every step is a multiply-add.
 u32 round_decimals(u32 x, Call call) {
     const int decimals = static_cast<int>(call.param(0));
+    if (decimals == 0 && on_blackhole()) return nearest_whole(x);  // its compiler leaves out products with 1, which would lose -0
     const u32 up = as_bits(static_cast<float>(std::pow(10.0, decimals))), down = as_bits(static_cast<float>(std::pow(10.0, -decimals)));
-    const u32 scaled = vector_multiply(x, up);
-    const u32 whole = vector_add(vector_add(scaled & ~kSign, as_bits(8388608.0f)), as_bits(-8388608.0f));
-    const bool has_fraction = static_cast<int>(exponent_of(scaled)) - 127 < 23;
-    return vector_multiply(down, has_fraction ? (whole & ~kSign) | (scaled & kSign) : scaled);
+    return vector_multiply(down, nearest_whole(vector_multiply(x, up)));
 }
 
 // |x| minus the truncated quotient times the divisor.
@@ -45,7 +49,7 @@ u32 quotient_rest(u32 x, u32 divisor, u32 inverse) {
         quotient = ratio >> (23 - power) << (23 - power);
     }
     if (greater(quotient, ratio)) quotient = vector_subtract(quotient, kOne);
-    return vector_subtract(size, vector_multiply(quotient, divisor));
+    return subtract_product(size, quotient, divisor);
 }
 
 // Ten rounds of taking the divisor off what is not below it.
