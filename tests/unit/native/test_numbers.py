@@ -14,6 +14,8 @@ from tilewright.sim.numerics import fpu, packer, sfpu, unpack
 from tilewright.sim.numerics.matmul import matmul
 from tilewright.sim.numerics.reduce import packed_mask, reduce
 
+CHIP = "wormhole_b0"
+
 Tiles = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[..., Tiles]
 
@@ -229,7 +231,7 @@ def test_vector_functions(run_op: Run, name: str, header: str, params: tuple[int
         config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0} if wide else ())),
     )  # fmt: skip
     dst = unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide)
-    expect(got, packed(sfpu.unary(name, dst, dst32=wide, params=params), dtype, wide))
+    expect(got, packed(sfpu.unary(CHIP, name, dst, dst32=wide, params=params), dtype, wide))
 
 
 BINARY = (
@@ -255,7 +257,7 @@ def test_vector_functions_of_two_tiles(run_op: Run, name: str, wide: bool) -> No
         config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0, 1} if wide else ())),
     )  # fmt: skip
     left, right = (unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide) for tiles in (a, b))
-    expect(got, packed(sfpu.binary(name, left, right, dst32=wide), dtype, wide))
+    expect(got, packed(sfpu.binary(CHIP, name, left, right, dst32=wide), dtype, wide))
 
 
 def test_packer_relu(run_op: Run) -> None:

@@ -19,6 +19,7 @@ from tilewright.sim.numerics.lanes import (
     negative,
     round_away,
     smallest,
+    store,
     with_exponent,
     with_sign,
 )
@@ -194,13 +195,18 @@ def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     return result if dst32 else round_away(result)
 
 
-def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
-    """Two Newton steps for 1/sqrt, multiplied back to the root, then the legacy reciprocal of that."""
+def inverse_root_multiplied(x: U32) -> U32:
+    """The older root: two Newton steps for 1/sqrt, multiplied back."""
     result = np.uint32(0x5F370000) - (x >> np.uint32(1))
     half = mul(x, const(-0.5))
     for _ in range(2):
         result = mul(add(mul(mul(result, result), half), const(1.5)), result)
-    return _recip_legacy(np.where(x == 0, x, mul(result, x)), params, dst32)
+    return np.where(x == 0, x, mul(result, x))
+
+
+def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
+    """The legacy reciprocal of the older root, which passes through DST."""
+    return _recip_legacy(store(inverse_root_multiplied(x), dst32=dst32), params, dst32)
 
 
 OPS: dict[str, UnaryOp] = {

@@ -94,17 +94,25 @@ def _times_exponential(x: U32, power: U32) -> U32:
 
 
 def _cube_root(x: U32, params: Params, dst32: bool) -> U32:
-    """An integer estimate of the inverse cube root, one step of third order, one of second. 32-bit DST."""
+    """An integer estimate of the inverse cube root, one step of third order, and in 32-bit DST one of second before it."""
     size = absolute(x)
     as_number = np.ascontiguousarray(size).view(np.int32).astype(np.float32).view(np.uint32)
     shifted = mad(as_number, const(_MINUS_THIRD / 256), const(_CUBE_SEED))
     root = shifted << np.uint32(8)
+    if not dst32:
+        square = mul(size, mul(root, root))
+        factor = _cube_step(mul(square, root))
+        return round_away(mul(with_sign(square, x), mul(factor, factor)))
     cube = mul(mul(size, root), mul(root, root))
-    root = mul(root, mad(cube, mad(const(_CUBE_STEP[2]), cube, const(_CUBE_STEP[1])), const(_CUBE_STEP[0])))
+    root = mul(root, _cube_step(cube))
     square = mul(size, mul(root, root))
     error = mad(square, root, const(-1.0))
     factor = mad(error, const(_MINUS_THIRD), ONE)
     return mul(with_sign(square, x), mul(factor, factor))
+
+
+def _cube_step(cube: U32) -> U32:
+    return mad(cube, mad(const(_CUBE_STEP[2]), cube, const(_CUBE_STEP[1])), const(_CUBE_STEP[0]))
 
 
 def _tanhshrink(x: U32, params: Params, dst32: bool) -> U32:
@@ -125,7 +133,8 @@ def _tanh_derivative(x: U32, params: Params, dst32: bool) -> U32:
     size = absolute(x)
     scaled = mad(mul(size, size), const(2.0 / 9.0), const(-1.0))
     inner = horner(scaled, *_SECH)
-    return np.where(less(size, const(3.0)), inner, np.where(less(size, const(45.0)), _tail(size), ZERO))
+    result = np.where(less(size, const(3.0)), inner, np.where(less(size, const(45.0)), _tail(size), ZERO))
+    return result if dst32 else round_away(result)
 
 
 def _tail(size: U32) -> U32:

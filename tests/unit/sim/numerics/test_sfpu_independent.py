@@ -17,6 +17,8 @@ from tilewright.sim.numerics import sfpu, tables
 from tilewright.sim.numerics.accuracy import UnknownOperation
 from tilewright.sim.numerics.formats import FormatError, from_bits, scalar_bits, to_bits, values_of
 
+CHIP = "wormhole_b0"
+
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return special.expit(x)
@@ -170,7 +172,7 @@ def test_signs_and_specials() -> None:
     bits = np.array([0x00000000, 0x80000000, 0x00010000, 0xFF800000, 0x7FC00000], dtype=np.uint32)
 
     def values(name: str) -> list[float]:
-        return from_bits(sfpu.unary(name, bits, dst32=True)).tolist()
+        return from_bits(sfpu.unary(CHIP, name, bits, dst32=True)).tolist()
 
     assert values("signbit_tile") == [0, 1, 0, 1, 0]
     assert values("sign_tile") == [0, -1, 1, -1, 1]
@@ -182,8 +184,8 @@ def test_signs_and_specials() -> None:
 def test_stores_truncate_unless_the_kernel_rounds() -> None:
     """1 + 2^-8 + 2^-9: added on the SFPU it is cut to 1 + 2^-8... of bf16, or rounded on request."""
     one, rest = (np.full((1,), scalar_bits(v), dtype=np.uint32) for v in (1.0, 2.0**-8 + 2.0**-9))
-    cut = sfpu.binary("add_binary_tile", one, rest, dst32=False)
-    rounded = sfpu.binary("add_binary_tile", one, rest, dst32=False, nearest_even=True)
+    cut = sfpu.binary(CHIP, "add_binary_tile", one, rest, dst32=False)
+    rounded = sfpu.binary(CHIP, "add_binary_tile", one, rest, dst32=False, nearest_even=True)
     assert from_bits(cut)[0] == 1.0
     assert from_bits(rounded)[0] == 1.0078125
 
@@ -191,7 +193,7 @@ def test_stores_truncate_unless_the_kernel_rounds() -> None:
 @pytest.mark.parametrize("slope", [0.01, 0.2, -1.5])
 def test_parameters_reach_the_algorithm(slope: float) -> None:
     bits = to_bits(np.linspace(-4, 4, 1024))
-    got = from_bits(sfpu.unary("leaky_relu_tile", bits, dst32=True, params=(scalar_bits(slope),)))
+    got = from_bits(sfpu.unary(CHIP, "leaky_relu_tile", bits, dst32=True, params=(scalar_bits(slope),)))
     values = from_bits(bits)
     want = np.where(values < 0, values * np.float32(slope), values)
     assert np.allclose(got, want, rtol=1e-6)
@@ -201,7 +203,7 @@ def test_parameters_reach_the_algorithm(slope: float) -> None:
 def test_elu_for_any_alpha(alpha: float) -> None:
     bits = to_bits(np.linspace(-8, 8, 65536)) & np.uint32(0xFFFF0000)
     for dst32, bound in ((True, 2e-6), (False, 2.0**-8)):
-        got = from_bits(sfpu.unary("elu_tile", bits, dst32=dst32, params=(scalar_bits(alpha),))).astype(np.float64)
+        got = from_bits(sfpu.unary(CHIP, "elu_tile", bits, dst32=dst32, params=(scalar_bits(alpha),))).astype(np.float64)
         values = from_bits(bits).astype(np.float64)
         want = np.where(values < 0, np.float32(alpha) * np.expm1(values), values)
         assert (np.abs(got - want) <= bound * np.abs(want) + 1e-30).all()
@@ -210,9 +212,9 @@ def test_elu_for_any_alpha(alpha: float) -> None:
 def test_large_and_small_calls_agree_in_16_bit() -> None:
     """Large calls go through a table built on first use."""
     bits = to_bits(np.linspace(-8, 8, 16384)) & np.uint32(0xFFFF0000)
-    large = sfpu.unary("elu_tile", bits, dst32=False, params=(scalar_bits(0.7),))
+    large = sfpu.unary(CHIP, "elu_tile", bits, dst32=False, params=(scalar_bits(0.7),))
     small = np.concatenate(
-        [sfpu.unary("elu_tile", part, dst32=False, params=(scalar_bits(0.7),)) for part in np.split(bits, 16)]
+        [sfpu.unary(CHIP, "elu_tile", part, dst32=False, params=(scalar_bits(0.7),)) for part in np.split(bits, 16)]
     )
     assert (large == small).all()
 
@@ -220,15 +222,15 @@ def test_large_and_small_calls_agree_in_16_bit() -> None:
 def test_unknown_names_are_refused_with_neighbours() -> None:
     tile = np.zeros((32, 32), dtype=np.uint32)
     with pytest.raises(UnknownOperation, match="exp_tile"):
-        sfpu.unary("exp_tail", tile, dst32=True)
+        sfpu.unary(CHIP, "exp_tail", tile, dst32=True)
     with pytest.raises(UnknownOperation, match="add_binary_tile"):
-        sfpu.binary("add_tile", tile, tile, dst32=True)
+        sfpu.binary(CHIP, "add_tile", tile, tile, dst32=True)
     with pytest.raises(UnknownOperation, match="where_tile"):
-        sfpu.ternary("where", tile, tile, tile, dst32=True)
+        sfpu.ternary(CHIP, "where", tile, tile, tile, dst32=True)
     with pytest.raises(UnknownOperation):
         sfpu.available("no_such_tile", True)
     with pytest.raises(FormatError, match="f32 to i32"):
-        sfpu.typecast(tile, "u32", "u8", dst32=True)
+        sfpu.typecast(CHIP, tile, "u32", "u8", dst32=True)
 
 
 def test_available_tells_exact_from_bounded() -> None:
