@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 from tilewright.sim.numerics import integer_ops, powers, quotients
-from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
-from tilewright.sim.numerics.formulas import encode, flushed_values
+from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny, to_bits, values_of
 from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,
@@ -140,11 +139,12 @@ def isclose(a: U32, b: U32, params: Params, dst32: bool) -> U32:
 
 
 def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
-    """No bit-exact model: the float64 value, rounded once."""
+    """Never recorded: the float64 value, rounded once."""
 
     def operation(a: U32, b: U32, params: Params, dst32: bool) -> U32:
         with np.errstate(all="ignore"):
-            return rounded_unless(encode(function(flushed_values(a), flushed_values(b))), dst32)
+            values = function(*(values_of(np.where(is_tiny(bits), bits & SIGN, bits)) for bits in (a, b)))
+            return rounded_unless(np.where(np.isnan(values), QUIET_NAN, to_bits(values)), dst32)
 
     return operation
 

@@ -1,4 +1,4 @@
-"""All unary models: exact algorithms first, float64 formulas for what has none."""
+"""All unary models."""
 
 from __future__ import annotations
 
@@ -41,10 +41,6 @@ UNARY: dict[str, UnaryOp] = {
     **integer_ops.UNARY,
     **typecast.OPS,
 }
-FORMULAS: dict[str, UnaryOp] = {}
-
-# Exact in 16-bit DST only.
-FORMULA_IN_32_BIT = frozenset(powers.UNARY) | frozenset(powers.BINARY)
 
 # Integers are stored as they are: no denormals to flush.
 RAW_STORE = frozenset({*integer_ops.UNARY, *typecast.OPS})

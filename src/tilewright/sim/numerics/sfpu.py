@@ -11,16 +11,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.sim.numerics import accuracy, across, tables
-from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
+from tilewright.sim.numerics import across, tables
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
 from tilewright.sim.numerics.lanes import store
-from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.registry import CHEAP, FORMULAS, UNARY
+from tilewright.sim.numerics.operation import Params, UnaryOp, UnknownOperation
+from tilewright.sim.numerics.registry import CHEAP, UNARY
 from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
@@ -42,9 +41,10 @@ def unary(
     """One DST tile in place."""
     key = operation_key(name, approx=approx, variant=variant)
     dst = np.ascontiguousarray(dst)
-    entry = tables.table_key(key, params)
-    if not dst32 and tables.holds(entry):
-        return tables.look_up(entry, dst)
+    if not dst32 and not params:
+        known = tables.look_up(key, dst)
+        if known is not None:
+            return known
     operation = find_unary(key)
     if not dst32 and key not in CHEAP and key not in INTEGERS and dst.size > _SMALL:
         return _table_of(chip(), key, tuple(params))[dst >> np.uint32(16)]
@@ -55,8 +55,12 @@ def unary(
 @lru_cache(maxsize=32)
 def _table_of(chip: str, key: str, params: Params) -> U32:
     """In 16-bit DST any call is a function of 65,536 inputs: computed once for given parameters."""
-    inputs = np.arange(65536, dtype=np.uint32) << np.uint32(16)
-    return store(find_unary(key)(inputs, params, False), dst32=False)
+    return computed_table(key, params)
+
+
+def computed_table(key: str, params: Params = ()) -> U32:
+    """What the algorithm of a call gives for every bf16 number, on the chip that computes."""
+    return store(find_unary(key)(tables.INPUTS, params, False), dst32=False)
 
 
 def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
@@ -66,9 +70,9 @@ def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
 
 
 def find_unary(key: str) -> UnaryOp:
-    operation = UNARY.get(key) or FORMULAS.get(key)
+    operation = UNARY.get(key)
     if operation is None:
-        raise UnknownOperation(key, {*UNARY, *FORMULAS, *tables.table_names()})
+        raise UnknownOperation(key, UNARY)
     return operation
 
 
@@ -110,22 +114,6 @@ def ternary(
     return result if key in INTEGERS or (dst32 and key in RAW_STORE) else store(result, dst32=dst32)
 
 
-def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:
-    """How close the model of a call is to the recordings; raises ``UnknownOperation`` if there is no model.
-
-    A call that was never recorded at this DST width is answered with method "definition" and nothing compared.
-    """
-    key = operation_key(name, approx=approx, variant=variant)
-    modelled = key in UNARY or key in FORMULAS or key in BINARY or key in TERNARY
-    try:
-        return accuracy.lookup(key, dst32=dst32)
-    except UnknownOperation:
-        if modelled:
-            return Accuracy(exact=False, max_ulp=0, mismatches=0, compared=0, method="definition")
-        raise
-
-
 __all__ = [
-    "available", "binary", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast",
-    "unary",
+    "binary", "computed_table", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast", "unary",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The vector unit against every recorded call: equal bits where the model claims it, the stated distance elsewhere."""
+"""The vector unit against every call recorded on Wormhole: equal bits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import accuracy, sfpu
-from tilewright.sim.numerics.formats import values_of
+from tilewright.sim.numerics import sfpu
 
 CHIP = "wormhole_b0"
 
@@ -17,38 +16,11 @@ BINARY_PARAMS = {"isclose_binary_tile": (0x3C23D70A, 0x3A83126F)}
 MASK_FORMAT_FLOAT32 = 0
 
 
-def ordered(bits: np.ndarray) -> np.ndarray:
-    width = 8 * bits.itemsize - 1
-    magnitude = (bits & bits.dtype.type((1 << width) - 1)).astype(np.int64)
-    return np.where(bits >> bits.dtype.type(width), -magnitude, magnitude)
-
-
-def check(entry: Any, recordings: ModuleType, result: np.ndarray) -> None:
-    packed = entry.pack(result)
-    claimed = accuracy.lookup(recordings.accuracy_key(entry), dst32=entry.dst32)
-    if claimed.exact:
-        entry.assert_equal(packed)
-        return
-    part, want = entry.sample()
-    got = recordings.to_recorded(packed).ravel()[part]
-    ordinary = np.ones(got.shape, dtype=bool)
-    for index in range(len(entry.in_dtypes)):
-        size = np.abs(values_of(recordings.to_recorded(entry.dst(index)).ravel()[part]))
-        ordinary &= (size >= 2.0**-10) & (size < 64.0)
-    infinity = 0x7F80 if got.dtype == np.uint16 else 0x7F800000
-    unsigned = got.dtype.type((1 << (8 * got.itemsize - 1)) - 1)
-    ordinary &= ((got & unsigned) < infinity) & ((want & unsigned) < infinity)
-    assert ordinary.sum() > 100
-    assert np.abs(ordered(got) - ordered(want))[ordinary].max() <= claimed.max_ulp
-    if claimed.compared == 65536:  # one recording: the share of differences must hold in the sample too
-        assert (got != want).mean() <= claimed.mismatches / claimed.compared + 0.02
-
-
 @pytest.mark.recorded(r".*\.(bf16|fp32)", where="is_unary")
-def test_unary(entry: Any, recordings: ModuleType) -> None:
-    """16-bit DST: all 65,536 inputs, whether the model is a table or an algorithm."""
+def test_unary(entry: Any) -> None:
+    """16-bit DST: all 65,536 inputs, from the table."""
     name, params, variant = entry.call()
-    check(entry, recordings, sfpu.unary(CHIP, name, entry.dst(0), dst32=entry.dst32, params=params, variant=variant))
+    entry.assert_equal(entry.pack(sfpu.unary(CHIP, name, entry.dst(0), dst32=entry.dst32, params=params, variant=variant)))
 
 
 @pytest.mark.recorded(
@@ -62,14 +34,14 @@ def test_bf16_buffers_with_wide_dst(entry: Any) -> None:
 
 @pytest.mark.recorded(r"sfpu_(add|sub|rsub|mul|div|max|min|eq|ne|lt|gt|le|ge|isclose|power|fmod|remainder|atan2|xlogy)"
                       r"(_rne)?\.(bf16|fp32)|mask\.(bf16|fp32)")  # fmt: skip
-def test_binary(entry: Any, recordings: ModuleType) -> None:
+def test_binary(entry: Any) -> None:
     name, _, _ = entry.call()
     params = BINARY_PARAMS.get(name, ())
     if name == "mask_tile" and entry.dst32:
         params = (MASK_FORMAT_FLOAT32,)
     nearest = "NearestEven" in entry.record["call"]
     result = sfpu.binary(CHIP, name, entry.dst(0), entry.dst(1), dst32=entry.dst32, params=params, nearest_even=nearest)
-    check(entry, recordings, result)
+    entry.assert_equal(entry.pack(result))
 
 
 @pytest.mark.recorded(r"sfpu_(add|mul|div|max)\.d32b")

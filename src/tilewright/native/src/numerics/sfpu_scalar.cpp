@@ -17,11 +17,6 @@ u32 power_of(u32 x, u32 exponent) {
     return exponent == 0 ? kOne : result;
 }
 
-bool greater(u32 x, u32 y) {
-    const u32 difference = vector_subtract(x, y);
-    return !(difference & kSign) && difference != 0;
-}
-
 u32 magnitude(u32 x) { return x <= (kSign | kInfinity) ? x & ~kSign : x; }
 
 u32 nearest_whole(u32 x) {
@@ -145,7 +140,7 @@ const VectorOp kRows[] = {
     ROW(threshold, Exact, BITS(ordered(x) <= ordered(p) ? q : x)),
     ROW(heaviside, Exact, BITS(x & kSign ? 0u : x == 0 ? p : kOne)),
     ROW(hardshrink, Exact, BITS(ordered(x) <= ordered(p) && ordered(x) >= ordered(negated(p)) ? 0u : x)),
-    ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : less(p, x) ? vector_subtract(x, p) : 0u)),
+    ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : greater(x, p) ? vector_subtract(x, p) : 0u)),
     FORMULA(softplus, NearestEven, x * p > as_float(call.param(2)) ? x : std::log1p(std::exp(x * p)) * q),
     FORMULA(xielu, NearestEven, x > 0.0 ? p * x * x + 0.5 * x : q * (std::expm1(std::fmin(x, -1e-6)) - x) + 0.5 * x),
     ROW(round, Truncate, round_decimals),
