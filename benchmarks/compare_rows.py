@@ -33,7 +33,6 @@ def recorded(folder: Path, words: list[str]) -> Iterator[tuple[str, list[Any], A
 def main(folder: Path, chip: str, words: list[str], *, native: bool) -> int:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
     import recorded_rows
-
     from tilewright.native.driver import run as run_native
     from tilewright.sim.run import simulate
 

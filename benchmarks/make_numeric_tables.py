@@ -161,7 +161,6 @@ def recorded_calls(golden: ModuleType) -> dict[str, int]:
 def recorded_rows_by_call(chip: str) -> dict[str, int]:
     """Which call a compared row of the op table makes on the vector unit, as the emitted kernel has it."""
     import recorded_rows
-
     from tilewright.dialects.tile_op import Unit
     from tilewright.program import TensorSpec
 

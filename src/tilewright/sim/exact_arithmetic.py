@@ -104,7 +104,9 @@ class ExactArithmetic(DirectMemory):
     def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
         params, variant, nearest = self.vector_choice(site, init)
         if len(operands) == 2:
-            return sfpu.binary(self.chip, site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant)
+            return sfpu.binary(
+                self.chip, site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant
+            )
         if len(operands) == 3:
             return sfpu.ternary(self.chip, site.name, *operands, dst32=self.dst32, params=params, variant=variant)
         if not operands:

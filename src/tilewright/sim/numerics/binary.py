@@ -8,7 +8,20 @@ from functools import cache
 import numpy as np
 
 from tilewright.sim.numerics import integer_ops, powers, quotients
-from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny, to_bits, values_of
+from tilewright.sim.numerics.formats import (
+    F32,
+    F64,
+    INFINITY,
+    MAGNITUDE,
+    SIGN,
+    U32,
+    Bool,
+    from_bits,
+    is_nan,
+    is_tiny,
+    to_bits,
+    values_of,
+)
 from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,

@@ -25,7 +25,7 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
 
 @record
 class Difference:
-    """Lanes of numbers where at least one result is finite and they are not equal, of how many, and the largest relative difference."""
+    """Lanes of numbers whose results are not equal, at least one of them finite; of how many; the largest relative difference."""
 
     lanes: int
     compared: int

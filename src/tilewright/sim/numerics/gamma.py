@@ -12,7 +12,9 @@ from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
 from tilewright.sim.numerics.roots import reciprocal
 
-_ABOVE = (-3.3767190625e05, -6.0287050000e05, 2.1532992188e05, 2.1398454688e05, 1.9496867188e04, 2.4847094727e02, 8.7151519954e-02)
+_ABOVE = (
+    -3.3767190625e05, -6.0287050000e05, 2.1532992188e05, 2.1398454688e05, 1.9496867188e04, 2.4847094727e02, 8.7151519954e-02,
+)  # fmt: skip
 _BELOW = (1.0, 3.3760150000e05, 4.0892268750e05, 9.9775718750e04, 5.1246479492e03, 4.1351390839e01)
 _QUOTIENT_UP_TO = 102.0
 

@@ -62,7 +62,7 @@ def power_short(base: U32, size: U32, power: U32) -> U32:
 
 
 def _log2_parts(base: U32, power: U32, slope: float, start: float) -> tuple[U32, U32]:
-    """y*log2|x| as a sum of two: log of the significand by 2*artanh((m-1)/(m+1)), its quotient by a line and three Newton steps."""
+    """y*log2|x| as a sum of two. The significand's is 2*artanh((m-1)/(m+1)), the quotient by a line and three Newton steps."""
     significand, whole = with_exponent(absolute(base), 127), exponent(base)
     upper = ~less(significand, np.broadcast_to(const(_ROOT_OF_TWO), base.shape))
     significand = np.where(upper, mul(significand, const(0.5)), significand)

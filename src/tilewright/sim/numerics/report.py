@@ -46,10 +46,10 @@ whole number; the packer writes its lowest byte, and conversions to it wrap modu
 ## Vector unit: bit-equal
 
 Every function is the kernel's own arithmetic on an exact model of the vector unit's instructions; it holds for any
-parameter. The table counts recorded values, all of them reproduced. In 16-bit DST 65,536 are all bf16 numbers; on Wormhole 65,536
-in 32-bit DST are samples with all special values. Rows of the op table were recorded on Blackhole with one tile of ordinary,
-extreme and special numbers in 32-bit DST and wherever there are two operands. What has no number was never recorded and follows the
-API's description; logaddexp and logaddexp2, new in ttnn 0.81, are then the true function rounded once.
+parameter. The table counts recorded values, all of them reproduced. In 16-bit DST 65,536 are all bf16 numbers; on Wormhole
+65,536 in 32-bit DST are samples with all special values. Rows of the op table were recorded on Blackhole with one tile of
+ordinary, extreme and special numbers in 32-bit DST and wherever there are two operands. What has no number was never recorded and
+follows the API's description; logaddexp and logaddexp2, new in ttnn 0.81, are then the true function rounded once.
 
 | call | Wormhole, 16-bit DST | 32-bit DST | Blackhole, 16-bit DST | 32-bit DST |
 |---|---|---|---|---|
@@ -67,8 +67,8 @@ Both run the same kernels, but not the same instructions.
   operands. A comparison is the sign of a difference, so it may go the other way for NaN.
 - Blackhole keeps the sign of zeros and of what it flushes below 2^-126; on Wormhole all zeros of arithmetic are +0.
 
-All calls that give other numbers (NaN and the sign of zero aside): the share of inputs, and the largest relative difference of two
-finite results, on all bf16 numbers in 16-bit DST and on 4,096 numbers (half between -10 and 10, half of any size up to 2^40)
+All calls that give other numbers (NaN and the sign of zero aside): the share of inputs, and the largest relative difference of
+two finite results, on all bf16 numbers in 16-bit DST and on 4,096 numbers (half between -10 and 10, half of any size up to 2^40)
 in 32-bit DST. Calls with parameters are asked with those in brackets.
 
 | call | 16-bit DST | 32-bit DST | what it is |
@@ -77,21 +77,25 @@ in 32-bit DST. Calls with parameters are asked with those in brackets.
 
 # What a large difference comes from.
 LARGE = 0.1
+_NOISE = "the quotient needs more bits than a number has: the rest is noise on either chip, and another one"
+_LEFT_OVER = "far out on the negative side the result is x times what is left of 1 - 1, a few last places"
+_UNREFINED = "Blackhole takes the instruction's seven bits unrefined"
 WORDS = {
-    "fmod_binary_tile": "the quotient needs more bits than a number has: the rest is noise on either chip, and another one",
-    "fmod_tile": "the quotient needs more bits than a number has: the rest is noise on either chip, and another one",
-    "remainder_binary_tile": "the quotient needs more bits than a number has: the rest is noise on either chip, and another one",
-    "remainder_tile": "the quotient needs more bits than a number has: the rest is noise on either chip, and another one",
-    "gelu_tile": "far out on the negative side the result is x times what is left of 1 - 1, a few last places",
-    "gelu_tanh_tile": "far out on the negative side the result is x times what is left of 1 - 1, a few last places",
-    "mish_tile:approx": "Blackhole takes the instruction's seven bits unrefined; next to 2^-126 one chip flushes and the other does not",
-    "softsign_tile": "from 2^126 on the instruction gives 0 for 1 over 1 + abs(x), so the result is 0 instead of 1; elsewhere just below 1 is cut to 0.996",
-    "erf_tile:approx": "Blackhole takes the instruction's seven bits unrefined",
-    "erfc_tile": "Blackhole takes the instruction's seven bits unrefined",
-    "atan2_binary_tile": "Blackhole takes the instruction's seven bits unrefined (16-bit DST)",
-    "tanhshrink_tile": "Wormhole refines its reciprocal once here, Blackhole twice",
     "addcdiv_tile": "the sum cancels",
+    "atan2_binary_tile": f"{_UNREFINED} (16-bit DST)",
+    "erf_tile:approx": _UNREFINED,
+    "erfc_tile": _UNREFINED,
+    "fmod_binary_tile": _NOISE,
+    "fmod_tile": _NOISE,
+    "gelu_tanh_tile": _LEFT_OVER,
+    "gelu_tile": _LEFT_OVER,
+    "mish_tile:approx": f"{_UNREFINED}; next to 2^-126 one chip flushes and the other does not",
+    "remainder_binary_tile": _NOISE,
+    "remainder_tile": _NOISE,
+    "softsign_tile": "from 2^126 on the instruction gives 0 for 1 over 1 + abs(x), so the result is 0 instead of 1;"
+    " elsewhere just below 1 is cut to 0.996",
     "tan_tile": "beyond 2^33 too few bits of the angle are left",
+    "tanhshrink_tile": "Wormhole refines its reciprocal once here, Blackhole twice",
 }
 
 FOOT = """
@@ -109,7 +113,8 @@ FOOT = """
 
 # Recorded in programs of another shape; the tests check them by name.
 RECORDED_APART = {
-    "typecast_tile:f32_i32": 65536, "typecast_tile:f32_u32": 65536, "typecast_tile:i32_f32": 65536, "typecast_tile:f32_bf16": 65536,
+    "typecast_tile:f32_i32": 65536, "typecast_tile:f32_u32": 65536, "typecast_tile:i32_f32": 65536,
+    "typecast_tile:f32_bf16": 65536,
 }  # fmt: skip
 
 

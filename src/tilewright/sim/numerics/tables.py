@@ -1,8 +1,8 @@
 """Tables of unary SFPU functions in 16-bit DST: one entry per bf16 input.
 
-A function of one 16-bit number is its table. The entries are what the algorithms give (a test compares all of them), kept in a file
-so that a run does not begin by computing them; ``benchmarks/make_numeric_tables.py`` writes it. A call that computes the same
-on both chips has one table, ``exp_tile``; Blackhole's own are called ``blackhole/recip_tile:ieee``.
+A function of one 16-bit number is its table. The entries are what the algorithms give (a test compares all of them), kept in a
+file so that a run does not begin by computing them; ``benchmarks/make_numeric_tables.py`` writes it. A call that computes the
+same on both chips has one table, ``exp_tile``; Blackhole's own are called ``blackhole/recip_tile:ieee``.
 """
 
 from __future__ import annotations
