@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import chip_kernels
+import op_kernels
+import recorded_rows
 from kernel_corpus import CorpusKernel
 from tilewright.cli.main import main
+from tilewright.dialects import tile_ops
 from tilewright.native.driver import run as run_native
 from tilewright.sim.run import simulate
 
@@ -27,6 +31,22 @@ def test_kernel(kernel: CorpusKernel, reference: Callable[..., Any], chip: str, 
     assert all(left.tobytes() == right.tobytes() for left, right in zip(simulated, native, strict=True))
     bound = PRODUCTS if kernel.name == "attention f32" else BOUNDS[kernel.dtype]
     assert chip_kernels.error(kernel, reference, simulated) <= bound
+
+
+OTHERS = ("typecast", *tile_ops.SUBSTITUTES)  # in files of their own, or composed in this release
+ROWS = [name for name in recorded_rows.compared()["blackhole"] if recorded_rows.parts(name)[0].name not in OTHERS]
+
+
+@pytest.mark.simulated_only("test_recorded_rows.py and test_every_op.py run rows natively")
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_keep_their_bounds_on_blackhole(name: str, tmp_path: Path) -> None:
+    """Against NumPy; what the table says holds for both chips."""
+    row, dtype, approx = recorded_rows.parts(name)
+    tiles = op_kernels.operands(row, dtype)
+    given = [np.ascontiguousarray(tile).view(recorded_rows.PATTERNS[dtype]) for tile in tiles]
+    found = recorded_rows.computed(name, given, "blackhole", tmp_path, simulate).view(op_kernels.HOST[dtype])
+    meaning = op_kernels.meaning(row, tiles, **op_kernels.parameters(row, approx=approx))
+    op_kernels.assert_within(row, dtype, tiles, found, meaning, row.approx_bound_ulp if approx else row.bound_ulp)
 
 
 @pytest.mark.parametrize("name", ["softmax f32", "SwiGLU f32", "chain of reciprocals f32", "quotients f32"])
