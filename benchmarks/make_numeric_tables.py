@@ -1,17 +1,15 @@
-"""Builds the simulator's numeric tables from recordings of real kernels.
+"""Builds the simulator's tables of functions, and the list of what was recorded.
 
     python benchmarks/make_numeric_tables.py GOLDEN_FOLDER
 
 GOLDEN_FOLDER holds ``golden.py`` and ``data/*.npz``: outputs of the kernels of ttnn 0.78.0, compiled by the vendor's
-compiler and run on ttsim 1.10.0, the vendor's bit-accurate simulator of a Wormhole core (no silicon involved).
-Two results, both in ``src/tilewright/sim/numerics/data``:
+compiler and run on ttsim 1.10.0, the vendor's bit-accurate simulator of a Wormhole core (no silicon involved); and rows of the op
+table recorded on both chips (see ``make_numeric_test_data.py``). Two results, both in ``src/tilewright/sim/numerics/data``:
 
-* ``unary_bf16.npz``: for every unary SFPU call whose 16-bit model is a table, the result for each of the 65,536 bf16
-  inputs, as differences between neighbours (uint16), compressed with LZMA.
-* ``accuracy.json``: how far every modelled SFPU call is from its recording, for the documentation and ``available``.
-
-The packer writes NaN as infinity and -0 or denormals as +0, so a bf16 recording cannot show them. Such an entry is
-completed from the 32-bit recording of the same call at the nearest input, if that value packs to the same bf16 number.
+* ``unary_bf16.npz``: for every unary SFPU call without parameters the algorithm's result for each of the 65,536 bf16
+  inputs, as differences between neighbours (uint16), compressed with LZMA. Calls that differ on Blackhole are there twice.
+* ``recorded.json``: how many values of every modelled SFPU call were compared with a recording, by chip. It is an error
+  if one of them differs.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ import io
 import json
 import re
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -28,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+WORMHOLE, BLACKHOLE = "wormhole_b0", "blackhole"
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "src/tilewright/sim/numerics/data/unary_bf16.npz"
-ACCURACY = ROOT / "src/tilewright/sim/numerics/data/accuracy.json"
+RECORDED = ROOT / "src/tilewright/sim/numerics/data/recorded.json"
 
 VARIANTS = {
     "exp_approx": "approx",
@@ -88,41 +88,6 @@ def parse_call(meta: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
     return name, tuple(params)
 
 
-def operation_key(meta: dict[str, Any]) -> str:
-    """``call``, ``call:variant``, with ``[p0,p1]`` in hex appended when the call has parameters."""
-    name, params = parse_call(meta)
-    variant = VARIANTS.get(meta["name"], "")
-    key = f"{name}:{variant}" if variant else name
-    return f"{key}[{','.join(f'{value:x}' for value in params)}]" if params else key
-
-
-def is_unary(meta: dict[str, Any]) -> bool:
-    return (
-        meta["gens"] == ["u0"]
-        and re.match(r"\w+(<[^>]*>)?\(0", meta["call"]) is not None
-        and "typecast" not in meta["name"]
-    )
-
-
-def complete(packed: np.ndarray, inputs32: np.ndarray, outputs32: np.ndarray) -> np.ndarray:
-    """Replace what the packer hid (see the module text) in a table indexed by input pattern."""
-    order = np.argsort(inputs32, kind="stable")
-    keys, results = inputs32[order], outputs32[order]
-    wanted = np.arange(65536, dtype=np.uint32) << 16
-    right = np.clip(np.searchsorted(keys, wanted), 0, keys.size - 1)
-    left = np.clip(right - 1, 0, keys.size - 1)
-    distance_right = np.abs(keys[right].astype(np.int64) - wanted)
-    distance_left = np.abs(keys[left].astype(np.int64) - wanted)
-    nearest = np.where(distance_left < distance_right, left, right)
-    candidate = (results[nearest] >> 16).astype(np.uint16)
-    same_sign = (keys[nearest] >> 31) == (wanted >> 31)
-    magnitude = candidate & 0x7FFF
-    cleaned = np.where(magnitude > 0x7F80, (candidate & 0x8000) | 0x7F80, np.where(magnitude < 0x80, 0, candidate))
-    hidden = (packed & 0x7FFF == 0) | (packed & 0x7FFF == 0x7F80)
-    candidate = np.where(magnitude < 0x80, candidate & 0x8000, candidate)  # stores flush denormals
-    return np.where(hidden & same_sign & (cleaned == packed), candidate, packed)
-
-
 def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
@@ -134,69 +99,31 @@ def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
             archive.writestr(info, buffer.getvalue())
 
 
-def build_tables(golden: ModuleType, exact: set[str], algorithms: set[str]) -> dict[str, np.ndarray]:
-    """``exact``: calls cheap enough without a table. Calls with parameters need one only if they have no algorithm."""
+def build_tables() -> dict[str, np.ndarray]:
+    from tilewright.hardware import CHIPS
+    from tilewright.sim.numerics import sfpu
+    from tilewright.sim.numerics.registry import CHEAP, UNARY
+    from tilewright.sim.numerics.unit import on_chip
+
     arrays: dict[str, np.ndarray] = {}
-    for tag in golden.tags():
-        if not tag.endswith(".bf16") or tag.count(".") != 1:
+    for key in sorted(set(UNARY) - set(CHEAP) - sfpu.INTEGERS):
+        try:
+            results = {chip: on_chip(sfpu.computed_table)(chip, key) for chip in CHIPS}
+        except IndexError:  # takes parameters
             continue
-        inputs, outputs, meta = golden.load(tag)
-        if not is_unary(meta):
-            continue
-        key = operation_key(meta)
-        if key.split("[")[0] in exact or ("[" in key and key.split("[")[0] in algorithms):
-            continue
-        table = np.empty(65536, dtype=np.uint16)
-        table[inputs[0].ravel()] = outputs.ravel()
-        wide_inputs, wide_outputs, _ = golden.load(tag.replace(".bf16", ".fp32"))
-        table = complete(table, wide_inputs[0].ravel(), wide_outputs.ravel()).astype(np.uint16)
-        arrays[key] = np.diff(table, prepend=np.uint16(0)).astype(np.uint16)
+        for chip, table in results.items():
+            name = key if chip == WORMHOLE else f"{chip}/{key}"
+            if chip == WORMHOLE or not np.array_equal(table, results[WORMHOLE]):
+                arrays[name] = np.diff((table >> np.uint32(16)).astype(np.uint16), prepend=np.uint16(0))
     return arrays
 
 
-def ordered(bits: np.ndarray) -> np.ndarray:
-    width = 31 if bits.dtype == np.uint32 else 15
-    magnitude = (bits & bits.dtype.type((1 << width) - 1)).astype(np.int64)
-    return np.where(bits >> width, -magnitude, magnitude)
-
-
-def compare(got: np.ndarray, want: np.ndarray, operands: list[np.ndarray]) -> dict[str, Any]:
-    """Mismatches over everything, and the largest distance over ordinary inputs with finite results."""
-    infinity = 0x7F800000 if got.dtype == np.uint32 else 0x7F80
-    ordinary = np.ones(got.shape, dtype=bool)
-    for bits in operands:
-        size = np.abs(bits.view(np.float32).astype(np.float64))
-        ordinary &= (size >= 2.0**-10) & (size < 64.0)
-    unsigned = got.dtype.type((1 << (8 * got.itemsize - 1)) - 1)
-    ordinary &= ((got & unsigned) < infinity) & ((want & unsigned) < infinity)
-    distance = np.abs(ordered(got) - ordered(want))
-    wrong = got != want
-    return {
-        "exact": not wrong.any(),
-        "mismatches": int(wrong.sum()),
-        "compared": int(wrong.size),
-        "max_ulp": int(distance[ordinary].max(initial=0)),
-    }
-
-
-def merge(rows: dict[str, dict[str, Any]], key: str, row: dict[str, Any]) -> None:
-    """Several recordings of one call (different parameters) count together."""
-    old = rows.get(key)
-    if old is None:
-        rows[key] = row
-        return
-    old["exact"] = old["exact"] and row["exact"]
-    old["max_ulp"] = max(old["max_ulp"], row["max_ulp"])
-    old["mismatches"] += row["mismatches"]
-    old["compared"] += row["compared"]
-
-
-def measure(golden: ModuleType) -> dict[str, dict[str, Any]]:
+def recorded_calls(golden: ModuleType) -> dict[str, int]:
     """Run every recorded SFPU call through the models."""
-    from tilewright.sim.numerics import packer, registry, sfpu, tables, unpack
+    from tilewright.sim.numerics import packer, sfpu, unpack
 
     formats = {"bfloat16": "bf16", "float32": "f32"}
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, int] = {}
     for tag in golden.tags():
         if tag.endswith(".v81") or tag.split(".")[-1] not in ("bf16", "fp32"):
             continue
@@ -217,27 +144,52 @@ def measure(golden: ModuleType) -> dict[str, dict[str, Any]]:
         nearest = "NearestEven" in meta["call"]
         if len(dst) == 1:
             params = (0x3F00,) if variant == "scaled" else params
-            result = sfpu.unary(name, dst[0], dst32=wide, params=params, variant=variant)
-            table = not wide and tables.table_key(key, params) in tables.table_names()
-            method = "table" if table else "algorithm" if key in registry.UNARY else "formula"
-            method = "formula" if wide and key in registry.FORMULA_IN_32_BIT else method
+            result = sfpu.unary(WORMHOLE, name, dst[0], dst32=wide, params=params, variant=variant)
         elif len(dst) == 2:
             params = BINARY_PARAMS.get((name, wide), ())
-            result = sfpu.binary(name, dst[0], dst[1], dst32=wide, params=params, nearest_even=nearest)
-            by_formula = name in FORMULA_BINARY or (wide and name in registry.FORMULA_IN_32_BIT)
-            method = "formula" if by_formula else "algorithm"
+            result = sfpu.binary(WORMHOLE, name, dst[0], dst[1], dst32=wide, params=params, nearest_even=nearest)
         else:
-            result = sfpu.ternary(name, *dst, dst32=wide, params=(float_bits("0.7"),))
-            method = "algorithm"
+            result = sfpu.ternary(WORMHOLE, name, *dst, dst32=wide, params=(float_bits("0.7"),))
         got = packer.pack(result, formats[meta["out_dtype"]], dst32=wide)
-        row = {"method": method, **compare(got, outputs, dst)}
-        merge(rows, f"{key}{':nearest_even' if nearest else ''}@{'32' if wide else '16'}", row)
+        if not np.array_equal(got, outputs):
+            raise ValueError(f"{tag}: {np.count_nonzero(got != outputs)} of {outputs.size} values differ")
+        key = f"{key}{':nearest_even' if nearest else ''}@{'32' if wide else '16'}"
+        rows[key] = rows.get(key, 0) + outputs.size
     return rows
 
 
-FORMULA_BINARY = {
-    "fmod_binary_tile", "remainder_binary_tile", "atan2_binary_tile", "xlogy_binary_tile",
-}  # fmt: skip
+def recorded_rows_by_call(chip: str) -> dict[str, int]:
+    """Which call a compared row of the op table makes on the vector unit, as the emitted kernel has it."""
+    import recorded_rows
+    from tilewright.dialects.tile_op import Unit
+    from tilewright.program import TensorSpec
+
+    rows: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in recorded_rows.compared()[chip]:
+            row, dtype, approx = recorded_rows.parts(name)
+            form = row.form(Unit.SFPU)
+            if form is None or dtype not in ("bf16", "f32"):
+                continue
+            shape = (256, 256) if dtype == "bf16" and row.arity <= 1 else (32, 32)
+            specs = [TensorSpec(name=letter, shape=shape, dtype=dtype) for letter in (*"abc"[: max(row.arity, 1)], "o")]
+            loaded = kernel_of(recorded_rows.kernel(name, shape), Path(folder))
+            program = loaded.compile(*specs, arch=chip)
+            if not re.search(rf"\b{form.call}\b", program.cpp["compute"]):  # on the matrix unit, or composed
+                continue
+            variant = "ieee" if form.call == "recip_tile" else "approx" if approx else ""
+            key = f"{form.call}:{variant}" if variant else form.call
+            key += f"@{32 if program.config.fp32_dest_acc_en else 16}"
+            rows[key] = rows.get(key, 0) + shape[0] * shape[1]
+    return rows
+
+
+def kernel_of(text: str, folder: Path) -> Any:
+    import kernel_text
+
+    return kernel_text.load(text, folder)
+
+
 BINARY_PARAMS: dict[tuple[str, bool], tuple[int, ...]] = {
     ("isclose_binary_tile", False): (float_bits("1e-2"), float_bits("1e-3")),
     ("isclose_binary_tile", True): (float_bits("1e-2"), float_bits("1e-3")),
@@ -248,17 +200,13 @@ BINARY_PARAMS: dict[tuple[str, bool], tuple[int, ...]] = {
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    sys.path.insert(0, str(ROOT / "src"))
-    from tilewright.sim.numerics.registry import CHEAP, UNARY
-
-    golden = load_reader(Path(sys.argv[1]))
-    tables = build_tables(golden, set(CHEAP), set(UNARY))
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+    tables = build_tables()
     write_npz(TABLES, tables)
     print(f"{len(tables)} tables, {TABLES.stat().st_size} bytes: {TABLES.relative_to(ROOT)}")
-    rows = measure(golden)
-    ACCURACY.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    exact = sum(row["exact"] for row in rows.values())
-    print(f"{len(rows)} calls measured, {exact} exact: {ACCURACY.relative_to(ROOT)}")
+    rows = {WORMHOLE: recorded_calls(load_reader(Path(sys.argv[1]))), BLACKHOLE: recorded_rows_by_call(BLACKHOLE)}
+    RECORDED.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    print(", ".join(f"{len(calls)} calls on {chip}" for chip, calls in rows.items()) + f": {RECORDED.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@
 
 Every recorded file of ttnn 0.78.0 (see ``make_numeric_tables.py``) is kept as: the SHA-256 of its whole output, so
 that a test can prove equality of all elements without carrying them; the call that made it; and a sample of raw
-outputs to show where a difference lies and to measure distances. The inputs are kept whole.
+outputs to show where a difference lies. The inputs are kept whole. Rows of the op table (``blackhole`` and ``wormhole_rows`` in the
+folder, see ``tests/recorded_rows.py``) are kept whole too.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import sys
@@ -24,25 +26,44 @@ KEPT = (
     "in_tiles", "out_tiles",
 )  # fmt: skip
 SAMPLE_STRIDE = 61  # prime: does not fall into step with tile rows
-DENSE_STRIDE = 13  # for calls whose model is a formula: distances are measured on these
+ROW_FOLDERS = {"wormhole_b0": "wormhole_rows", "blackhole": "blackhole"}
+EVERY_BF16 = 65536
 
 
-def is_formula(meta: dict[str, Any], accuracy: dict[str, dict[str, Any]]) -> bool:
-    try:
-        name, _ = tables.parse_call(meta)
-    except ValueError:
-        return False
-    variant = tables.VARIANTS.get(meta["name"], "")
-    key = f"{name}:{variant}" if variant else name
-    row = accuracy.get(f"{key}@{'32' if meta['fp32_dest_acc_en'] else '16'}")
-    return row is not None and not row["exact"]
+def row_recordings(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+    """Outputs as differences between neighbours, inputs once each, and which rows were compared."""
+    arrays: dict[str, np.ndarray] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    for chip, name in ROW_FOLDERS.items():
+        rows[chip] = {}
+        with (folder / name / "rows.csv").open(encoding="utf-8") as file:
+            for row, _, differing, *_ in list(csv.reader(file))[1:]:
+                if differing.isdigit():
+                    rows[chip][row] = {"differing": int(differing)}
+        for path in sorted((folder / name).glob("*.npz")):
+            row = path.name.removesuffix(".npz")
+            with np.load(path) as archive:
+                given = [archive[f"in{place}"] for place in range(3) if f"in{place}" in archive.files]
+                arrays[f"{chip}/{row}"] = differences(archive["out"])
+            if given[0].size == EVERY_BF16:  # all patterns in order
+                continue
+            names = [f"in/{hashlib.sha256(bits.tobytes()).hexdigest()[:12]}" for bits in given]
+            arrays.update(zip(names, map(differences, given), strict=True))
+            rows[chip][row]["inputs"] = names
+    return arrays, rows
+
+
+def differences(bits: np.ndarray) -> np.ndarray:
+    """64 tiles stand as 8 x 8; kept one after the other."""
+    if bits.size == EVERY_BF16:
+        bits = bits.reshape(8, 32, 8, 32).transpose(0, 2, 1, 3)
+    return np.diff(bits.ravel(), prepend=bits.dtype.type(0))
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     golden = tables.load_reader(Path(sys.argv[1]))
-    accuracy = json.loads(tables.ACCURACY.read_text(encoding="utf-8"))
     records: dict[str, Any] = {}
     samples: dict[str, np.ndarray] = {}
     inputs: dict[str, np.ndarray] = {}
@@ -50,16 +71,15 @@ def main() -> None:
         if tag.endswith(".v81"):
             continue
         operands, outputs, meta = golden.load(tag)
-        stride = DENSE_STRIDE if is_formula(meta, accuracy) else SAMPLE_STRIDE
         record = {field: meta[field] for field in KEPT}
         record["inputs"] = [
             f"{generator}.{golden.fam(dtype)}" for generator, dtype in zip(meta["gens"], meta["in_dtypes"], strict=True)
         ]
         record["sha256"] = hashlib.sha256(np.ascontiguousarray(outputs).tobytes()).hexdigest()
         record["shape"] = list(outputs.shape)
-        record["stride"] = stride
+        record["stride"] = SAMPLE_STRIDE
         records[tag] = record
-        samples[tag] = outputs.ravel()[::stride].copy()
+        samples[tag] = outputs.ravel()[::SAMPLE_STRIDE].copy()
         inputs.update(zip(record["inputs"], operands, strict=True))
     tables.write_npz(TARGET / "inputs.npz", inputs)
     tables.write_npz(TARGET / "samples.npz", {"u2": concatenated(samples, 2), "u4": concatenated(samples, 4)})
@@ -70,6 +90,10 @@ def main() -> None:
         offsets[size] += samples[tag].size
     text = json.dumps(records, sort_keys=True, separators=(",", ":")).replace('},"', '},\n"')
     (TARGET / "records.json").write_text(text + "\n", encoding="utf-8")
+    arrays, rows = row_recordings(Path(sys.argv[1]))
+    tables.write_npz(TARGET / "rows.npz", arrays)
+    text = json.dumps(rows, sort_keys=True, separators=(",", ":")).replace('},"', '},\n"')
+    (TARGET / "rows.json").write_text(text + "\n", encoding="utf-8")
     total = sum(path.stat().st_size for path in TARGET.iterdir())
     print(f"{len(records)} recordings, {total} bytes in {TARGET.relative_to(tables.ROOT)}")
 

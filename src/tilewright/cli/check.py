@@ -43,6 +43,7 @@ def _add_setup_options(parser: argparse.ArgumentParser) -> None:
     add("--full-sync", action="store_true", help="dst_full_sync_en: one DST section instead of two")
     add("--fidelity", default="", metavar="NAME", help="LoFi, HiFi2, HiFi3 or HiFi4 (HiFi4)")
     add("--unpack-to-dest", action="append", default=[], metavar="INDEX", help="buffers in UnpackToDestFp32 mode")
+    add("--arch", default="", metavar="CHIP", help="wormhole_b0 or blackhole (wormhole_b0)")
     add("--metal", default="", metavar="RELEASE", help="ttnn release whose API the kernel uses (0.78)")
 
 
@@ -70,6 +71,7 @@ def _setup(arguments: argparse.Namespace, path: Path) -> Any:
         defines={name: value for name, _, value in (text.partition("=") for text in both("define"))},
         config=config,
         metal=arguments.metal or stated.metal or "0.78",
+        chip=kernel_check.parse_chip(arguments.arch or stated.arch or "wormhole_b0"),
     )
 
 

@@ -109,13 +109,13 @@ def _read_outputs(program: NativeProgram, data: Path, offsets: list[int]) -> dic
     }
 
 
-def _execute(command: list[str]) -> str:
+def _execute(command: list[str], chip: str) -> str:
     """Runs the runner, answering its requests; returns what it wrote to standard error."""
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
         assert process.stdin is not None and process.stdout is not None
         with process:
-            functions.serve(process.stdout, process.stdin)  # type: ignore[arg-type]
+            functions.serve(chip, process.stdout, process.stdin)  # type: ignore[arg-type]
         complaints.seek(0)
         return complaints.read().decode(errors="replace").strip()
 
@@ -127,7 +127,7 @@ def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> Nat
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         path, offsets = write_program(program, libraries, folder)
-        complaint = _execute([str(runner), str(path), str(folder / "result"), str(seconds)])
+        complaint = _execute([str(runner), str(path), str(folder / "result"), str(seconds)], program.chip.name)
         status, message, findings, stats = _read_result(folder / "result")
         if status == "error":
             raise NativeError(f"{message}{complaint and ': '}{complaint}")

@@ -16,23 +16,23 @@ Words = NDArray[np.uint32]
 HEADER_WORDS = 5
 
 
-def evaluate(key: str, operands: list[Words], params: tuple[int, ...], *, wide: bool) -> Words | None:
+def evaluate(chip: str, key: str, operands: list[Words], params: tuple[int, ...], *, wide: bool) -> Words | None:
     """``name`` or ``name:variant`` of one to three operands, or None if the numeric model does not have it."""
     from tilewright.sim.numerics import sfpu
-    from tilewright.sim.numerics.accuracy import UnknownOperation
+    from tilewright.sim.numerics.operation import UnknownOperation
 
     name, _, variant = key.partition(":")
     try:
         if len(operands) == 1:
-            return sfpu.unary(name, operands[0], dst32=wide, params=params, variant=variant)
+            return sfpu.unary(chip, name, operands[0], dst32=wide, params=params, variant=variant)
         if len(operands) == 2:
-            return sfpu.binary(name, *operands, dst32=wide, params=params)
-        return sfpu.ternary(name, *operands, dst32=wide, params=params)
+            return sfpu.binary(chip, name, *operands, dst32=wide, params=params)
+        return sfpu.ternary(chip, name, *operands, dst32=wide, params=params)
     except (UnknownOperation, IndexError):
         return None
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(chip: str, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers until the runner closes its end."""
     while True:
         header = requests.read(HEADER_WORDS * 4)
@@ -42,7 +42,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         key = requests.read(length).decode()
         params = tuple(int(word) for word in np.frombuffer(requests.read(param_count * 4), np.uint32))
         operands = [np.frombuffer(requests.read(count * 4), np.uint32) for _ in range(inputs)]
-        values = evaluate(key, operands, params, wide=bool(wide))
+        values = evaluate(chip, key, operands, params, wide=bool(wide))
         try:
             answers.write(np.uint32(values is not None).tobytes())
             if values is not None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
+from tilewright.hardware import CHIPS, WORMHOLE_B0, Chip
 from tilewright.native.driver import NativeResult, run
 from tilewright.native.errors import NativeError
 from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, ComputeConfig, KernelSource, NativeProgram
@@ -26,6 +27,7 @@ class CheckSetup:
     defines: dict[str, str] = field(default_factory=dict[str, str])
     config: ComputeConfig = field(default_factory=ComputeConfig)
     metal: str = "0.78"
+    chip: Chip = WORMHOLE_B0
 
 
 def options_in_file(text: str) -> list[str]:
@@ -56,6 +58,12 @@ def parse_fidelity(text: str) -> str:
     raise NativeError(f"'{text}' is no math fidelity: {', '.join(FIDELITY_PHASES)}")
 
 
+def parse_chip(text: str) -> Chip:
+    if text not in CHIPS:
+        raise NativeError(f"'{text}' is no chip: {', '.join(CHIPS)}")
+    return CHIPS[text]
+
+
 def check_kernel(path: Path, setup: CheckSetup, *, seconds: int = 60) -> NativeResult:
     """Runs one compute kernel on one core."""
     kernel = KernelSource(
@@ -66,6 +74,7 @@ def check_kernel(path: Path, setup: CheckSetup, *, seconds: int = 60) -> NativeR
         defines=setup.defines,
     )
     program = NativeProgram(
-        kernels=(kernel,), buffers=setup.buffers, config=setup.config, metal=setup.metal, alone=True, shared_functions=False
-    )
+        kernels=(kernel,), buffers=setup.buffers, config=setup.config, metal=setup.metal, chip=setup.chip, alone=True,
+        shared_functions=False,
+    )  # fmt: skip
     return run(program, seconds=seconds)

@@ -104,12 +104,14 @@ class ExactArithmetic(DirectMemory):
     def vector(self, site: Site, init: Site | None, operands: list[Array], shape: tuple[int, ...]) -> Array:
         params, variant, nearest = self.vector_choice(site, init)
         if len(operands) == 2:
-            return sfpu.binary(site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant)
+            return sfpu.binary(
+                self.chip, site.name, *operands, dst32=self.dst32, params=params, nearest_even=nearest, variant=variant
+            )
         if len(operands) == 3:
-            return sfpu.ternary(site.name, *operands, dst32=self.dst32, params=params, variant=variant)
+            return sfpu.ternary(self.chip, site.name, *operands, dst32=self.dst32, params=params, variant=variant)
         if not operands:
-            return sfpu.unary(site.name, self.zeros(shape), dst32=self.dst32, params=params, variant=variant)
-        return sfpu.unary(site.name, operands[0], dst32=self.dst32, params=params, variant=variant)
+            return sfpu.unary(self.chip, site.name, self.zeros(shape), dst32=self.dst32, params=params, variant=variant)
+        return sfpu.unary(self.chip, site.name, operands[0], dst32=self.dst32, params=params, variant=variant)
 
     def vector_choice(self, site: Site, init: Site | None) -> tuple[tuple[int, ...], str, bool]:
         """Immediates, variant and rounding of a call."""
@@ -123,13 +125,13 @@ class ExactArithmetic(DirectMemory):
 
     def copy_slot(self, value: Array, *, integer: bool) -> Array:
         """Floats pass through the vector unit, which flushes denormals."""
-        return value if integer else sfpu.unary("identity_tile", value, dst32=self.dst32)
+        return value if integer else sfpu.unary(self.chip, "identity_tile", value, dst32=self.dst32)
 
     def vector_reduce(self, kind: str, dim: str, data: Array) -> Array:
-        return sfpu.sfpu_reduce(cast(Any, kind), cast(Any, dim), data, dst32=self.dst32)
+        return sfpu.sfpu_reduce(self.chip, cast(Any, kind), cast(Any, dim), data, dst32=self.dst32)
 
     def vector_broadcast(self, kind: str, dim: str, data: Array, vector: Array) -> Array:
-        return sfpu.sfpu_bcast(cast(Any, kind), cast(Any, dim), data, vector, dst32=self.dst32)
+        return sfpu.sfpu_bcast(self.chip, cast(Any, kind), cast(Any, dim), data, vector, dst32=self.dst32)
 
     def constant_tile(self, values: Array, dtype: str) -> Array:
         """Numbers as L1 holds them."""

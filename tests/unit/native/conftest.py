@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright.hardware import WORMHOLE_B0, Chip
 from tilewright.native.driver import BufferSpec, ComputeConfig, KernelSource, NativeProgram, NativeResult, TensorSpec, run
 
 CHECK_KERNELS = Path(__file__).resolve().parents[2] / "check"
@@ -141,10 +142,11 @@ def run_op() -> Callable[..., np.ndarray[Any, Any]]:
         body: str, inputs: Sequence[tuple[str, np.ndarray[Any, Any]]], out_dtype: str, *,
         headers: Sequence[str] = (), setup: str = "",
         tiles: Sequence[int] = (), out_tiles: int = 1, pack: str = "", config: ComputeConfig | None = None,
+        chip: Chip = WORMHOLE_B0,
     ) -> np.ndarray[Any, Any]:  # fmt: skip
         counts = tuple(tiles) or (1,) * len(inputs)
         text = compute_text(headers, setup, body, tiles=counts, out_tiles=out_tiles, pack=pack)
-        program = build_program(text, inputs, out_dtype, tiles=counts, out_tiles=out_tiles, config=config or ComputeConfig())
+        program = build_program(text, inputs, out_dtype, tiles=counts, out_tiles=out_tiles, config=config or ComputeConfig(), chip=chip)
         result: NativeResult = run(program)
         # Wild patterns meet the erratum; the numbers are compared.
         complaints = [finding for finding in result.findings if finding.code != "near-cancellation"]

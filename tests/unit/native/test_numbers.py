@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright.hardware import BLACKHOLE, WORMHOLE_B0, Chip
 from tilewright.native.compiled import from_face_order, to_face_order
 from tilewright.native.driver import ComputeConfig
 from tilewright.sim.numerics import fpu, packer, sfpu, unpack
@@ -19,6 +20,7 @@ Run = Callable[..., Tiles]
 
 TILES = 4
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+ON_CHIPS = pytest.mark.parametrize("chip", [WORMHOLE_B0, BLACKHOLE], ids=lambda chip: chip.name)
 WIDTHS = pytest.mark.parametrize("wide", [False, True], ids=["dst16", "dst32"])
 
 
@@ -217,19 +219,20 @@ UNARY = (
 )  # fmt: skip
 
 
+@ON_CHIPS
 @WIDTHS
 @pytest.mark.parametrize(("name", "header", "params"), UNARY, ids=[row[0] for row in UNARY])
-def test_vector_functions(run_op: Run, name: str, header: str, params: tuple[int, ...], wide: bool) -> None:
+def test_vector_functions(run_op: Run, name: str, header: str, params: tuple[int, ...], wide: bool, chip: Chip) -> None:
     dtype = "f32" if wide else "bf16"
     tiles = patterns(dtype, 16)
     words = "".join(f", {word}u" for word in params)
     got = run_op(
         f"copy_tile(A, 0, 0); {name}(0{words});", [operand(dtype, tiles)], dtype, headers=["tile_move_copy.h", header],
         setup=f"compute_kernel_hw_startup(A, O); copy_init(A); {name}_init();",
-        config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0} if wide else ())),
+        config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0} if wide else ())), chip=chip,
     )  # fmt: skip
     dst = unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide)
-    expect(got, packed(sfpu.unary(name, dst, dst32=wide, params=params), dtype, wide))
+    expect(got, packed(sfpu.unary(chip.name, name, dst, dst32=wide, params=params), dtype, wide))
 
 
 BINARY = (
@@ -243,19 +246,20 @@ BINARY = (
 )
 
 
+@ON_CHIPS
 @WIDTHS
 @pytest.mark.parametrize("name", BINARY)
-def test_vector_functions_of_two_tiles(run_op: Run, name: str, wide: bool) -> None:
+def test_vector_functions_of_two_tiles(run_op: Run, name: str, wide: bool, chip: Chip) -> None:
     dtype = "f32" if wide else "bf16"
     a, b = patterns(dtype, 17), patterns(dtype, 18)
     got = run_op(
         f"copy_tile(A, 0, 0); copy_tile(B, 0, 1); {name}(0, 1, 0);", [operand(dtype, a), operand(dtype, b)], dtype,
         headers=["tile_move_copy.h", "eltwise_binary_sfpu.h"],
         setup=f"compute_kernel_hw_startup(A, O); copy_init(A); {name}_init();",
-        config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0, 1} if wide else ())),
+        config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0, 1} if wide else ())), chip=chip,
     )  # fmt: skip
     left, right = (unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide) for tiles in (a, b))
-    expect(got, packed(sfpu.binary(name, left, right, dst32=wide), dtype, wide))
+    expect(got, packed(sfpu.binary(chip.name, name, left, right, dst32=wide), dtype, wide))
 
 
 def test_packer_relu(run_op: Run) -> None:

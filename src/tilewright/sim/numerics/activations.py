@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.exponentials import exp_accurate, exp_short, exp_taylor, expm1_negative
+from tilewright.sim.numerics.exponentials import exp_accurate, exp_short, exp_taylor, expm1_negative, power_of_two_of
 from tilewright.sim.numerics.formats import MAGNITUDE, U32
 from tilewright.sim.numerics.lanes import (
     ONE,
@@ -21,11 +21,12 @@ from tilewright.sim.numerics.lanes import (
     smallest,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import horner
+from tilewright.sim.numerics.polynomial import horner, unfused
 from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.trigonometry import tanh_accurate
+from tilewright.sim.numerics.unit import on_blackhole
 
 
 def _rounded(result: U32, dst32: bool) -> U32:
@@ -80,13 +81,22 @@ def softplus(x: U32, params: Params, dst32: bool) -> U32:
     return np.where(less(scaled, np.broadcast_to(_scalar(params, 2), x.shape)), result, x)
 
 
-def mish(x: U32, params: Params, dst32: bool) -> U32:
-    exponential = exp_accurate(x) if dst32 else round_away(exp_short(x))
+def _mish(x: U32, exponential: U32, steps: int, dst32: bool) -> U32:
     numerator = mul(exponential, add(exponential, const(2.0)))
     raised = add(exponential, ONE)
-    inverse = reciprocal(mad(raised, raised, ONE), 2 if dst32 else 1)
+    inverse = reciprocal(mad(raised, raised, ONE), steps)
     result = mul(x, mul(numerator, inverse))
+    if on_blackhole():  # the same without cancellation, which a coarser reciprocal would show
+        result = np.where(negative(x), result, mul(x, sub_product(ONE, const(2.0), inverse)))
     return _rounded(np.where(less(x, const(8.0)), result, x), dst32)
+
+
+def mish(x: U32, params: Params, dst32: bool) -> U32:
+    return _mish(x, exp_accurate(x), 2, True) if dst32 else _mish(x, round_away(exp_short(x)), 1, False)
+
+
+def mish_approximate(x: U32, params: Params, dst32: bool) -> U32:
+    return _mish(x, _rounded(exp_short(x, fused=False), dst32), 0, dst32)
 
 
 def xielu(x: U32, params: Params, dst32: bool) -> U32:
@@ -117,8 +127,15 @@ _ERF_BOTTOM = (1.0, 5.2367275953e-01, 1.2961706519e-01, 1.9642570987e-02, 1.9545
                1.3156344494e-06, -3.5153888689e-09, -6.7350725691e-12)  # fmt: skip
 
 
+_GELU_CORE = (3.9894227818e-01, -6.6361041488e-02, 9.7720050615e-03, -1.0717806322e-03, 8.1812159812e-05, -3.8082057209e-06,
+              7.9821413868e-08)  # fmt: skip
+_GELU_TAIL = (3.0369991064e-01, 9.5413386822e-02, 1.3809983619e-02, 7.5950479368e-04)
+
+
 def gelu(x: U32, params: Params, dst32: bool) -> U32:
     """32-bit DST: x/2 * (1 + erf(x/sqrt 2)) with a rational erf; 0 below -5.54."""
+    if not dst32:
+        return round_away(_gelu_short(x))
     scaled = smallest(mul(x, const(0.7071067811865475)), np.broadcast_to(const(10.0), x.shape))
     square = mul(scaled, scaled)
     erf = mul(mul(scaled, horner(square, *_ERF_TOP)), reciprocal(horner(square, *_ERF_BOTTOM), 2))
@@ -126,6 +143,18 @@ def gelu(x: U32, params: Params, dst32: bool) -> U32:
     erf = smallest(largest(erf, minus_one), np.broadcast_to(ONE, x.shape))
     result = mul(x, mad(const(0.5), erf, const(0.5)))
     result = np.where(erf == minus_one, mul(x, const(2.9802322387695313e-08)), result)
+    return np.where(greater(x, np.broadcast_to(const(-5.54259443), x.shape)), result, ZERO)
+
+
+def _gelu_short(x: U32) -> U32:
+    """x from 2.78 on, x times an odd polynomial down to -3.125, then by exp(-x^2/2), whose factor is rounded to a grid."""
+    square = mul(x, x)
+    power = power_of_two_of(unfused(square, const(-0.72134752044), 127.0))
+    tail = mul(power, horner(x, *_GELU_TAIL))
+    tail = sub(add(tail, const(0.375)), const(0.375))
+    inner = unfused(x, horner(square, *_GELU_CORE), 0.5)
+    result = np.where(less(x, np.broadcast_to(const(-3.125), x.shape)), mul(x, tail), mul(x, inner))
+    result = np.where(less(x, np.broadcast_to(const(2.78125), x.shape)), result, x)
     return np.where(greater(x, np.broadcast_to(const(-5.54259443), x.shape)), result, ZERO)
 
 
@@ -176,7 +205,7 @@ def gelu_table(x: U32, params: Params, dst32: bool) -> U32:
         index += size >= np.uint32(start)
     slopes = np.array([_half_entry(code) for code in _GELU_SLOPES], dtype=np.uint32)
     offsets = np.array([_half_entry(code) for code in _GELU_OFFSETS], dtype=np.uint32)
-    return add(mul(x, const(0.5)), mad(slopes[index], size, offsets[index]))
+    return mad(x, const(0.5), mad(slopes[index], size, offsets[index]))
 
 
 OPS: dict[str, UnaryOp] = {
@@ -188,6 +217,7 @@ OPS: dict[str, UnaryOp] = {
     "selu_tile": selu,
     "softplus_tile": softplus,
     "mish_tile": mish,
+    "mish_tile:approx": mish_approximate,
     "xielu_tile": xielu,
     "softsign_tile": softsign,
     "hardmish_tile": hardmish,

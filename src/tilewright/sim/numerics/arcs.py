@@ -1,10 +1,10 @@
-"""asin, acos and atan in 32-bit DST: a polynomial near 0, and near the ends the same one of a reduced argument."""
+"""asin, acos and atan: a polynomial near 0, and near the ends the same one of a reduced argument."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import U32
+from tilewright.sim.numerics.formats import U32, is_nan
 from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,
@@ -13,20 +13,28 @@ from tilewright.sim.numerics.lanes import (
     add,
     const,
     exponent,
+    greater,
     magnitude,
     mul,
     negated,
     negative,
+    round_away,
     sub,
     with_sign,
 )
-from tilewright.sim.numerics.mad import mad
+from tilewright.sim.numerics.mad import mad, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
-from tilewright.sim.numerics.roots import ROOT_SEED, reciprocal_positive
+from tilewright.sim.numerics.roots import ROOT_SEED, inverse_root_multiplied, reciprocal, reciprocal_positive
 
 _HALF_PI = const(1.5707963705062866)
-_REDUCED_FROM = 0.5625
+_REDUCED_FROM, _REDUCED_FROM_SHORT = 0.5625, 0.625
+_SINE_SHORT = (
+    0.999978601932525634765625, 0.16771225631237030029296875, 0.06381262838840484619140625, 0.083148844540119171142578125,
+)  # fmt: skip
+_TANGENT_SHORT = (
+    0.999787867069244384765625, -0.325808584690093994140625, 0.1555790007114410400390625, -4.4326744973659515380859375e-2,
+)  # fmt: skip
 _TANGENT_AT_HALF_PI = 26  # exponent from which atan rounds to pi/2
 
 
@@ -58,7 +66,22 @@ def _reduced(x: U32) -> tuple[U32, U32, U32]:
     return half, above, np.where(negative(above), size, _root(half))
 
 
+def _arcsine_short(x: U32) -> U32:
+    """In 16-bit DST the border is another, and the root the older one."""
+    size = absolute(x)
+    above = sub(size, const(_REDUCED_FROM_SHORT))
+    argument = np.where(negative(above), size, inverse_root_multiplied(mul(sub(ONE, size), const(0.5))))
+    result = mul(argument, horner(mul(argument, argument), *_SINE_SHORT))
+    return with_sign(np.where(negative(above), result, sub_product(_HALF_PI, const(2.0), result)), x)
+
+
+def _defined(x: U32, result: U32) -> U32:
+    return round_away(np.where(greater(absolute(x), np.broadcast_to(ONE, x.shape)), QUIET_NAN, result))
+
+
 def arcsine(x: U32, params: Params, dst32: bool) -> U32:
+    if not dst32:
+        return _defined(x, _arcsine_short(x))
     half, above, argument = _reduced(x)
     square = mul(argument, argument)
     result = mad(mul(horner(square, *_SINE), square), argument, argument)
@@ -67,6 +90,8 @@ def arcsine(x: U32, params: Params, dst32: bool) -> U32:
 
 
 def arccosine(x: U32, params: Params, dst32: bool) -> U32:
+    if not dst32:
+        return _defined(x, sub(_HALF_PI, _arcsine_short(x)))
     half, above, argument = _reduced(x)
     square = mul(argument, argument)
     series = mul(horner(square, *_COSINE), square)
@@ -77,11 +102,22 @@ def arccosine(x: U32, params: Params, dst32: bool) -> U32:
     return np.where(negative(half), QUIET_NAN, result)
 
 
+def _arctangent_short(x: U32) -> U32:
+    size = absolute(x)
+    steep = ~negative(sub(size, ONE))
+    argument = np.where(steep, reciprocal(size, 2), size)
+    result = mul(horner(mul(argument, argument), *_TANGENT_SHORT), argument)
+    result = with_sign(np.where(steep, sub(_HALF_PI, result), result), x)
+    return round_away(np.where(is_nan(x), QUIET_NAN, result))
+
+
 def arctangent(x: U32, params: Params, dst32: bool) -> U32:
+    if not dst32:
+        return _arctangent_short(x)
     size = magnitude(x)
     power = exponent(size)
     far = mul(size - np.uint32(1), ZERO)  # 0, or NaN
-    argument = np.where(power < 0, size, np.where(power < _TANGENT_AT_HALF_PI, reciprocal_positive(size), far))
+    argument = np.where(power < 0, size, np.where(power < _TANGENT_AT_HALF_PI, reciprocal_positive(size, dst32), far))
     square = mul(argument, argument)
     result = mad(horner(square, *_TANGENT), mul(square, argument), argument)
     return with_sign(np.where(power < 0, result, sub(_HALF_PI, result)), x)

@@ -7,9 +7,21 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.sim.numerics import integer_ops, powers
-from tilewright.sim.numerics.formats import F32, F64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, is_nan, is_tiny
-from tilewright.sim.numerics.formulas import encode, flushed_values
+from tilewright.sim.numerics import integer_ops, powers, quotients
+from tilewright.sim.numerics.formats import (
+    F32,
+    F64,
+    INFINITY,
+    MAGNITUDE,
+    SIGN,
+    U32,
+    Bool,
+    from_bits,
+    is_nan,
+    is_tiny,
+    to_bits,
+    values_of,
+)
 from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,
@@ -23,9 +35,10 @@ from tilewright.sim.numerics.lanes import (
     rounded_unless,
     smallest,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
 from tilewright.sim.numerics.operation import BinaryOp, Params
 from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.unit import chip
 
 
 def _flag(condition: Bool) -> U32:
@@ -112,17 +125,17 @@ def mask(a: U32, b: U32, params: Params, dst32: bool) -> U32:
 
 
 @cache
-def _reciprocals_of_bf16() -> U32:
-    """1/b for every 16-bit b, in fp32."""
+def _reciprocals_of_bf16(chip: str) -> U32:
+    """1/b for every 16-bit b, in fp32, on the chip that computes."""
     return reciprocal(np.arange(65536, dtype=np.uint32) << np.uint32(16), 2)
 
 
 def div_binary(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     """a * (1/b); 32-bit DST adds one residual step. Division by an exact +0 is told apart."""
-    inverse = reciprocal(b, 2) if dst32 else _reciprocals_of_bf16()[b >> np.uint32(16)]
+    inverse = reciprocal(b, 2) if dst32 else _reciprocals_of_bf16(chip())[b >> np.uint32(16)]
     quotient = mul(a, inverse)
     if dst32:
-        residual = sub(a, mul(quotient, b))
+        residual = sub_product(a, quotient, b)
         finite = (quotient & INFINITY) != INFINITY
         quotient = np.where(finite, mad(residual, inverse, quotient), quotient)
     by_zero = np.where(is_zero(a), QUIET_NAN, (a & SIGN) | INFINITY)
@@ -139,11 +152,12 @@ def isclose(a: U32, b: U32, params: Params, dst32: bool) -> U32:
 
 
 def _by_formula(function: Callable[[F64, F64], F64]) -> BinaryOp:
-    """No bit-exact model: the float64 value, rounded once."""
+    """Never recorded: the float64 value, rounded once."""
 
     def operation(a: U32, b: U32, params: Params, dst32: bool) -> U32:
         with np.errstate(all="ignore"):
-            return rounded_unless(encode(function(flushed_values(a), flushed_values(b))), dst32)
+            values = function(*(values_of(np.where(is_tiny(bits), bits & SIGN, bits)) for bits in (a, b)))
+            return rounded_unless(np.where(np.isnan(values), QUIET_NAN, to_bits(values)), dst32)
 
     return operation
 
@@ -152,18 +166,11 @@ def mask_posinf(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(b), INFINITY, a)
 
 
-def _xlogy(a: F64, b: F64) -> F64:
-    return np.where(b < 0, np.nan, a * np.log(b))
-
-
 OPS: dict[str, BinaryOp] = {
     "div_binary_tile": div_binary,
     "isclose_binary_tile": isclose,
     **powers.BINARY,
-    "fmod_binary_tile": _by_formula(np.fmod),
-    "remainder_binary_tile": _by_formula(np.remainder),
-    "atan2_binary_tile": _by_formula(np.arctan2),
-    "xlogy_binary_tile": _by_formula(_xlogy),
+    **quotients.OPS,
     "add_binary_tile": add_binary,
     "sub_binary_tile": sub_binary,
     "rsub_binary_tile": rsub_binary,

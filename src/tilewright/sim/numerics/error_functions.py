@@ -21,10 +21,10 @@ from tilewright.sim.numerics.lanes import (
     with_sign,
 )
 from tilewright.sim.numerics.logarithms import log_body
-from tilewright.sim.numerics.mad import mad
+from tilewright.sim.numerics.mad import mad, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import horner
-from tilewright.sim.numerics.roots import reciprocal
+from tilewright.sim.numerics.roots import inverse_root_multiplied, reciprocal
 
 # Above and below the line; the kernel of erf has finer ones, but only ttnn's own operations select them.
 _ERF = (
@@ -54,32 +54,23 @@ def _erf(x: U32, params: Params, dst32: bool) -> U32:
 
 
 def _erf_approximate(x: U32, params: Params, dst32: bool) -> U32:
-    return _error_function(x, 1)
+    return _error_function(x, 0)
 
 
 def _erfc(x: U32, params: Params, dst32: bool) -> U32:
     size = smallest(absolute(x), const(_LAST))
     near = less(size, const(_BORDER))
     above, below = (np.where(near, horner(size, *_ERFC_NEAR[part]), horner(size, *_ERFC_FAR[part])) for part in range(2))
-    result = mul(above, reciprocal(below, 1))
+    result = mul(above, reciprocal(below, 0))
     return np.where(negative(x), sub(const(2.0), result), result)
-
-
-def _root(x: U32) -> U32:
-    """Two Newton steps of the inverse root, multiplied back."""
-    result = np.uint32(0x5F370000) - (x >> np.uint32(1))
-    half = mul(x, const(-0.5))
-    for _ in range(2):
-        result = mul(add(mul(mul(result, result), half), const(1.5)), result)
-    return np.where(x == 0, x, mul(result, x))
 
 
 def _erfinv(x: U32, params: Params, dst32: bool) -> U32:
     """Winitzki's formula with a = 0.147; the logarithm is the short one, whatever DST is."""
-    logarithm = log_body(sub(ONE, mul(x, x)), dst32=False)
+    logarithm = log_body(sub_product(ONE, x, x), dst32=False)
     first = mad(const(-0.5), logarithm, const(-4.330746750799873))
     inner = mad(first, first, negated(mul(logarithm, const(6.802721088435375))))
-    return with_sign(_root(add(first, _root(inner))), x)
+    return with_sign(inverse_root_multiplied(add(first, inverse_root_multiplied(inner))), x)
 
 
 OPS: dict[str, UnaryOp] = {

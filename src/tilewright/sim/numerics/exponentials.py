@@ -26,11 +26,19 @@ from tilewright.sim.numerics.lanes import (
 )
 from tilewright.sim.numerics.mad import add, mad, mul, sub
 from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, to_magnitude, to_signed_integer
+from tilewright.sim.numerics.polynomial import (
+    ROUNDER,
+    biased_exponent,
+    horner,
+    taylor_exponential,
+    to_magnitude,
+    to_signed_integer,
+)
 
 LOG2_E = 1.442695
 LN2_HIGH, LN2_LOW = -0.693145752, -1.42860677e-6
 _INFINITY = float("inf")
+_SHORT_FIRST = 1.001953125  # exp_tile itself has its first coefficient from a 16-bit immediate
 
 
 def exp_accurate(x: U32) -> U32:
@@ -60,7 +68,7 @@ def exp2_accurate(x: U32) -> U32:
     return _scale_by_power(series, result, whole, ~negative(absolute(x)))
 
 
-def power_of_two_of(shifted: U32) -> U32:
+def power_of_two_of(shifted: U32, first: float = 1.0017248) -> U32:
     """2^(v-127) for v in [0, 255]: integer part to the exponent, a quadratic for the rest (about 11 good bits)."""
     power = exponent(shifted)
     significand = (shifted & np.uint32(0x7FFFFF)) | np.uint32(0x800000)
@@ -68,15 +76,22 @@ def power_of_two_of(shifted: U32) -> U32:
     right = significand >> (-power & 31).astype(np.uint32)
     fixed = np.where(power >= 0, left, right)
     fraction = float_of((fixed & np.uint32(0x7FFFFF)).astype(np.int32))
-    fraction = horner(fraction, 1.0017248, 7.839635491371155e-08, 4.791750143340323e-15)
+    fraction = horner(fraction, first, 7.839635491371155e-08, 4.791750143340323e-15)
     return with_exponent(fraction, biased_exponent(fixed))
 
 
-def exp_short(x: U32) -> U32:
-    """exp good to bf16, before rounding: what functions in 16-bit DST build on."""
-    shifted = mad(x, const(1.4426950216293334961), const(127.0))
-    shifted = smallest(largest(shifted, ZERO), const(255.0))
-    return power_of_two_of(shifted)
+def _in_two_steps(x: U32, y: U32, z: U32) -> U32:
+    return add(mul(x, y), z)
+
+
+def exp_short(x: U32, *, fused: bool = True, first: float = 1.0017248) -> U32:
+    """exp good to bf16, before rounding: what functions in 16-bit DST build on. The compiler fuses its first step or not."""
+    step = mad if fused else _in_two_steps
+    return _clamped_power(step(x, const(1.4426950216293334961), const(127.0)), first)
+
+
+def _clamped_power(shifted: U32, first: float = 1.0017248) -> U32:
+    return power_of_two_of(smallest(largest(shifted, ZERO), const(255.0)), first)
 
 
 def expm1_accurate(x: U32) -> U32:
@@ -102,6 +117,22 @@ def expm1_accurate(x: U32) -> U32:
     return np.where(is_zero(multiple), series, mul(result, const(2.0)))
 
 
+def expm1_short(x: U32) -> U32:
+    """expm1 in 16-bit DST, before rounding; half-scaled too."""
+    half = const(0.5)
+    shifted = mad(const(LOG2_E), x, const(ROUNDER))
+    multiple = sub(shifted, const(ROUNDER))
+    rest = mad(multiple, const(-0.6931471805599453), x)
+    series = horner(rest, 0.5, 1.666259766e-01, 4.177856445e-02, 8.361816406e-03)
+    series = mad(series, mul(rest, rest), rest)
+    scale = (shifted << np.uint32(23)) + half
+    result = mad(scale, series, sub(scale, half))
+    less_two = add(multiple, const(-2.0))
+    far = (to_magnitude(absolute(less_two), 127) >= 127) & ~negative(absolute(less_two))
+    result = np.where(far, np.where(negative(less_two), const(-0.5), mul(less_two, const(_INFINITY))), result)
+    return np.where(is_zero(multiple), series, mul(result, const(2.0)))
+
+
 def expm1_negative(x: U32) -> U32:
     """expm1 for x <= 0, as elu, celu and selu use it in both DST widths."""
     x = largest(x, np.broadcast_to(const(-87.0), x.shape))
@@ -121,21 +152,21 @@ def exp_taylor(x: U32, lowest: float) -> U32:
     shifted = add(scaled, const(ROUNDER))
     multiple = sub(shifted, const(ROUNDER))
     rest = mad(multiple, const(-3.19461832987e-05), mad(multiple, const(-0.6931152343750000), x))
-    series = horner(rest, 1.0, 1.0, 0.5, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040)
+    series = taylor_exponential(rest)
     power = biased_exponent(series) + (shifted.view(np.int32) - np.int32(0x4B400000))
     return np.where(power > 0, with_exponent(series, power), ZERO)
 
 
 def _exp(x: U32, params: Params, dst32: bool) -> U32:
-    return exp_accurate(x) if dst32 else round_away(exp_short(x))
+    return exp_accurate(x) if dst32 else round_away(exp_short(x, first=_SHORT_FIRST))
 
 
 def _exp2(x: U32, params: Params, dst32: bool) -> U32:
-    return exp2_accurate(x)
+    return exp2_accurate(x) if dst32 else round_away(_clamped_power(add(x, const(127.0))))
 
 
 def _expm1(x: U32, params: Params, dst32: bool) -> U32:
-    return expm1_accurate(x)
+    return expm1_accurate(x) if dst32 else round_away(expm1_short(x))
 
 
 def _exp_scaled(x: U32, params: Params, dst32: bool) -> U32:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import INFINITY, U32
+from tilewright.sim.numerics.formats import INFINITY, SIGN, U32
 from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,
     ZERO,
     const,
+    exponent,
     float_of,
+    is_zero,
     negative,
     pattern,
     round_away,
@@ -28,6 +30,8 @@ _LONG = tuple(
     for text in ("0x1.555572p-2", "-0x1.00001ap-2", "0x1.998p-3", "-0x1.55p-3", "0x1.274p-3", "-0x1.0c4p-3",
                  "0x1.b84p-4", "-0x1.92cp-5")
 )  # fmt: skip
+# 3rd order over [1, 2], by minimax.
+CUBIC = tuple(float.fromhex(text) for text in ("-0x1.952992p+0", "0x2.4f5388p+0", "-0xd.e712ap-4", "0x2.44734p-4"))
 _SHORT = (float.fromhex("-0x1.008p-1"), float.fromhex("0x1.744p-2"), -0.25)
 
 
@@ -69,6 +73,12 @@ def log1p_body(x: U32, *, dst32: bool) -> U32:
     result = mad(_exponent_value(offset), const(_LN2_PER_EXPONENT_STEP), series)
     result = np.where(shifted.view(np.int32) >= np.int32(0x7F800000), shifted, result)
     return np.where(negative(shifted), QUIET_NAN, result)
+
+
+def log_cubic(x: U32, coefficients: tuple[float, ...]) -> U32:
+    """The older logarithm of the kernels: a cubic in the significand, good to three digits. ln 2 is 0.692871 to it."""
+    result = mad(float_of(exponent(x)), const(0.692871), horner(with_exponent(x, 127), *coefficients))
+    return np.where(is_zero(x), SIGN | INFINITY, result)
 
 
 def _rounded(result: U32, dst32: bool) -> U32:

@@ -3,6 +3,11 @@
 Denormal inputs are 0. The 48-bit product keeps 24+3 bits, the rest or-ed into the last one, before the addend is
 aligned; an operand whose bits are all shifted out leaves no sticky bit. Results round to nearest even and flush
 below 2^-126.
+
+Wormhole and Blackhole differ at the edges only. Blackhole's NaN is always 0x7FC00000, Wormhole's carries leaked fraction bits and
+a sign. Blackhole keeps the sign of zeros and of what it flushes, Wormhole's zeros are all +0. Wormhole rounds results just below
+2^-126 on a finer grid than theirs, loses a sticky bit when a sum grows by two bits, and calls a product that overflows less
+the other infinity a NaN.
 """
 
 from __future__ import annotations
@@ -12,11 +17,14 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.sim.numerics.formats import I64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, to_bits
+from tilewright.sim.numerics.unit import on_blackhole
 
 ONE: U32 = np.asarray(0x3F800000, dtype=np.uint32)
 ZERO: U32 = np.asarray(0, dtype=np.uint32)
 _CHUNK = 16384  # lanes per pass: two dozen int64 temporaries stay in the second-level cache
-_ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)
+_ROUNDS_UP_TO_NORMAL = 2.0**-126 * (1 - 2.0**-25)  # on Wormhole
+_BLACKHOLE_ROUNDS_UP = 2.0**-126 * (1 - 2.0**-24)
+_CANONICAL_NAN = np.uint32(0x7FC00000)
 _SMALLEST_SAFE = 2.0**-124
 _LARGEST_SAFE = 2.0**126
 _FRACTION = 0x7FFFFF
@@ -63,13 +71,23 @@ def _mad_fast(x: U32, y: U32, z: U32) -> U32:
 def mul(x: U32, y: U32) -> U32:
     """SFPMUL: x*y+0. Ordinary lanes round once, so a float64 product rounded to fp32 is the same number."""
     x, y = np.broadcast_arrays(x, y)
+    blackhole = on_blackhole()
     odd = ((x & MAGNITUDE) >= INFINITY) | ((y & MAGNITUDE) >= INFINITY)
     with np.errstate(all="ignore"):
         product = from_bits(_flushed(x)).astype(np.float64) * from_bits(_flushed(y))
-        product[np.abs(product) < _ROUNDS_UP_TO_NORMAL] = 0.0
+        product[np.abs(product) < (_BLACKHOLE_ROUNDS_UP if blackhole else _ROUNDS_UP_TO_NORMAL)] = 0.0
         result = to_bits(product)
-    result = np.where((result & MAGNITUDE) == 0, ZERO, result)
+    zero = (result & MAGNITUDE) == 0
+    if zero.any():
+        result = np.where(zero, _flushed_product_sign(x, y) if blackhole else ZERO, result)
     return _repair(result, odd, x, y, np.broadcast_to(ZERO, x.shape))
+
+
+def _flushed_product_sign(x: U32, y: U32) -> U32:
+    """A product whose exponents add up to a denormal's is rounded and flushed; smaller ones are an exact +0 to the adder."""
+    x_exponent, y_exponent = x & INFINITY, y & INFINITY
+    rounded = (x_exponent + y_exponent == ONE) & (x_exponent != 0) & (y_exponent != 0)
+    return np.where(rounded, (x ^ y) & SIGN, ZERO)
 
 
 def add(x: U32, z: U32) -> U32:
@@ -78,7 +96,7 @@ def add(x: U32, z: U32) -> U32:
     odd = ((x & MAGNITUDE) >= INFINITY) | ((z & MAGNITUDE) >= INFINITY)
     with np.errstate(all="ignore"):
         result = to_bits(from_bits(_flushed(x)) + from_bits(_flushed(z)))
-    result = np.where((result & INFINITY) == 0, ZERO, result)
+    result = np.where((result & INFINITY) == 0, result & SIGN if on_blackhole() else ZERO, result)
     return _repair(result, odd, x, np.broadcast_to(ONE, x.shape), z)
 
 
@@ -87,8 +105,13 @@ def sub(x: U32, z: U32) -> U32:
     return add(z ^ SIGN, x)
 
 
+def sub_product(z: U32, x: U32, y: U32) -> U32:
+    """z - x*y in the kernels' text: Blackhole negates a factor inside the multiply-add, on Wormhole it takes two instructions."""
+    return mad(x ^ SIGN, y, z) if on_blackhole() else sub(z, mul(x, y))
+
+
 def _flushed(bits: U32) -> U32:
-    return np.where((bits & INFINITY) == 0, ZERO, bits)
+    return np.where((bits & INFINITY) == 0, bits & SIGN if on_blackhole() else ZERO, bits)
 
 
 def _repair(result: U32, odd: Bool, x: U32, y: U32, z: U32) -> U32:
@@ -133,6 +156,7 @@ def _shift_sticky(value: I64, amount: I64) -> I64:
 
 
 def _mad_lanes(x: U32, y: U32, z: U32) -> U32:
+    blackhole = on_blackhole()
     x_exponent, x_significand = _split(x)
     y_exponent, y_significand = _split(y)
     z_exponent, z_significand = _split(z)
@@ -149,11 +173,14 @@ def _mad_lanes(x: U32, y: U32, z: U32) -> U32:
     nan = final
     if special.any():
         nan, final, decided = _special_results(x, y, z, exponent, special)
+        if blackhole:
+            final, decided, nan = np.where(nan != 0, _CANONICAL_NAN, final), decided | (nan != 0), np.zeros_like(nan)
         exponent = np.minimum(exponent, np.where(special, 255, 1 << 20))
 
     vanished = (product == 0) | (exponent < 0)
     passes = vanished & ~decided & (nan == 0)
-    final = np.where(passes, np.where(z_significand != 0, z, ZERO), final)
+    nothing = (x ^ y) & z & SIGN if blackhole else ZERO
+    final = np.where(passes, np.where(z_significand != 0, z, nothing), final)
     decided |= passes
     product = np.where(vanished, 0, product)
     exponent = np.where(vanished, 0, exponent)
@@ -168,16 +195,22 @@ def _mad_lanes(x: U32, y: U32, z: U32) -> U32:
     leading = (total.astype(np.float64).view(np.int64) >> 52) - 1023
     excess = leading - 26
     top = top + excess
+    overflow = top >= 255
+    lost: I64 = total & 1
+    if blackhole:
+        denormal = top <= 0
+        excess = excess + denormal
+        top = np.where(denormal, 0, top)
+        lost = (total & (excess | 1)) != 0
     aligned = np.where(
-        excess <= 0, total << np.clip(-excess, 0, 30), (total >> np.clip(excess, 0, 30)) | (total & 1)
+        excess <= 0, total << np.clip(-excess, 0, 30), (total >> np.clip(excess, 0, 30)) | lost
     )
     packed = (top << 23) + ((aligned >> 3) & _FRACTION)
     packed += ((aligned & 7) + (packed & 1)) > 4
-    overflow = top >= 255
     empty = (total == 0) | (top < 0) | ((packed >> 23) == 0)
     bits = np.where(nan != 0, nan, sign) | (packed & 0x7FFFFFFF).astype(np.uint32)
     bits = np.where(overflow, np.where(nan != 0, nan, sign | INFINITY), bits)
-    bits = np.where(empty, nan, bits)
+    bits = np.where(empty, sign if blackhole else nan, bits)
     return np.where(decided, final, bits).astype(np.uint32)
 
 
@@ -186,7 +219,9 @@ def _special_results(x: U32, y: U32, z: U32, exponent: I64, special: Bool) -> tu
     x_magnitude, y_magnitude, z_magnitude = x & MAGNITUDE, y & MAGNITUDE, z & MAGNITUDE
     product_sign, z_sign = (x ^ y) & SIGN, z & SIGN
     x_zero, y_zero = (x & INFINITY) == 0, (y & INFINITY) == 0
-    product_infinite = (x_magnitude >= INFINITY) | (y_magnitude >= INFINITY) | (exponent >= 255)
+    product_infinite = (x_magnitude >= INFINITY) | (y_magnitude >= INFINITY)
+    if not on_blackhole():
+        product_infinite |= exponent >= 255
     bad_product = (x_magnitude > INFINITY) | ((x_magnitude == INFINITY) & y_zero)
     bad_product |= (y_magnitude > INFINITY) | ((y_magnitude == INFINITY) & x_zero)
     bad_product |= (z_magnitude == INFINITY) & product_infinite & (z_sign != product_sign)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.sim.numerics.formats import I32, U32, values_of
 from tilewright.sim.numerics.lanes import const
-from tilewright.sim.numerics.mad import mad
+from tilewright.sim.numerics.mad import add, mad, mul
 
 ROUNDER = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 
@@ -17,6 +17,17 @@ def horner(x: U32, *coefficients: float) -> U32:
     for coefficient in coefficients[-2::-1]:
         result = mad(result, x, const(coefficient))
     return result
+
+
+def unfused(x: U32, y: U32, constant: float) -> U32:
+    """x*y + c where c fits a 16-bit immediate: the compiler may then add it by an instruction of its own."""
+    return add(mul(x, y), const(constant))
+
+
+def taylor_exponential(rest: U32) -> U32:
+    """The exponential's series up to the seventh power."""
+    series = horner(rest, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040)
+    return mad(mad(unfused(series, rest, 0.5), rest, const(1.0)), rest, const(1.0))
 
 
 def to_magnitude(bits: U32, limit: int) -> I32:

@@ -1,4 +1,4 @@
-"""All unary models: exact algorithms first, float64 formulas for what has none."""
+"""All unary models."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from tilewright.sim.numerics import (
     arcs,
     error_functions,
     exponentials,
-    formulas,
+    gamma,
     integer_ops,
+    inverse_hyperbolic,
     logarithms,
     powers,
     roots,
@@ -33,15 +34,13 @@ UNARY: dict[str, UnaryOp] = {
     **activations.OPS,
     **special.OPS,
     **arcs.OPS,
+    **gamma.OPS,
+    **inverse_hyperbolic.OPS,
     **error_functions.OPS,
     **powers.UNARY,
     **integer_ops.UNARY,
     **typecast.OPS,
 }
-FORMULAS: dict[str, UnaryOp] = formulas.OPS
-
-# Exact in 16-bit DST only.
-FORMULA_IN_32_BIT = frozenset(powers.UNARY) | frozenset(powers.BINARY)
 
 # Integers are stored as they are: no denormals to flush.
 RAW_STORE = frozenset({*integer_ops.UNARY, *typecast.OPS})

@@ -1,4 +1,8 @@
-"""Reciprocal, square root and their variants."""
+"""Reciprocal, square root and their variants.
+
+Kernels begin a reciprocal with an estimate and refine it by Newton's iteration. Wormhole computes the estimate, Blackhole has an
+instruction for it (SFPARECIP), so every function built on a reciprocal differs between the chips.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,24 @@ from tilewright.sim.numerics.lanes import (
     negated,
     negative,
     round_away,
+    smallest,
+    store,
     with_exponent,
     with_sign,
 )
 from tilewright.sim.numerics.mad import add, mad, mul
 from tilewright.sim.numerics.operation import Params, UnaryOp
 from tilewright.sim.numerics.polynomial import biased_exponent
+from tilewright.sim.numerics.unit import on_blackhole
 
+# SFPARECIP: the upper seven fraction bits of 1/m for the upper seven of m.
+_INSTRUCTION = np.array([
+    127, 125, 123, 121, 119, 117, 116, 114, 112, 110, 109, 107, 105, 104, 102, 100, 99, 97, 96, 94, 93, 91, 90, 88, 87, 85,
+    84, 83, 81, 80, 79, 77, 76, 75, 74, 72, 71, 70, 69, 68, 66, 65, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51,
+    50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 40, 39, 38, 37, 36, 35, 35, 34, 33, 32, 31, 31, 30, 29, 28, 28, 27, 26, 25,
+    25, 24, 23, 23, 22, 21, 21, 20, 19, 19, 18, 17, 17, 16, 15, 15, 14, 14, 13, 12, 12, 11, 11, 10, 9, 9, 8, 8, 7, 7, 6, 5,
+    5, 4, 4, 3, 3, 2, 2, 1, 1, 0,
+], dtype=np.uint32)  # fmt: skip
 _SEED = (0.3232325017452239990234375, 1.4545459747314453125, 2.121212482452392578125)
 _POSITIVE_SEED = np.uint32(0xFEF392E0)
 ROOT_SEED = np.uint32(0x5F1110A0)
@@ -40,28 +55,75 @@ def reciprocal_estimate(x: U32) -> tuple[U32, U32, U32]:
     return negative_m, estimate, scale
 
 
-def reciprocal(x: U32, steps: int = 2) -> U32:
-    """1/x by ``steps`` Newton iterations: 2 for fp32 accuracy, 1 for bf16."""
+def approximate_reciprocal(x: U32) -> U32:
+    """Blackhole's SFPARECIP: 1/x to seven bits; infinity below 2^-126, 0 from 2^126 on."""
+    size = x & MAGNITUDE
+    estimate = ((np.uint32(253) - (size >> np.uint32(23))) << np.uint32(23)) | (
+        _INSTRUCTION[(x >> np.uint32(16)) & np.uint32(127)] << np.uint32(16)
+    )
+    estimate = np.where(size < np.uint32(0x00800000), INFINITY, estimate)
+    return np.where(size >= np.uint32(0x7E800000), ZERO, estimate) | (x & SIGN)
+
+
+def _reciprocal_by_instruction(x: U32, steps: int) -> U32:
+    """A step is y * (2 - x*y), not taken where 0 times infinity has made it a NaN."""
+    two, minus_zero = const(2.0), negated(ZERO)
+    result = approximate_reciprocal(x)
+    refined, usable = result, np.True_
+    for step in range(steps):
+        error = mad(x, refined, negated(two))
+        usable = usable if step else negative(error)
+        refined = mad(refined, negated(error), minus_zero)
+    return np.where(usable, refined, result)
+
+
+def reciprocal(x: U32, steps: int) -> U32:
+    """1/x by ``steps`` Newton iterations: 2 for fp32 accuracy, 1 for bf16, 0 in approximate forms (Wormhole makes one then)."""
+    if on_blackhole():
+        return _reciprocal_by_instruction(x, steps)
     negative_m, result, scale = reciprocal_estimate(x)
-    for _ in range(steps):
+    for _ in range(max(steps, 1)):
         error = mad(negative_m, result, ONE)
         result = mad(result, error, result)
     return with_sign(mul(result, scale), x)
 
 
-def reciprocal_positive(x: U32) -> U32:
-    """1/x for x > 0 from an integer estimate, as inside the hyperbolic functions."""
+def reciprocal_positive(x: U32, dst32: bool) -> U32:
+    """1/x for x > 0, as inside the hyperbolic functions."""
+    if on_blackhole():
+        result = approximate_reciprocal(x)
+        for _ in range(2 if dst32 else 1):
+            result = mad(result, mad(negated(x), result, ONE), result)
+        return result
     result = _POSITIVE_SEED - x
     error = mad(x, result, ONE)
-    result = mad(result, error, result)
-    error = mad(x, result, ONE)
+    if dst32:
+        result = mad(result, error, result)
+        error = mad(x, result, ONE)
     correction = mad(error, error, error)
     result = negated(result)
     return mad(result, correction, result)
 
 
 def _recip(x: U32, params: Params, dst32: bool) -> U32:
+    if on_blackhole():
+        return _recip_long(x) if dst32 else _recip_short(x)
     return reciprocal(x, 2) if dst32 else round_away(reciprocal(x, 1))
+
+
+def _recip_long(x: U32) -> U32:
+    """y * (1 + e + e^2 + e^3) with e what the estimate y lacks; where e is a NaN, y + y is the zero or infinity that y is."""
+    result = approximate_reciprocal(x)
+    error = mad(negated(x), result, ONE)
+    series = mad(mad(error, error, error), error, error)
+    return mad(smallest(series, ONE), result, result)
+
+
+def _recip_short(x: U32) -> U32:
+    """Half a unit of bf16 is added to the estimate, and one more where that is still too small."""
+    result = approximate_reciprocal(x) | np.uint32(0x8000)
+    error = mad(mad(ZERO, ZERO, x), result, const(-1.0))
+    return result + (error >> np.uint32(16))
 
 
 def _recip_legacy(x: U32, params: Params, dst32: bool) -> U32:
@@ -93,13 +155,14 @@ def root(x: U32, *, inverse: bool) -> U32:
     error = mad(negated(result), product, ONE)
     if inverse:
         rest = INFINITY - x
-        refined = mad(error, _halved(result), result)
+        refined = mad(error, halved(result), result)
         return np.where((rest != 0) & (x != 0), refined, rest)
     refined = mad(error, mul(const(0.5), product), product)
     return np.where(x.view(np.int32) < np.int32(0x7F800000), refined, result)
 
 
-def _halved(x: U32) -> U32:
+def halved(x: U32) -> U32:
+    """Half of x by its exponent field alone."""
     field = biased_exponent(x)
     return np.where(field == 255, x, with_exponent(x, field - 1))
 
@@ -119,7 +182,8 @@ def _rsqrt(x: U32, params: Params, dst32: bool) -> U32:
 
 def _rsqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     """No check for negative input."""
-    return root(x, inverse=True)
+    result = root(x, inverse=True)
+    return result if dst32 else round_away(result)
 
 
 def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
@@ -128,16 +192,22 @@ def _sqrt_fast(x: U32, params: Params, dst32: bool) -> U32:
     square = mul(negated(unfinished), mul(x, unfinished))
     unfinished = mul(unfinished, mad(square, add(const(2.2533049), square), const(2.2825186)))
     unfinished = np.where(x >= np.uint32(0xFF800000), unfinished & MAGNITUDE, unfinished)
-    return np.where(negative(x), unfinished, root(x, inverse=False))
+    result = np.where(negative(x), unfinished, root(x, inverse=False))
+    return result if dst32 else round_away(result)
 
 
-def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
-    """Two Newton steps for 1/sqrt, multiplied back to the root, then the legacy reciprocal of that."""
+def inverse_root_multiplied(x: U32) -> U32:
+    """The older root: two Newton steps for 1/sqrt, multiplied back."""
     result = np.uint32(0x5F370000) - (x >> np.uint32(1))
     half = mul(x, const(-0.5))
     for _ in range(2):
         result = mul(add(mul(mul(result, result), half), const(1.5)), result)
-    return _recip_legacy(np.where(x == 0, x, mul(result, x)), params, dst32)
+    return np.where(x == 0, x, mul(result, x))
+
+
+def _rsqrt_legacy(x: U32, params: Params, dst32: bool) -> U32:
+    """The legacy reciprocal of the older root, which passes through DST."""
+    return _recip_legacy(store(inverse_root_multiplied(x), dst32=dst32), params, dst32)
 
 
 OPS: dict[str, UnaryOp] = {

@@ -18,8 +18,9 @@ from tilewright.sim.numerics.lanes import (
     negative,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mul, sub
+from tilewright.sim.numerics.mad import add, mul, sub, sub_product
 from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.unit import on_blackhole
 
 
 def _by_value(function: Callable[[F32], F32], x: U32) -> U32:
@@ -45,10 +46,15 @@ def frac(x: U32, params: Params, dst32: bool) -> U32:
 
 def round_(x: U32, params: Params, dst32: bool) -> U32:
     """round_tile(i, decimals): scaled by a power of ten, to nearest even, scaled back."""
+    if params[0] == 0 and on_blackhole():  # its compiler leaves out products with 1, which would lose the sign of -0
+        return _whole(x)
     up, down = const(float(np.float32(10.0 ** params[0]))), const(float(np.float32(10.0 ** -params[0])))
-    scaled = mul(x, up)
-    whole = add(add(scaled & MAGNITUDE, const(8388608.0)), const(-8388608.0))
-    return mul(down, np.where(exponent(scaled) < 23, with_sign(whole, scaled), scaled))
+    return mul(down, _whole(mul(x, up)))
+
+
+def _whole(x: U32) -> U32:
+    rounded = add(add(x & MAGNITUDE, const(8388608.0)), const(-8388608.0))
+    return np.where(exponent(x) < 23, with_sign(rounded, x), x)
 
 
 def _quotient_rest(x: U32, divisor: U32, inverse: U32) -> U32:
@@ -59,7 +65,7 @@ def _quotient_rest(x: U32, divisor: U32, inverse: U32) -> U32:
     drop = np.clip(23 - power, 0, 31).astype(np.uint32)
     quotient = np.where(power < 0, ZERO, np.where(power < 23, (ratio >> drop) << drop, ratio))
     quotient = np.where(greater(quotient, ratio), sub(quotient, ONE), quotient)
-    return sub(size, mul(quotient, divisor))
+    return sub_product(size, quotient, divisor)
 
 
 def _fold(rest: U32, divisor: U32) -> U32:

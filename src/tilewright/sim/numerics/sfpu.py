@@ -1,4 +1,4 @@
-"""The SFPU by kernel call name: ``unary("exp_tile", dst, dst32=False)``, ``binary("add_binary_tile", a, b, ...)``.
+"""The SFPU by kernel call name: ``unary("blackhole", "exp_tile", dst, dst32=False)``, ``binary(chip, "add_binary_tile", ...)``.
 
 Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those.
 ``variant`` names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``.
@@ -11,48 +11,56 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.sim.numerics import accuracy, tables
-from tilewright.sim.numerics.accuracy import Accuracy, UnknownOperation
-from tilewright.sim.numerics.across import sfpu_bcast, sfpu_reduce
+from tilewright.sim.numerics import across, tables
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
 from tilewright.sim.numerics.lanes import store
-from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.registry import CHEAP, FORMULAS, UNARY
+from tilewright.sim.numerics.operation import Params, UnaryOp, UnknownOperation
+from tilewright.sim.numerics.registry import CHEAP, UNARY
 from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.ternary import OPS as TERNARY
 from tilewright.sim.numerics.ternary import RAW_STORE
 from tilewright.sim.numerics.typecast import OPS as TYPECASTS
-from tilewright.sim.numerics.typecast import typecast
+from tilewright.sim.numerics.typecast import typecast as typecast_bits
+from tilewright.sim.numerics.unit import chip, on_chip
 
+sfpu_bcast = on_chip(across.sfpu_bcast)
+sfpu_reduce = on_chip(across.sfpu_reduce)
+typecast = on_chip(typecast_bits)
 INTEGERS = INTEGER_CALLS | frozenset(TYPECASTS)  # what they write is not a float: stored as it is
 _SMALL = 8192  # elements below which building a table does not pay
 
 
+@on_chip
 def unary(
     name: str, dst: U32, *, dst32: bool, params: Sequence[int] = (), approx: bool = False, variant: str = ""
 ) -> U32:
     """One DST tile in place."""
     key = operation_key(name, approx=approx, variant=variant)
     dst = np.ascontiguousarray(dst)
-    entry = tables.table_key(key, params)
-    if not dst32 and entry in tables.table_names():
-        return tables.look_up(entry, dst)
+    if not dst32 and not params:
+        known = tables.look_up(key, dst)
+        if known is not None:
+            return known
     operation = find_unary(key)
     if not dst32 and key not in CHEAP and key not in INTEGERS and dst.size > _SMALL:
-        return _table_of(key, tuple(params))[dst >> np.uint32(16)]
+        return _table_of(chip(), key, tuple(params))[dst >> np.uint32(16)]
     result = operation(dst, tuple(params), dst32)
     return result if key in INTEGERS or (dst32 and key in RAW_UNARY) else store(result, dst32=dst32)
 
 
 @lru_cache(maxsize=32)
-def _table_of(key: str, params: Params) -> U32:
+def _table_of(chip: str, key: str, params: Params) -> U32:
     """In 16-bit DST any call is a function of 65,536 inputs: computed once for given parameters."""
-    inputs = np.arange(65536, dtype=np.uint32) << np.uint32(16)
-    return store(find_unary(key)(inputs, params, False), dst32=False)
+    return computed_table(key, params)
+
+
+def computed_table(key: str, params: Params = ()) -> U32:
+    """What the algorithm of a call gives for every bf16 number, on the chip that computes."""
+    return store(find_unary(key)(tables.INPUTS, params, False), dst32=False)
 
 
 def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
@@ -62,12 +70,13 @@ def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
 
 
 def find_unary(key: str) -> UnaryOp:
-    operation = UNARY.get(key) or FORMULAS.get(key)
+    operation = UNARY.get(key)
     if operation is None:
-        raise UnknownOperation(key, {*UNARY, *FORMULAS, *tables.table_names()})
+        raise UnknownOperation(key, UNARY)
     return operation
 
 
+@on_chip
 def binary(
     name: str,
     a: U32,
@@ -92,6 +101,7 @@ def binary(
     return result if key in INTEGERS or (dst32 and key in UNSTORED) else store(result, dst32=dst32)
 
 
+@on_chip
 def ternary(
     name: str, a: U32, b: U32, c: U32, *, dst32: bool, params: Sequence[int] = (), variant: str = ""
 ) -> U32:
@@ -104,22 +114,6 @@ def ternary(
     return result if key in INTEGERS or (dst32 and key in RAW_STORE) else store(result, dst32=dst32)
 
 
-def available(name: str, dst32: bool, *, approx: bool = False, variant: str = "") -> Accuracy:
-    """How close the model of a call is to the recordings; raises ``UnknownOperation`` if there is no model.
-
-    A call that was never recorded at this DST width is answered with method "definition" and nothing compared.
-    """
-    key = operation_key(name, approx=approx, variant=variant)
-    modelled = key in UNARY or key in FORMULAS or key in BINARY or key in TERNARY
-    try:
-        return accuracy.lookup(key, dst32=dst32)
-    except UnknownOperation:
-        if modelled:
-            return Accuracy(exact=False, max_ulp=0, mismatches=0, compared=0, method="definition")
-        raise
-
-
 __all__ = [
-    "available", "binary", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast",
-    "unary",
+    "binary", "computed_table", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast", "unary",
 ]  # fmt: skip

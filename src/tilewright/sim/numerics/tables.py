@@ -1,48 +1,50 @@
 """Tables of unary SFPU functions in 16-bit DST: one entry per bf16 input.
 
-The entries are outputs of the real kernels of ttnn 0.78.0 on the vendor's bit-accurate simulator;
-``benchmarks/make_numeric_tables.py`` builds the file. A function of one 16-bit number is its table, so these ops are
-exact by construction. The packer hides NaN and the sign of zero from any recording; those entries are completed from
-recordings of the same kernels in 32-bit DST, where it does not.
+A function of one 16-bit number is its table. The entries are what the algorithms give (a test compares all of them), kept in a
+file so that a run does not begin by computing them; ``benchmarks/make_numeric_tables.py`` writes it. A call that computes the
+same on both chips has one table, ``exp_tile``; Blackhole's own are called ``blackhole/recip_tile:ieee``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
+from tilewright.hardware import WORMHOLE_B0
 from tilewright.sim.numerics.formats import U16, U32
+from tilewright.sim.numerics.unit import chip
 
 _FILE = "unary_bf16.npz"
+INPUTS: U32 = np.arange(65536, dtype=np.uint32) << np.uint32(16)
 
 
 @cache
 def table_names() -> frozenset[str]:
-    """Keys ``<call>`` or ``<call>:<variant>`` that have a table."""
+    """``<call>`` or ``<call>:<variant>``, with the chip before them where they hold for that chip only."""
     with _open() as archive:
         return frozenset(archive.files)
 
 
 @cache
-def table(key: str) -> U32:
-    """The 65,536 results of ``key`` as fp32 patterns, indexed by the bf16 input pattern."""
+def _table(name: str) -> U32:
+    """The 65,536 results as fp32 patterns, indexed by the bf16 input pattern."""
     with _open() as archive:
-        deltas: U16 = archive[key]
+        deltas: U16 = archive[name]
     return np.cumsum(deltas, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
 
 
-def table_key(key: str, params: Sequence[int]) -> str:
-    """Tables of calls with parameters hold for those parameters only: ``elu_tile[3f800000]``."""
-    if not params:
-        return key
-    return f"{key}[{','.join(f'{value:x}' for value in params)}]"
+def name_of(key: str, chip: str) -> str | None:
+    """The table of a call on a chip, if it has one."""
+    own = key if chip == WORMHOLE_B0.name else f"{chip}/{key}"
+    return next((name for name in (own, key) if name in table_names()), None)
 
 
-def look_up(key: str, dst: U32) -> U32:
-    return table(key)[dst >> np.uint32(16)]
+def look_up(key: str, dst: U32) -> U32 | None:
+    """The results of a call on the chip that computes."""
+    name = name_of(key, chip())
+    return None if name is None else _table(name)[dst >> np.uint32(16)]
 
 
 def _open() -> np.lib.npyio.NpzFile:

@@ -9,6 +9,7 @@ from tilewright.sim.numerics.lanes import (
     ONE,
     ZERO,
     const,
+    greater,
     less,
     negated,
     negative,
@@ -60,14 +61,14 @@ def prelu(x: U32, params: Params, dst32: bool) -> U32:
 def softshrink(x: U32, params: Params, dst32: bool) -> U32:
     limit = _scalar(params)
     above, below = sub(x, limit), add(x, limit)
-    result = np.where(less(limit, x), above, ZERO)
+    result = np.where(greater(x, limit), above, ZERO)
     return np.where(less(x, np.broadcast_to(negated(limit), x.shape)), below, result)
 
 
 def hardsigmoid(x: U32, params: Params, dst32: bool) -> U32:
     line = mad(x, const(1 / 6), const(0.5))
     line = np.where(negative(line), ZERO, line)
-    return np.where(less(np.broadcast_to(ONE, x.shape), line), ONE, line)
+    return np.where(greater(line, ONE), ONE, line)
 
 
 OPS: dict[str, UnaryOp] = {

@@ -161,7 +161,7 @@ def is_unary(tag: str) -> bool:
     return one_tile and re.match(r"\w+(<[^>]*>)?\(0", record["call"]) is not None and "typecast" not in record["name"]
 
 
-def accuracy_key(entry: Recording) -> str:
+def call_key(entry: Recording) -> str:
     name, _, variant = entry.call()
     nearest = ":nearest_even" if "NearestEven" in entry.record["call"] else ""
     return f"{name}:{variant}{nearest}" if variant else f"{name}{nearest}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-from tilewright.sim.numerics import accuracy, report
+from tilewright.sim.numerics import report
+from tilewright.sim.numerics.chip_differences import differing_calls
+from tilewright.sim.numerics.recorded import values_by_call
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "numerics.md"
 
@@ -16,8 +18,18 @@ def test_document_is_current() -> None:
 
 def test_every_recorded_call_has_a_row() -> None:
     text = report.page()
-    for key in accuracy.measured():
-        assert f"| `{key.split('@')[0]}` |" in text
+    for calls in values_by_call().values():
+        for key, values in calls.items():
+            assert f"| `{key.split('@')[0]}` |" in text and f" {values:,} |" in text
+
+
+def test_every_large_difference_of_the_chips_has_a_word() -> None:
+    large = {
+        call.split("[")[0]
+        for call, *found in differing_calls("wormhole_b0", "blackhole")
+        if any(part is not None and part.largest >= report.LARGE for part in found)
+    }
+    assert {"fmod_tile", "softsign_tile"} <= large <= set(report.WORDS)
 
 
 def test_counts_of_recorded_programs(recordings: ModuleType) -> None:
@@ -35,9 +47,3 @@ def test_counts_of_recorded_programs(recordings: ModuleType) -> None:
     }
     for pattern, count in patterns.items():
         assert len(recordings.tags(pattern)) == count, pattern
-
-
-def test_sixteen_bit_unary_calls_are_all_exact() -> None:
-    recorded = accuracy.measured()
-    inexact = [key for key, entry in recorded.items() if key.endswith("@16") and not entry.exact]
-    assert all("binary" in key for key in inexact)

@@ -152,6 +152,7 @@ struct Machine {
     u64 arena_bytes = 0;
     std::vector<Core*> cores;  // those alive now
     std::vector<TensorPages> tensors;
+    bool blackhole = false;  // else Wormhole
     bool functions = false;  // the driver answers requests for functions
     std::vector<std::pair<std::string, int>> intended;  // lines that say they accumulate
 

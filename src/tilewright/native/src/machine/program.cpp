@@ -92,6 +92,7 @@ Program read_program(const std::string& path) {
         words >> key;
         if (key == "metal") words >> machine.metal;
         else if (key == "noc_origin") words >> machine.noc_x >> machine.noc_y;
+        else if (key == "chip") { words >> text; machine.blackhole = text == "blackhole"; }
         else if (key == "l1") words >> machine.l1_bytes;
         else if (key == "compute") words >> machine.wide >> machine.full_sync >> machine.phases >> machine.precise;
         else if (key == "coupled") words >> program.coupled;

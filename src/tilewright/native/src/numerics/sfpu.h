@@ -47,9 +47,15 @@ void run_vector_op(const VectorOp& op, const VectorCall& call);
 // Asks the driver for the function `name` of `count` values per input; false if it has none. See native/functions.py.
 bool ask_function(const char* name, const VectorCall& call, u32 inputs, u32 count, const u32* const* in, u32* out);
 
-u32 multiply_add(u32 x, u32 y, u32 z);  // rule S2
+bool on_blackhole();
+u32 multiply_add(u32 x, u32 y, u32 z);  // rule S2, as the chip does it
 inline u32 vector_add(u32 x, u32 z) { return multiply_add(x, 0x3F800000u, z); }
 inline u32 vector_multiply(u32 x, u32 y) { return multiply_add(x, y, 0u); }
+
+// z - x*y in the kernels' text: Blackhole negates a factor inside the multiply-add, on Wormhole it takes two instructions.
+inline u32 subtract_product(u32 z, u32 x, u32 y) {
+    return on_blackhole() ? multiply_add(x ^ kSign, y, z) : vector_add(vector_multiply(x, y) ^ kSign, z);
+}
 
 u32 stored(u32 bits, Store store, bool wide);  // rule S3
 

@@ -21,33 +21,35 @@ i64 shift_sticky(i64 value, int count) {
 
 i64 significand_of(u32 bits) { return exponent_of(bits) ? static_cast<i64>((bits & kFraction) | 0x800000u) : 0; }
 
-// 0 unless the result is a NaN; then its pattern, into which the ordinary path leaks fraction bits.
-u32 nan_pattern(u32 x, u32 y, u32 z, int exponent) {
+// 0 unless the result is a NaN; then Wormhole's pattern, into which its ordinary path leaks fraction bits.
+u32 nan_pattern(u32 x, u32 y, u32 z, bool endless) {
     const u32 product_sign = (x ^ y) & kSign;
     const bool x_zero = is_zero_or_denormal(x), y_zero = is_zero_or_denormal(y);
-    const bool endless = exponent_of(x) == 255 || exponent_of(y) == 255 || exponent >= 255;
     if (is_nan(x) || is_nan(y) || (is_infinite(x) && y_zero) || (is_infinite(y) && x_zero)) return product_sign | 0x7F800001u;
     if (is_infinite(z) && endless && (z & kSign) != product_sign) return product_sign | 0x7F800001u;
     return is_nan(z) ? (z & kSign) | 0x7F800001u : 0u;
 }
 
-}  // namespace
-
-u32 multiply_add(u32 x, u32 y, u32 z) {
+// The chips differ at the edges. Blackhole: one NaN; zeros and what is flushed keep their sign; results below 2^-126 round on their own
+// grid. Wormhole: NaNs with leaked bits, zeros all +0, a sticky bit lost when a sum grows by two bits, and a product that
+// overflows counts as infinity beside the other infinity.
+template <bool kBlackhole>
+u32 multiply_add_on(u32 x, u32 y, u32 z) {
     const u32 product_sign = (x ^ y) & kSign;
     const int z_exponent = static_cast<int>(exponent_of(z));
     int exponent = static_cast<int>(exponent_of(x)) + static_cast<int>(exponent_of(y)) - 127;
     u32 nan = 0;
     if (exponent_of(x) == 255 || exponent_of(y) == 255 || exponent >= 255 || z_exponent == 255) {
-        nan = nan_pattern(x, y, z, exponent);
+        nan = nan_pattern(x, y, z, exponent_of(x) == 255 || exponent_of(y) == 255 || (!kBlackhole && exponent >= 255));
         if (!nan) return is_infinite(z) ? z : product_sign | kInfinity;
+        if (kBlackhole) return 0x7FC00000u;
         if (exponent > 255) exponent = 255;
     }
     i64 product = significand_of(x) * significand_of(y);
     product = (product >> 20) | ((product & 0xFFFFF) != 0 ? 1 : 0);  // 24 + 3 bits, the rest or-ed into the last
     i64 addend = significand_of(z) << 3;
     if (product == 0 || exponent < 0) {
-        if (!nan) return addend ? z : 0u;
+        if (!nan) return addend ? z : kBlackhole ? product_sign & z : 0u;
         product = 0;
         exponent = 0;
     }
@@ -58,15 +60,27 @@ u32 multiply_add(u32 x, u32 y, u32 z) {
     const u32 sign = nan ? nan : sum < 0 ? kSign : 0u;
     if (sum < 0) sum = -sum;
     if (sum == 0) return nan;
-    const int excess = 63 - __builtin_clzll(static_cast<u64>(sum)) - 26;
+    int excess = 63 - __builtin_clzll(static_cast<u64>(sum)) - 26;
     top += excess;
-    sum = excess <= 0 ? sum << -excess : (sum >> excess) | (sum & 1);
     if (top >= 255) return nan ? nan : sign | kInfinity;
+    if (kBlackhole && top <= 0) {
+        ++excess;
+        top = 0;
+    }
     if (top < 0) return nan;
+    const i64 lost = kBlackhole ? (sum & (excess | 1)) != 0 : sum & 1;
+    sum = excess <= 0 ? sum << -excess : (sum >> excess) | lost;
     u32 packed = (static_cast<u32>(top) << 23) + (static_cast<u32>(sum >> 3) & kFraction);
     packed += static_cast<u32>(sum & 7) + (packed & 1u) > 4u ? 1u : 0u;
-    return packed >> 23 ? sign | packed : nan;
+    if (packed >> 23) return sign | packed;
+    return kBlackhole ? sign : nan;
 }
+
+}  // namespace
+
+bool on_blackhole() { return machine.blackhole; }
+
+u32 multiply_add(u32 x, u32 y, u32 z) { return machine.blackhole ? multiply_add_on<true>(x, y, z) : multiply_add_on<false>(x, y, z); }
 
 u32 stored(u32 bits, Store store, bool wide) {
     if (store == Store::Raw || store == Store::Integer) return bits;

@@ -31,6 +31,10 @@ constexpr u32 kOne = 0x3F800000u;
 // x - y as the kernels compute it, and the comparison they make of its sign.
 inline u32 vector_subtract(u32 x, u32 y) { return vector_add(y ^ kSign, x); }
 inline bool less(u32 x, u32 y) { return (vector_subtract(x, y) & kSign) != 0; }
+inline bool greater(u32 x, u32 y) {
+    const u32 difference = vector_subtract(x, y);
+    return !(difference & kSign) && difference != 0;
+}
 // Calls that take floats and integers name the data format.
 inline bool is_integer_call(const VectorCall& call) { return is_integer(static_cast<Format>(call.variant)); }
 inline u32 truth(bool value) { return value ? kOne : 0u; }

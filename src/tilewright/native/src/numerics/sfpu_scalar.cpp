@@ -17,21 +17,20 @@ u32 power_of(u32 x, u32 exponent) {
     return exponent == 0 ? kOne : result;
 }
 
-bool greater(u32 x, u32 y) {
-    const u32 difference = vector_subtract(x, y);
-    return !(difference & kSign) && difference != 0;
-}
-
 u32 magnitude(u32 x) { return x <= (kSign | kInfinity) ? x & ~kSign : x; }
+
+u32 nearest_whole(u32 x) {
+    if (static_cast<int>(exponent_of(x)) - 127 >= 23) return x;
+    const u32 whole = vector_add(vector_add(x & ~kSign, as_bits(8388608.0f)), as_bits(-8388608.0f));
+    return (whole & ~kSign) | (x & kSign);
+}
 
 // Scaled by a power of ten, to nearest even, scaled back; every step is a multiply-add.
 u32 round_decimals(u32 x, Call call) {
     const int decimals = static_cast<int>(call.param(0));
+    if (decimals == 0 && on_blackhole()) return nearest_whole(x);  // its compiler leaves out products with 1, which would lose -0
     const u32 up = as_bits(static_cast<float>(std::pow(10.0, decimals))), down = as_bits(static_cast<float>(std::pow(10.0, -decimals)));
-    const u32 scaled = vector_multiply(x, up);
-    const u32 whole = vector_add(vector_add(scaled & ~kSign, as_bits(8388608.0f)), as_bits(-8388608.0f));
-    const bool has_fraction = static_cast<int>(exponent_of(scaled)) - 127 < 23;
-    return vector_multiply(down, has_fraction ? (whole & ~kSign) | (scaled & kSign) : scaled);
+    return vector_multiply(down, nearest_whole(vector_multiply(x, up)));
 }
 
 // |x| minus the truncated quotient times the divisor.
@@ -45,7 +44,7 @@ u32 quotient_rest(u32 x, u32 divisor, u32 inverse) {
         quotient = ratio >> (23 - power) << (23 - power);
     }
     if (greater(quotient, ratio)) quotient = vector_subtract(quotient, kOne);
-    return vector_subtract(size, vector_multiply(quotient, divisor));
+    return subtract_product(size, quotient, divisor);
 }
 
 // Ten rounds of taking the divisor off what is not below it.
@@ -141,7 +140,7 @@ const VectorOp kRows[] = {
     ROW(threshold, Exact, BITS(ordered(x) <= ordered(p) ? q : x)),
     ROW(heaviside, Exact, BITS(x & kSign ? 0u : x == 0 ? p : kOne)),
     ROW(hardshrink, Exact, BITS(ordered(x) <= ordered(p) && ordered(x) >= ordered(negated(p)) ? 0u : x)),
-    ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : less(p, x) ? vector_subtract(x, p) : 0u)),
+    ROW(softshrink, Truncate, BITS(less(x, negated(p)) ? vector_add(x, p) : greater(x, p) ? vector_subtract(x, p) : 0u)),
     FORMULA(softplus, NearestEven, x * p > as_float(call.param(2)) ? x : std::log1p(std::exp(x * p)) * q),
     FORMULA(xielu, NearestEven, x > 0.0 ? p * x * x + 0.5 * x : q * (std::expm1(std::fmin(x, -1e-6)) - x) + 0.5 * x),
     ROW(round, Truncate, round_decimals),

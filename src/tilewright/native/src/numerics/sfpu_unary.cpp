@@ -59,7 +59,7 @@ u32 rounded(u32 x, int mode) {
 u32 hard_sigmoid(u32 x, Call) {
     u32 line = multiply_add(x, as_bits(1.0f / 6.0f), as_bits(0.5f));
     if (line & kSign) line = 0;
-    return less(kOne, line) ? kOne : line;
+    return greater(line, kOne) ? kOne : line;
 }
 
 u32 sign_of(u32 x, Call) { return x & kSign ? kSign | kOne : x ? kOne : 0u; }

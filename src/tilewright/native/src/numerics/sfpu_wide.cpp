@@ -40,8 +40,32 @@ u32 exponential(u32 x) {
     return exponent < 1 ? 0u : with_exponent(result, exponent);
 }
 
+// Blackhole's SFPARECIP: the upper seven fraction bits of 1/m for the upper seven of m.
+constexpr u8 kReciprocals[128] = {
+    127, 125, 123, 121, 119, 117, 116, 114, 112, 110, 109, 107, 105, 104, 102, 100, 99, 97, 96, 94, 93, 91, 90, 88, 87, 85, 84, 83, 81,
+    80, 79, 77, 76, 75, 74, 72, 71, 70, 69, 68, 66, 65, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45,
+    44, 43, 42, 41, 40, 40, 39, 38, 37, 36, 35, 35, 34, 33, 32, 31, 31, 30, 29, 28, 28, 27, 26, 25, 25, 24, 23, 23, 22, 21, 21, 20, 19,
+    19, 18, 17, 17, 16, 15, 15, 14, 14, 13, 12, 12, 11, 11, 10, 9, 9, 8, 8, 7, 7, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0,
+};
+
+u32 approximate_reciprocal(u32 x) {
+    const u32 size = x & ~kSign, sign = x & kSign;
+    if (size < 0x00800000u) return sign | kInfinity;
+    if (size >= 0x7E800000u) return sign;
+    return sign | (253u - (size >> 23)) << 23 | static_cast<u32>(kReciprocals[size >> 16 & 127u]) << 16;
+}
+
+// Refined by the first terms of 1 / (1 - error); where the error is a NaN, the estimate is a zero or an infinity and stays.
+u32 reciprocal_by_instruction(u32 x) {
+    const u32 estimate = approximate_reciprocal(x);
+    const u32 error = multiply_add(x ^ kSign, estimate, kOne);
+    const u32 series = multiply_add(multiply_add(error, error, error), error, error);
+    return multiply_add(ordered(series) > ordered(kOne) ? kOne : series, estimate, estimate);
+}
+
 // Newton's iteration on the significand, from a quadratic estimate.
 u32 reciprocal(u32 x) {
+    if (on_blackhole()) return reciprocal_by_instruction(x);
     const u32 negative = (x & kFraction) | 0xBF800000u;
     u32 result = multiply_add(constant(0.3232325017452239990234375), negative, constant(1.4545459747314453125));
     result = multiply_add(result, negative, constant(2.121212482452392578125));
