@@ -15,7 +15,7 @@ from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBReserveOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
@@ -96,8 +96,7 @@ def _hold(op: Operation, users: list[Operation], function: FuncOp) -> None:
     last = _last(op, users, block)
     index = compiler_buffers.next_index(function)
     buffer = compiler_buffers.bind(function, index, *_type(value), f"{value.name_hint or 'value'}_{index}", place)
-    reserve = CBReserveOp.create(operands=[buffer], result_types=[value.type], location=place)
-    target = compiler_buffers.attached(reserve.results[0], buffer, place)
+    reserve, target = compiler_buffers.stored_to(buffer, place)
     wait = compiler_buffers.waited(buffer, place)
     held = wait[-1].results[0]
     for user in users:

@@ -1,0 +1,313 @@
+"""A value means what it was where it was written, whatever is released, overwritten or chosen after that.
+
+Each body is the compute thread of a kernel with inputs ``a`` and ``b`` (as many blocks each as it takes) and outputs ``o`` and
+``p``; beside it stands what it means in NumPy, statement by statement.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
+TOLERANCE = {"bf16": 2.0**-6, "f32": 2.0**-9}  # f32 passes through the matrix unit as tf32
+SIDE = 2  # tiles per side of a block
+
+KERNEL = """
+from tilewright import ttl
+
+@ttl.operation(grid=({cores}, 1))
+def kernel(a, b, o, p):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=({side}, {side}), block_count={count})
+    b_dfb = ttl.make_dataflow_buffer_like(b, shape=({side}, {side}), block_count={count})
+    s_dfb = ttl.make_dataflow_buffer_like(a, shape=({side}, {side}), block_count=2)
+    o_dfb = ttl.make_dataflow_buffer_like(o, shape=({side}, {side}), block_count={count})
+    p_dfb = ttl.make_dataflow_buffer_like(p, shape=({side}, {side}), block_count={count})
+
+    @ttl.compute()
+    def compute():
+        node, _ = ttl.node(dims=2)
+{body}
+
+    def place(tensor, step, steps):
+        node, _ = ttl.node(dims=2)
+        row = (node * steps + step) * {side}
+        return tensor[row : row + {side}, 0:{side}]
+
+    @ttl.datamovement()
+    def read():
+        for step in range(max({reads})):
+            for tensor, buffer, steps in zip((a, b), (a_dfb, b_dfb), {reads}):
+                if step < steps:
+                    with buffer.reserve() as block:
+                        ttl.copy(place(tensor, step, steps), block).wait()
+
+    @ttl.datamovement()
+    def write():
+        for tensor, buffer, steps in zip((o, p), (o_dfb, p_dfb), {writes}):
+            for step in range(steps):
+                with buffer.wait() as block:
+                    ttl.copy(block, place(tensor, step, steps)).wait()
+"""
+
+
+def run(kernels, body, meaning, *, reads=(1, 1), writes=(1, 0), cores=1, dtype="bf16", count=2):
+    """``meaning(core, a, b)`` gets the blocks a core reads and gives those it writes to ``o`` and ``p``."""
+    text = KERNEL.format(
+        body=textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8),
+        side=SIDE, cores=cores, count=count, reads=reads, writes=writes,
+    )  # fmt: skip
+    generator = np.random.default_rng(3)
+    high = SIDE * 32
+    inputs = [generator.uniform(-1, 1, (cores * max(n, 1) * high, high)).astype(DTYPES[dtype]) for n in reads]
+    outputs = [np.zeros((cores * max(n, 1) * high, high), DTYPES[dtype]) for n in writes]
+    program = kernels.run(text, *inputs, *outputs)
+
+    def of_core(array, number, core):
+        return [array[(core * number + i) * high : (core * number + i + 1) * high].astype(np.float64) for i in range(number)]
+
+    for core in range(cores):
+        given = [of_core(array, number, core) for array, number in zip(inputs, reads, strict=True)]
+        wanted = meaning(core, *given)
+        for array, number, expected in zip(outputs, writes, wanted, strict=True):
+            for found, want in zip(of_core(array, number, core), expected, strict=True):
+                bound = TOLERANCE[dtype] * max(1.0, float(np.abs(want).max()))
+                np.testing.assert_allclose(found[: want.shape[0], : want.shape[1]], want, rtol=0, atol=bound)
+    return program
+
+
+FORMS = {
+    "stored after the with": (
+        """
+        with a_dfb.wait() as x:
+            y = x * 2
+        with o_dfb.reserve() as o_block:
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([a[0] * 2], []),
+        {"reads": (1, 0)},
+    ),
+    "used in the next with": (
+        """
+        with a_dfb.wait() as x:
+            y = ttl.math.exp(x)
+        with b_dfb.wait() as x, o_dfb.reserve() as o_block:
+            o_block.store(x - y)
+        """,
+        lambda core, a, b: ([b[0] - np.exp(a[0])], []),
+        {},
+    ),
+    "after pop()": (
+        """
+        x = a_dfb.wait()
+        w = b_dfb.wait()
+        o_block = o_dfb.reserve()
+        y = x + w
+        x.pop()
+        b_dfb.pop()
+        o_block.store(y * y)
+        o_block.push()
+        """,
+        lambda core, a, b: ([(a[0] + b[0]) ** 2], []),
+        {},
+    ),
+    "reduction after the with": (
+        """
+        with a_dfb.wait() as x:
+            y = x * 0.5
+        m = ttl.math.reduce_max(y, dims=[1])
+        with o_dfb.reserve() as o_block:
+            o_block.store(y - m)
+        """,
+        lambda core, a, b: ([a[0] * 0.5 - (a[0] * 0.5).max(1, keepdims=True)], []),
+        {"reads": (1, 0)},
+    ),
+    "reduced in the with": (
+        """
+        with a_dfb.wait() as x:
+            m = ttl.math.reduce_max(x, dims=[1])
+        with b_dfb.wait() as x:
+            y = ttl.math.exp(x - m)
+        with o_dfb.reserve() as o_block:
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([np.exp(b[0] - a[0].max(1, keepdims=True))], []),
+        {},
+    ),
+    "product after the with": (
+        """
+        with a_dfb.wait() as x:
+            y = x * 0.125
+        with b_dfb.wait() as w, o_dfb.reserve() as o_block:
+            o_block.store(y @ w)
+        """,
+        lambda core, a, b: ([a[0] * 0.125 @ b[0]], []),
+        {},
+    ),
+    "product in the with": (
+        """
+        with a_dfb.wait() as x, b_dfb.wait() as w:
+            y = x @ w
+        with o_dfb.reserve() as o_block, p_dfb.reserve() as p_block:
+            o_block.store(y * 0.125)
+            p_block.store(-y)
+        """,
+        lambda core, a, b: ([a[0] @ b[0] * 0.125], [-(a[0] @ b[0])]),
+        {"writes": (1, 1)},
+    ),
+    "loop seeded from a first block": (
+        """
+        with a_dfb.wait() as x:
+            m = x * 1.0
+        for _ in range(3):
+            with a_dfb.wait() as x:
+                m = ttl.math.max(m, x)
+        with o_dfb.reserve() as o_block:
+            o_block.store(m)
+        """,
+        lambda core, a, b: ([np.maximum.reduce(a)], []),
+        {"reads": (4, 0)},
+    ),
+    "list of values": (
+        """
+        values = []
+        for _ in range(3):
+            with a_dfb.wait() as x:
+                values.append(x * x)
+        with o_dfb.reserve() as o_block:
+            o_block.store(values[0] + values[2] - values[1])
+        """,
+        lambda core, a, b: ([a[0] ** 2 + a[2] ** 2 - a[1] ** 2], []),
+        {"reads": (3, 0)},
+    ),
+    "sum outside a loop": (
+        """
+        acc = ttl.block.fill(0.0, shape=(2, 2))
+        with a_dfb.wait() as x:
+            acc += x * x
+        with b_dfb.wait() as x:
+            acc += x * x
+        with o_dfb.reserve() as o_block:
+            o_block.store(acc)
+        """,
+        lambda core, a, b: ([a[0] ** 2 + b[0] ** 2], []),
+        {},
+    ),
+    "under an if of this core": (
+        """
+        if node == 0:
+            with a_dfb.wait() as x:
+                y = x * 2
+            with b_dfb.wait() as x:
+                z = x + y
+            with o_dfb.reserve() as o_block:
+                o_block.store(z)
+        else:
+            with a_dfb.wait() as x, b_dfb.wait() as w:
+                y = x - w
+            with o_dfb.reserve() as o_block:
+                o_block.store(y)
+        """,
+        lambda core, a, b: ([b[0] + a[0] * 2 if core == 0 else a[0] - b[0]], []),
+        {"cores": 2},
+    ),
+    "released in both branches": (
+        """
+        x = a_dfb.wait()
+        y = x * 2
+        with o_dfb.reserve() as o_block:
+            if node == 0:
+                z = x + 1.0
+                x.pop()
+                o_block.store(y * z)
+            else:
+                x.pop()
+                o_block.store(y)
+        """,
+        lambda core, a, b: ([a[0] * 2 * (a[0] + 1) if core == 0 else a[0] * 2], []),
+        {"reads": (1, 0), "cores": 2},
+    ),
+    "scratch buffer used again": (
+        """
+        with a_dfb.wait() as x, s_dfb.reserve() as s:
+            s.store(x * 2)
+        with s_dfb.wait() as s:
+            y = s + 1.0
+        with b_dfb.wait() as x, s_dfb.reserve() as s:
+            s.store(x * 3)
+        with s_dfb.wait() as s, o_dfb.reserve() as o_block:
+            o_block.store(y * s)
+        """,
+        lambda core, a, b: ([(a[0] * 2 + 1) * (b[0] * 3)], []),
+        {},
+    ),
+    "block stored to again": (
+        """
+        with a_dfb.wait() as x, b_dfb.wait() as w:
+            with o_dfb.reserve() as o_block:
+                o_block.store(x)
+                y = o_block + 1.0
+                o_block.store(w)
+                z = o_block * 2.0
+        with p_dfb.reserve() as p_block:
+            p_block.store(y * z)
+        """,
+        lambda core, a, b: ([b[0]], [(a[0] + 1) * (b[0] * 2)]),
+        {"writes": (1, 1)},
+    ),
+    "two blocks of one buffer, the first popped": (
+        """
+        x = a_dfb.wait()
+        w = a_dfb.wait()
+        y = x - w
+        x.pop()
+        z = w * 0.5
+        w.pop()
+        with o_dfb.reserve() as o_block:
+            o_block.store(y + z)
+        """,
+        lambda core, a, b: ([a[0] - a[1] + a[1] * 0.5], []),
+        {"reads": (2, 0)},
+    ),
+    "used in a loop behind it": (
+        """
+        with b_dfb.wait() as w:
+            y = ttl.math.tanh(w)
+        for _ in range(3):
+            with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+                o_block.store(x * y)
+        """,
+        lambda core, a, b: ([x * np.tanh(b[0]) for x in a], []),
+        {"reads": (3, 1), "writes": (3, 0)},
+    ),
+    "in every round of a loop": (
+        """
+        for _ in range(3):
+            with a_dfb.wait() as x:
+                y = x * x
+            with b_dfb.wait() as x:
+                z = x - y
+            with o_dfb.reserve() as o_block:
+                o_block.store(z + y)
+        """,
+        lambda core, a, b: ([w - x * x + x * x for x, w in zip(a, b, strict=True)], []),
+        {"reads": (3, 3), "writes": (3, 0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_value_is_what_it_was_where_it_was_written(kernels, form, dtype):
+    body, meaning, layout = FORMS[form]
+    run(kernels, body, meaning, dtype=dtype, **layout)
+
+
+@pytest.mark.parametrize("form", ["used in the next with", "sum outside a loop", "in every round of a loop"])
+def test_buffers_of_one_block(kernels, form):
+    """Compute hands its blocks back at once, as written: nobody could fill the next one otherwise."""
+    body, meaning, layout = FORMS[form]
+    run(kernels, body, meaning, count=1, **layout)
