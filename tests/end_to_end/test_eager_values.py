@@ -258,6 +258,27 @@ FORMS = {
         lambda core, a, b: ([b[0]], [(a[0] + 1) * (b[0] * 2)]),
         {"writes": (1, 1)},
     ),
+    "stored to again, with what both stores share": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            y = ttl.math.tanh(x)
+            o_block.store(y - 5.0)
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([np.tanh(a[0])], []),
+        {"reads": (1, 0)},
+    ),
+    "added to, with what the sums share": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            y = ttl.math.tanh(x)
+            o_block.store(y - 0.5)
+            o_block += y
+            o_block += 0.5 - y
+        """,
+        lambda core, a, b: ([np.tanh(a[0])], []),
+        {"reads": (1, 0)},
+    ),
     "two blocks of one buffer, the first popped": (
         """
         x = a_dfb.wait()
