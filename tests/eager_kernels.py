@@ -263,9 +263,7 @@ class Writer:
         del depth
         value, name = self.expression(), self.new_name("v")
         self.compute.add(f"{name} = {value.name}")
-        if value.name not in self.known:  # another name of a block ends with the block
-            self.known[name] = Known(name, value.size, value.reduced)
-        elif not self.known[value.name].block:
+        if value.name not in self.known or not self.known[value.name].block:  # another name of a block ends with the block
             self.known[name] = Known(name, value.size, value.reduced)
 
     def change(self, depth: int) -> None:

@@ -436,6 +436,36 @@ FORMS = {
         lambda core, a, b: ([x * np.tanh(b[0]) for x in a], []),
         {"reads": (3, 1), "writes": (3, 0)},
     ),
+    "turned, used in a loop and stored behind it": (
+        """
+        with b_dfb.wait() as w:
+            y = ttl.block.transpose(w * 0.5 + 0.25)
+        z = ttl.math.relu(y)
+        for _ in range(2):
+            with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+                o_block.store(x * y)
+        with p_dfb.reserve() as p_block:
+            p_block.store(z)
+        """,
+        lambda core, a, b: (
+            [x * (b[0] * 0.5 + 0.25).T for x in a],
+            [np.maximum((b[0] * 0.5 + 0.25).T, 0)],
+        ),
+        {"reads": (2, 1), "writes": (2, 1)},
+    ),
+    "values nobody stores": (
+        """
+        with a_dfb.wait() as x:
+            v = x * 2 if node == 0 else x * 3
+            unused = ttl.math.exp(v) - v
+        for _ in range(2):
+            with b_dfb.wait() as w, o_dfb.reserve() as o_block:
+                neither = unused * w
+                o_block.store(w + v)
+        """,
+        lambda core, a, b: ([w + a[0] * (2 if core == 0 else 3) for w in b], []),
+        {"cores": 2, "reads": (1, 2), "writes": (2, 0)},
+    ),
     "in every round of a loop": (
         """
         for _ in range(3):

@@ -23,6 +23,7 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.validation.branch_values import store_in_branches
 from tilewright.passes.validation.eager_values import compute_before_releases
 from tilewright.passes.validation.events import (
     ACQUIRES,
@@ -51,6 +52,7 @@ def complete(function: FuncOp, context: PassContext) -> list[Diagnostic]:
         for op in releases:
             completion.problems.append(_nothing_held(op))
     if not completion.problems:
+        store_in_branches(function, context)
         compute_before_releases(function, context)
         _place_blocks(function.body.block, {}, completion.problems)
     return completion.problems
