@@ -454,7 +454,7 @@ def random_kernel(seed: int) -> EagerKernel:
     text = _text(writer, counts, cores, tiles, count)
     options = {
         "allocator": choose.choice(("optimal", "optimal", "linear-scan")),
-        "dst_capacity": choose.choice((None, None, None, 2, 3)),
+        "dst_capacity": choose.choice((None, None, None, 3, 4)),
         "full_sync": choose.choice((None, None, True)),
     }
     return EagerKernel(text, arrays, outputs, cores, dtype, options)

@@ -47,10 +47,11 @@ def kernel(a, b, o, p):
 
     @ttl.datamovement()
     def write():
-        for tensor, buffer, steps in zip((o, p), (o_dfb, p_dfb), {writes}):
-            for step in range(steps):
-                with buffer.wait() as block:
-                    ttl.copy(block, place(tensor, step, steps)).wait()
+        for step in range(max({writes})):
+            for tensor, buffer, steps in zip((o, p), (o_dfb, p_dfb), {writes}):
+                if step < steps:
+                    with buffer.wait() as block:
+                        ttl.copy(block, place(tensor, step, steps)).wait()
 """
 
 
@@ -494,6 +495,70 @@ def test_buffers_of_one_block(kernels, form):
     """Compute hands its blocks back at once, as written: nobody could fill the next one otherwise."""
     body, meaning, layout = FORMS[form]
     run(kernels, body, meaning, count=1, **layout)
+
+
+def compiler_buffers(program):
+    return [buffer.name for buffer in program.buffers if buffer.origin == "compiler"]
+
+
+def decisions(program):
+    return " ".join(decision.title for decision in program.trace.decisions)
+
+
+def test_value_stays_in_dst_where_the_pop_may_wait(kernels):
+    """With two blocks of each input the pops wait for the store; one block in a loop is given back at once."""
+    body, meaning, layout = FORMS["used in the next with"]
+    program = run(kernels, body, meaning, **layout)
+    assert not compiler_buffers(program) and program.cpp["compute"].count("tile_regs_acquire") == 1
+    assert "'y' is computed before 'a_dfb' is popped" in decisions(program)
+    assert "is computed where wanted, without that buffer" in decisions(program)
+    body, meaning, layout = FORMS["in every round of a loop"]
+    assert not any("z" in name for name in compiler_buffers(run(kernels, body, meaning, **layout)))
+    program = run(kernels, body, meaning, count=1, **layout)
+    assert {name[0] for name in compiler_buffers(program)} == {"y", "z"}
+
+
+def test_store_takes_place_before_the_pop(kernels):
+    program = run(
+        kernels,
+        """
+        with o_dfb.reserve() as o_block:
+            with a_dfb.wait() as x:
+                y = x * 2
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([a[0] * 2], []),
+        reads=(1, 0),
+        count=1,
+    )
+    text = program.cpp["compute"]
+    assert not compiler_buffers(program) and text.index("tile_regs_release") < text.index("cb_pop_front")
+    assert any(decision.detail == "its store takes place there" for decision in program.trace.decisions)
+
+
+def test_values_whose_ways_do_not_overlap_share_a_buffer(kernels):
+    body = """
+        for _ in (0, 1, 2, 3, 4, 5):
+            with a_dfb.wait() as x:
+                y = ttl.math.exp(x)
+            with o_dfb.reserve() as o_block:
+                o_block.store(y)
+            with p_dfb.reserve() as p_block:
+                p_block.store(y * 2)
+    """
+    program = run(
+        kernels, body, lambda core, a, b: ([np.exp(x) for x in a], [np.exp(x) * 2 for x in a]), reads=(6, 0), writes=(6, 6)
+    )
+    assert len(compiler_buffers(program)) == 1
+
+
+@pytest.mark.parametrize("form", ["chosen per core", "assigned in both branches"])
+def test_each_branch_stores_its_own_value(kernels, form):
+    body, meaning, layout = FORMS[form]
+    program = run(kernels, body, meaning, **layout)
+    assert not compiler_buffers(program)
+    assert program.cpp["compute"].count("tile_regs_acquire") == layout["cores"]
+    assert "each branch stores its own value" in decisions(program)
 
 
 MOVES = """
