@@ -426,6 +426,87 @@ FORMS = {
         lambda core, a, b: ([a[0] * (1 if core == 0 else 3)], [a[0] * (3 if core == 0 else 1)]),
         {"cores": 2, "reads": (1, 0), "writes": (1, 1)},
     ),
+    "one of three": (
+        """
+        with a_dfb.wait() as x, b_dfb.wait() as w:
+            v = x if node == 0 else (w if node == 1 else x * w)
+            u = v - 1.0
+        with o_dfb.reserve() as o_block:
+            o_block.store(u)
+        """,
+        lambda core, a, b: ([(a[0], b[0], a[0] * b[0])[core] - 1], []),
+        {"cores": 3},
+    ),
+    "chosen by core and round": (
+        """
+        for i in range(3):
+            with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+                v = x * 2 if node == i else x - 1.0
+                o_block.store(v * 0.5)
+        """,
+        lambda core, a, b: ([(x * 2 if core == i else x - 1) * 0.5 for i, x in enumerate(a)], []),
+        {"cores": 2, "reads": (3, 0), "writes": (3, 0)},
+    ),
+    "waited for by one side": (
+        """
+        v = a_dfb.wait() * 2 if node == 0 else a_dfb.wait()
+        with o_dfb.reserve() as o_block:
+            o_block.store(v)
+        """,
+        lambda core, a, b: ([a[0] * (2 if core == 0 else 1)], []),
+        {"cores": 2, "reads": (1, 0)},
+    ),
+    "function per core": (
+        """
+        function = ttl.math.exp if node == 0 else ttl.math.tanh
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            o_block.store(function(x) + 1.0)
+        """,
+        lambda core, a, b: ([(np.exp(a[0]) if core == 0 else np.tanh(a[0])) + 1], []),
+        {"cores": 2, "reads": (1, 0)},
+    ),
+    "chosen, then added": (
+        """
+        with a_dfb.wait() as x, b_dfb.wait() as w, o_dfb.reserve() as o_block:
+            o_block.store(x)
+            v = w if node == 0 else w * 0.5
+            o_block += v
+            o_block += v
+        """,
+        lambda core, a, b: ([a[0] + b[0] * (2 if core == 0 else 1)], []),
+        {"cores": 2},
+    ),
+    "a sum that one core adds more to": (
+        """
+        acc = ttl.math.fill(0)
+        for _ in range(3):
+            with a_dfb.wait() as x:
+                if node == 0:
+                    acc += x
+                    t = x * 0.5
+                else:
+                    t = x * -1.0
+                acc += t
+        with o_dfb.reserve() as o_block:
+            o_block.store(acc)
+        """,
+        lambda core, a, b: ([sum(a) * (1.5 if core == 0 else -1)], []),
+        {"cores": 2, "reads": (3, 0)},
+    ),
+    "branches in a branch": (
+        """
+        with a_dfb.wait() as x:
+            v = x * 2
+            if node > 0:
+                v = v + x
+                if node == 2:
+                    v = -v
+        with o_dfb.reserve() as o_block:
+            o_block.store(v)
+        """,
+        lambda core, a, b: ([a[0] * (2, 3, -3)[core]], []),
+        {"cores": 3, "reads": (1, 0)},
+    ),
     "used in a loop behind it": (
         """
         with b_dfb.wait() as w:

@@ -114,7 +114,13 @@ def _unrolls(thread: Thread, condition: Value) -> bool:
 
 
 def _equal(first: Any, second: Any) -> bool:
-    plain = (int, float, str, tuple, bool, type(None))
+    if isinstance(first, tuple):
+        pairs = zip(first, second, strict=False)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return len(first) == len(second) and all(  # pyright: ignore[reportUnknownArgumentType]
+            a is b or (type(a) is type(b) and _equal(a, b))  # pyright: ignore[reportUnknownArgumentType]
+            for a, b in pairs  # pyright: ignore[reportUnknownVariableType]
+        )
+    plain = (int, float, str, bool, type(None))
     return (isinstance(first, plain) or is_dynamic(first)) and first == second
 
 
@@ -298,7 +304,9 @@ def _names_read(thread: Thread, node: ast.AST, seen: set[ast.AST]) -> set[str]:
     seen.add(node)
     known = node.__dict__.get(READS)
     if known is None:
-        known = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)}
+        inside = list(ast.walk(node))
+        known = {inner.id for inner in inside if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)}
+        known |= {n.target.id for n in inside if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
         node.__dict__[READS] = known
     found = set(known)
     for name in known:
