@@ -31,7 +31,7 @@ def test_simulated(kernels, first):
     assert right >= 15
 
 
-@pytest.mark.parametrize("seed", range(500, 510))
+@pytest.mark.parametrize("seed", [*range(500, 510), 10114])
 def test_simulated_and_native(kernels, seed):
     run(kernels, seed, kernels.run)
 
