@@ -67,7 +67,8 @@ def at_whole_tiles(thread: Thread, block: Block, kept: tuple[int, ...]) -> Block
     flat = fold(block)
     lead = len(block.shape) - len(flat.shape)
     grown = unfold(_grown(thread, flat, flat.shape, tuple(dim - lead for dim in dims)), block.shape)
-    grown.reduced = kept
+    grown.reduced, grown.uniform = kept, tuple(dim for dim in block.uniform if dim in kept)
+    grown.unknown, grown.differ = block.unknown, block.differ
     return grown
 
 

@@ -21,12 +21,13 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import KernelError
-from tilewright.dialects.ttl_buffers import CBPushOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import CBPushOp
 from tilewright.dialects.ttl_movement import TensorSliceOp, WaitOp
 from tilewright.frontend.blocks import at_whole_tiles, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.early_values import acquired, new_buffer, store_in
 from tilewright.frontend.emitter import FREE_OPS
+from tilewright.frontend.extents import joined
 from tilewright.frontend.integers import Value, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.numbers import BareFill, filled
@@ -232,19 +233,25 @@ def _joined(thread: Thread, parted: Parted, node: ast.AST) -> Block:
     if (first.shape, first.dtype) != (second.shape, second.dtype):
         message = f"'{parted.name}' is {described(first)} in one branch and {described(second)} in the other"
         raise thread.error("TW012", message, node, help="give both the same shape and dtype")
-    reduced = tuple(dim for dim in first.reduced if dim in second.reduced)
+    alike = [
+        tuple(dim for dim in value.reduced if dim in (*value.uniform, *other.reduced, *other.unknown))
+        for value, other in ((first, second), (second, first))
+    ]
+    stored: list[Block] = []
     buffer = new_buffer(thread, parted.name, first.shape, first.dtype, span, "chosen")
-    for way, value in zip(branches.ways, values, strict=True):
+    for way, value, kept in zip(branches.ways, values, alike, strict=True):
         with _at_end(thread, way):
-            store_in(thread, buffer, at_whole_tiles(thread, value, reduced))
+            stored.append(at_whole_tiles(thread, value, kept))
+            store_in(thread, buffer, stored[-1])
             thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     with thread.emitter.aside() as ops:
-        ssa = acquired(thread, buffer, CBWaitOp)
+        ssa, _ = acquired(thread, buffer, "wait")
     ssa.name_hint = parted.name if parted.name.isascii() and parted.name.isidentifier() else None
     block = branches.op.parent
     assert block is not None
     block.insert_ops_after(ops, branches.op)
-    return Block(ssa, first.shape, first.dtype, reduced=reduced)
+    differ = (*stored[0].differ, *stored[1].differ)
+    return Block(ssa, first.shape, first.dtype).with_extent(joined(value.extent for value in stored), differ)
 
 
 def _waited_copies(thread: Thread, parted: Parted) -> Transfer:
