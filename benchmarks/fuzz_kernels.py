@@ -1,10 +1,12 @@
-"""Fuzzing of whole kernels: random bodies of arithmetic, reductions, broadcasts, matmuls and transposes, run and compared.
+"""Fuzzing of whole kernels, run and compared: expressions (random bodies of arithmetic, reductions, broadcasts, matmuls and
+transposes), and eager ones (values that outlive their blocks, branches per core, scratch buffers used again).
 
     python benchmarks/fuzz_kernels.py --kernels 500 --seed 7 [--native 0.2]     (0 kernels: without end)
-    python benchmarks/fuzz_kernels.py --replay SEED
+    python benchmarks/fuzz_kernels.py --replay SEED [--kind eager]
 
-A finding is a crash of the compiler, a simulator error, values unlike float64 NumPy, or a native run that differs from the
-simulator in one bit. It is printed with its seed and its kernel; kernels refused with an error code are counted by code.
+A finding is a crash of the compiler, a simulator error, values unlike float64 NumPy (for eager kernels `tests/eager_numpy.py`), or a
+native run that differs from the simulator in one bit. It is printed with its seed and its kernel; kernels refused with an error code
+are counted by code.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import eager_kernels
 import kernel_text
 from tilewright import execution
 from tilewright.diagnostics import KernelError
@@ -308,30 +311,58 @@ def _split(lines: list[str], held: frozenset[str]) -> tuple[list[str], list[str]
     return before, inside
 
 
-def differences(kernel: Kernel) -> list[str]:
-    """What is wrong with the outputs, one line each."""
-    found: list[str] = []
-    for number, (result, output) in enumerate(kernel.outputs):
-        value = output.value
-        rows, columns = value.array.shape
-        for step in range(1 if output.once else kernel.steps):
-            top = step * value.tiles[0] * TILE
-            part = result[top : top + rows, :columns].astype(np.float64)
-            error = float(np.abs(part - value.array).max())
-            if not error <= 4 * value.error + 1e-6:
-                found.append(f"y{number} step {step}: off by {error:.4g}, rounding explains {4 * value.error:.4g} (size {value.size:.3g})")
-    return found
+def expression_kernel(seed: int) -> ExpressionKernel:
+    return ExpressionKernel(*random_kernel(seed))
 
 
-def run_one(seed: int, folder: Path, *, native: bool) -> str | None:
+@dataclass
+class ExpressionKernel:
+    kernel: Kernel
+    options: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return self.kernel.text
+
+    @property
+    def arrays(self) -> list[Array]:
+        return self.kernel.arrays
+
+    @property
+    def outputs(self) -> list[Array]:
+        return [result for result, _ in self.kernel.outputs]
+
+    def differences(self, results: list[Array]) -> list[str]:
+        """What is wrong with the outputs, one line each."""
+        found: list[str] = []
+        for number, (result, (_, output)) in enumerate(zip(results, self.kernel.outputs, strict=True)):
+            value = output.value
+            rows, columns = value.array.shape
+            for step in range(1 if output.once else self.kernel.steps):
+                top = step * value.tiles[0] * TILE
+                part = result[top : top + rows, :columns].astype(np.float64)
+                error = float(np.abs(part - value.array).max())
+                if not error <= 4 * value.error + 1e-6:
+                    found.append(f"y{number} step {step}: off by {error:.4g}, rounding explains {4 * value.error:.4g} (size {value.size:.3g})")
+        return found
+
+
+KINDS: dict[str, Callable[[int], ExpressionKernel | eager_kernels.EagerKernel]] = {
+    "expressions": expression_kernel,
+    "eager": eager_kernels.random_kernel,
+}
+
+
+def run_one(kind: str, seed: int, folder: Path, *, native: bool) -> str | None:
     """None if all is well, ``refused TWnnn``, or the finding."""
-    kernel, options = random_kernel(seed)
+    kernel = KINDS[kind](seed)
+    options = kernel.options
     try:
         function = kernel_text.load(kernel.text, folder)
-        results = [result for result, _ in kernel.outputs]
+        results = kernel.outputs
         with execution.session(mode="sim", overrides=options):
             function(*kernel.arrays, *results)
-        wrong = differences(kernel)
+        wrong = kernel.differences(results)
         if wrong:
             return "\n".join([f"options {options}", *wrong])
         if native:
@@ -355,20 +386,27 @@ def main() -> None:
     parser.add_argument("--kernels", type=int, default=200, help="how many; 0: without end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--native", type=float, default=0.1, help="share of kernels that also run natively")
-    parser.add_argument("--replay", type=int, help="run this seed alone, simulator and native, and print its kernel")
+    parser.add_argument("--refused", action="store_true", help="name the seeds of kernels that were refused")
+    parser.add_argument("--kind", choices=sorted(KINDS), help="kernels of this kind only; by default every second one")
+    parser.add_argument("--replay", type=int, help="run this seed of --kind alone, simulator and native, and print its kernel")
     arguments = parser.parse_args()
+    kinds = [arguments.kind] if arguments.kind else list(KINDS)
     with tempfile.TemporaryDirectory() as name:
         if arguments.replay is not None:
-            print(random_kernel(arguments.replay)[0].text)
-            print(run_one(arguments.replay, Path(name), native=True) or "as expected")
+            kind = kinds[arguments.replay % len(kinds)]
+            print(KINDS[kind](arguments.replay).text)
+            print(run_one(kind, arguments.replay, Path(name), native=True) or "as expected")
             return
         counts: Counter[str] = Counter()
         seed = arguments.seed
         while not arguments.kernels or seed < arguments.seed + arguments.kernels:
-            found = run_one(seed, Path(name), native=random.Random(seed).random() < arguments.native)
+            kind = kinds[seed % len(kinds)]
+            found = run_one(kind, seed, Path(name), native=random.Random(seed).random() < arguments.native)
             counts[(found or "right") if found is None or found.startswith("refused") else "finding"] += 1
             if found is not None and not found.startswith("refused"):
-                print(f"--- seed {seed}\n{random_kernel(seed)[0].text}\n{found}", flush=True)
+                print(f"--- seed {seed}, {kind}\n{KINDS[kind](seed).text}\n{found}", flush=True)
+            elif found is not None and arguments.refused:
+                print(f"--- seed {seed}, {kind}: {found}", flush=True)
             seed += 1
             if sys.stderr.isatty():
                 print(f"\r{dict(counts)}", end="", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The expression is evaluated at the store, after the pop."""
+"""The block itself is read after its pop."""
 
 from tilewright import ttl
 
@@ -14,10 +14,10 @@ def kernel(lhs, rhs, out):
         a = a_cb.wait()
         b = b_cb.wait()
         o = out_cb.reserve()
-        result = a + b
+        result = b * 2
         a_cb.pop()
         b_cb.pop()
-        o.store(result)  # error TW206 at `o.store(result)`: is used after it was popped
+        o.store(a + result)  # error TW206 at `o.store(a + result)`: is used after it was popped
         out_cb.push()
 
     @ttl.datamovement()

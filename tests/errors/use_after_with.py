@@ -1,4 +1,4 @@
-"""A value outlives the with of its block."""
+"""A block is read after the with that held it."""
 
 from tilewright import ttl
 
@@ -13,8 +13,8 @@ def kernel(lhs, rhs, out):
     def compute():
         with out_cb.reserve() as o:
             with a_cb.wait() as a, b_cb.wait() as b:
-                result = a + b
-            o.store(result)  # error TW206 at `o.store(result)`: is used after it was popped
+                result = b * 2
+            o.store(a + result)  # error TW206 at `o.store(a + result)`: is used after it was popped
 
     @ttl.datamovement()
     def read():

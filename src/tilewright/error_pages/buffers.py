@@ -34,9 +34,8 @@ BUFFERS: dict[str, Code] = {
     ),
     "TW206": Code(
         "use after release",
-        "After pop() the producer may overwrite the block; after push() it belongs to the consumer. An expression is "
-        "evaluated where it is stored, so a block must be held until the store, not only until the expression is "
-        "written down.",
+        "After pop() the producer may overwrite the block; after push() it belongs to the consumer. A value that was "
+        "computed from the block while it was held (y = x * 2) may be used after that; the block itself may not.",
     ),
     "TW207": Code(
         "more than one producer or consumer",

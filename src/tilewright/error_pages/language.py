@@ -59,8 +59,9 @@ LANGUAGE: dict[str, Code] = {
     "TW012": Code(
         "no single value here",
         "A name was assigned in a branch or loop whose course is known on the device only, and is used where its "
-        "value would depend on it. Integers may differ by branch and may be updated by a loop if they have a value "
-        "before it; so may blocks in the compute thread, if the loop keeps their shape and dtype.",
+        "value would depend on it. Integers, block values, tensors, slices and buffers may differ by branch if both "
+        "branches give the name one; blocks then have the same shape and dtype. Integers may be updated by a loop if they "
+        "have a value before it; so may blocks in the compute thread, if the loop keeps their shape and dtype.",
     ),
     "TW013": Code(
         "arithmetic in a data-movement thread",

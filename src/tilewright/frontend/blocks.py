@@ -59,6 +59,19 @@ def at_size(thread: Thread, block: Block, shape: tuple[int, ...]) -> Block:
     return unfold(_grown(thread, flat, folded(shape), flat.reduced), shape)
 
 
+def at_whole_tiles(thread: Thread, block: Block, kept: tuple[int, ...]) -> Block:
+    """A reduced block with one element along the dimensions ``kept`` only; along others that element repeats in its tile."""
+    dims = tuple(dim for dim in block.reduced if dim not in kept)
+    if not dims:
+        return block
+    flat = fold(block)
+    lead = len(block.shape) - len(flat.shape)
+    grown = unfold(_grown(thread, flat, flat.shape, tuple(dim - lead for dim in dims)), block.shape)
+    grown.reduced, grown.uniform = kept, tuple(dim for dim in block.uniform if dim in kept)
+    grown.unknown, grown.differ = block.unknown, block.differ
+    return grown
+
+
 def apply_op(thread: Thread, op: TileOp | Composite, operands: Sequence[Block], params: dict[str, Any], node: ast.AST) -> Block:
     """One elementwise op of the table on blocks that agree in shape and dtype."""
     require_compute(thread, node, f"ttl.{op.name}")

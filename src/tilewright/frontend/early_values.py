@@ -63,11 +63,13 @@ def first_release(value: SSAValue, body: IRBlock) -> Operation | None:
     return None
 
 
-def new_buffer(thread: Thread, name: str, shape: tuple[int, ...], dtype: str, span: Span) -> CircularBuffer:
+def new_buffer(
+    thread: Thread, name: str, shape: tuple[int, ...], dtype: str, span: Span, word: str = "carried"
+) -> CircularBuffer:
     buffers = thread.build.buffers
     buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=2, index=len(buffers), span=span)
     taken = {other.name for other in buffers}
-    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{name}_carried{i or ''}") not in taken)
+    buffer.name = next(n for i in range(len(taken) + 1) if (n := f"{name}_{word}{i or ''}") not in taken)
     buffer.origin = "compiler"
     buffers.append(buffer)
     return buffer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import arith, scf
@@ -106,6 +106,30 @@ class Emitter:
         owner = ssa.owner
         home = owner.parent if isinstance(owner, Operation) else owner
         return any(home is block for block, _ in self._open)
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value may be another one in another iteration of a loop; a core's own numbers are not."""
+        if isinstance(value, Leaf):
+            return self._leaves[value.ident][1] is not self.entry
+        return isinstance(value, Node) and any(self.varies(arg) for arg in value.args)
+
+    @contextmanager
+    def on_trial(self) -> Generator[Callable[[], None], None, None]:
+        """Gives a function that takes back the branches and integers written meanwhile."""
+        block, last, (_, known) = self.block, self.block.last_op, self._open[-1]
+        before = dict(known)
+
+        def take_back() -> None:
+            known.clear()
+            known.update(before)
+            op = block.last_op
+            while op is not None and op is not last:
+                previous = op.prev_op
+                if isinstance(op, scf.IfOp) or (type(op) in FREE_OPS and not any(result.uses for result in op.results)):
+                    erase(op)
+                op = previous
+
+        yield take_back
 
     def integer(self, value: Value) -> SSAValue:
         """The SSA value of an integer or truth; computed once per region."""

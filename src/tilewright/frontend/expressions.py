@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.diagnostics import KernelError
-from tilewright.frontend import block_functions, blocks, body_values, calls, carried, containers, objects, pipes
+from tilewright.frontend import block_functions, blocks, body_values, calls, carried, choices, containers, objects, pipes
 from tilewright.frontend.describe import described
 from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
@@ -100,6 +100,7 @@ def _name(thread: Thread, node: ast.Name) -> Any:
         if isinstance(value, Unusable):
             thread.unrolling.ended = value.loop
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
+        value = choices.settled(thread, value, node)
         if isinstance(value, carried.Scope):
             return carried.read(thread, value, None, node)
         return value if own else body_values.of_thread(thread, value, node)
@@ -297,15 +298,7 @@ def _if_exp(thread: Thread, node: ast.IfExp) -> Any:
     condition = truth(thread, evaluate(thread, node.test), node.test)
     if isinstance(condition, bool):
         return evaluate(thread, node.body if condition else node.orelse)
-    when_true, when_false = evaluate(thread, node.body), evaluate(thread, node.orelse)
-    if not (is_int_like(when_true) and is_int_like(when_false)):
-        raise thread.error(
-            "TW001",
-            f"a choice per core between {described(when_true)} and {described(when_false)}",
-            node,
-            help="only integers can be chosen this way; use an if statement around the work",
-        )
-    return make("select", condition, when_true, when_false)
+    return choices.choose(thread, condition, node)
 
 
 def _named(thread: Thread, node: ast.NamedExpr) -> Any:

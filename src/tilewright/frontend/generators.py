@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.frontend.assigned import loop_names
+from tilewright.frontend.choices import Parted
 from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
@@ -69,4 +70,4 @@ def _changes(value: Any) -> bool:
     """Names that a loop would have to carry; a reserved block that is added to stays the same name."""
     if isinstance(value, Block):
         return value.held is None or value.held.kind != "reserve"
-    return isinstance(value, (int, float)) or is_dynamic(value)
+    return isinstance(value, (int, float, Parted)) or is_dynamic(value)

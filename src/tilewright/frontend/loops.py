@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
-from tilewright.frontend import carried, containers, early_ends, loop_forms
+from tilewright.frontend import carried, choices, containers, early_ends, loop_forms
 from tilewright.frontend.assigned import loop_names
 from tilewright.frontend.blocks import whole
 from tilewright.frontend.calls import UNROLL_LIMIT, bind_target
@@ -75,12 +75,20 @@ def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, C
     if thread.kind != "compute":
         return
     assigned, exposed = loop_names(node)
+    _settle(thread, assigned & exposed, node)
     for name in sorted(assigned & exposed):
         value = thread.frame.names.get(name)
         if isinstance(value, Block) and value.held is None:
             thread.at(node)
             value = whole(thread, value, node)
             buffers[name], thread.frame.names[name] = kept(thread, name, buffers.get(name), value, thread.span(node))
+
+
+def _settle(thread: Thread, names: set[str], node: ast.AST) -> None:
+    """Values that branches before this have apart are put together: the loop may change them."""
+    for name in names & thread.frame.names.keys():
+        if isinstance(value := thread.frame.names[name], choices.Parted):
+            thread.frame.names[name] = choices.settled(thread, value, node)
 
 
 def while_loop(thread: Thread, node: ast.While) -> None:
@@ -122,6 +130,7 @@ def _counted_loop(
 ) -> None:
     frame = thread.frame
     assigned, exposed = loop_names(node)
+    _settle(thread, assigned & exposed, node)
     assigned = assigned - _accumulated(thread, node, assigned)
     changed = [n for n in sorted(assigned & exposed) if n in frame.names and n != name]
     blocks = [n for n in changed if carried.may_carry(thread, frame.names[n])]

@@ -38,12 +38,22 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         found = _range(thread, index, place, size, tensor)
         _check_constant(thread, found, size, axis, tensor, place)
         ranges.append(found)
+    origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
+
+    def written() -> TensorSlice:
+        part = _written(thread, tensor, ranges, origin, node)
+        part.again = written
+        return part
+
+    return written()
+
+
+def _written(thread: Thread, tensor: KernelTensor, ranges: Sequence[Range], origin: bool, node: ast.AST) -> TensorSlice:
     thread.at(node)
     if any(found.extent > 1 for found in ranges[:-2]):
         return _matrices(thread, tensor, ranges, node)
     if any(len(found.starts) > 1 for found in ranges):
         return _gathered(thread, tensor, ranges, node)
-    origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
     extents = tuple(found.extent for found in ranges[-2:])
     return emit_slice(
         thread, tensor, [found.start for found in ranges], extents, origin, tuple(found.step for found in ranges[-2:])

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend import carried, containers, expressions, loops, matching, movement, pipes
+from tilewright.frontend import carried, choices, containers, expressions, loops, matching, movement, pipes
 from tilewright.frontend.assigned import assigned_names
 from tilewright.frontend.calls import bind_name, bind_target, local_function
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate
-from tilewright.frontend.integers import Value, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.integers import Value, is_dynamic
 from tilewright.frontend.known_values import native, truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import LeaveBody
-from tilewright.frontend.values import Block, Unusable
+from tilewright.frontend.values import Block
 
 HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",
@@ -46,7 +46,15 @@ def execute(thread: Thread, body: list[ast.stmt]) -> None:
             help_text = HELP.get(type(statement), "compute it before the thread, in the kernel's body")
             raise thread.error("TW001", f"'{word}' in a kernel", statement, help=help_text)
         thread.at(statement)
-        handler(thread, statement)
+        statement = choices.with_names(thread, statement)
+        chosen = choices.split(thread, statement)
+        if chosen is None:
+            handler(thread, statement)
+            continue
+        condition, names = chosen
+        then = {name: choice.when_true for name, choice in names.items()}
+        otherwise = {name: choice.when_false for name, choice in names.items()}
+        _branch(thread, condition, (then, [statement]), (otherwise, [statement]), statement)
 
 
 def _expression(thread: Thread, node: ast.Expr) -> None:
@@ -116,20 +124,32 @@ def _if(thread: Thread, node: ast.If) -> None:
     if isinstance(condition, bool):
         execute(thread, node.body if condition else node.orelse)
         return
+    _branch(thread, condition, ({}, node.body), ({}, node.orelse), node)
+
+
+def _branch(
+    thread: Thread,
+    condition: Value,
+    then: tuple[dict[str, Any], list[ast.stmt]],
+    otherwise: tuple[dict[str, Any], list[ast.stmt]],
+    node: ast.stmt,
+) -> None:
+    """Statements for either outcome of a condition that each core decides, with what some names stand for there."""
     thread.at(node)
     frame = thread.frame
-    changed = assigned_names([*node.body, *node.orelse])
+    changed = assigned_names([*then[1], *otherwise[1]])
     scopes = {name: value for name, value in frame.names.items() if name in changed and isinstance(value, carried.Scope)}
     for scope in scopes.values():
         carried.enter_branch(thread, scope, node)
     before, held = dict(frame.names), list(thread.held)
-    then, otherwise = thread.emitter.branch(condition)
+    ways = thread.emitter.branch(condition)
     results: list[dict[str, Any]] = []
-    for block, body in ((then, node.body), (otherwise, node.orelse)):
+    for block, (chosen, body) in zip(ways, (then, otherwise), strict=True):
         frame.names, thread.held = dict(before), list(held)
         thread.emitter.enter(block)
         inner = {name: carried.Scope(scope.carried, block) for name, scope in scopes.items()}
         frame.names.update(inner)
+        frame.names.update({name: choices.localised(thread, value) for name, value in chosen.items()})
         thread.depth += 1
         execute(thread, body)
         thread.depth -= 1
@@ -139,34 +159,18 @@ def _if(thread: Thread, node: ast.If) -> None:
         thread.emitter.close_branch()
         results.append(frame.names)
     thread.held = held
-    frame.names = _merged(condition, before, *results)
+    frame.names = _merged(thread, choices.Branches(condition, ways, node), before, *results)
 
 
-def _merged(condition: Value, before: dict[str, Any], left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Names after an if: integers are chosen by the condition, others must be the same on both ways."""
+def _merged(
+    thread: Thread, branches: choices.Branches, before: dict[str, Any], left: dict[str, Any], right: dict[str, Any]
+) -> dict[str, Any]:
+    """Names after an if."""
     merged = dict(before)
     for name in {**left, **right}:
-        first, second = left.get(name, _MISSING), right.get(name, _MISSING)
-        if first is second or (type(first) is type(second) and _equal(first, second)):
-            merged[name] = first
-        elif is_int_like(first) and is_int_like(second):
-            merged[name] = make("select", condition, first, second)
-        elif is_truth(first) and is_truth(second):
-            merged[name] = make("or", make("and", condition, first), make("and", make("not", condition), second))
-        else:
-            merged[name] = Unusable(
-                "depends on which branch of an if ran, which is known per core only",
-                "use it inside the branch, or give it a value before",
-            )
+        first, second = left.get(name, choices.MISSING), right.get(name, choices.MISSING)
+        merged[name] = choices.merged(thread, name, branches, first, second)
     return merged
-
-
-_MISSING = object()
-
-
-def _equal(first: Any, second: Any) -> bool:
-    plain = (int, float, str, tuple, bool, type(None))
-    return (isinstance(first, plain) or is_dynamic(first)) and first == second
 
 
 def _return(thread: Thread, node: ast.Return) -> None:
@@ -180,8 +184,14 @@ def _return(thread: Thread, node: ast.Return) -> None:
             node,
             help="put the rest of the work under an if instead",
         )
-    frame.returned = None if node.value is None else evaluate(thread, node.value)
+    frame.returned = None if node.value is None else _returned(thread, node.value)
     frame.has_returned = True
+
+
+def _returned(thread: Thread, node: ast.expr) -> Any:
+    """A choice is handed on as it is."""
+    value = thread.frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    return value if isinstance(value, choices.Choice) else evaluate(thread, node)
 
 
 def _assert(thread: Thread, node: ast.Assert) -> None:

@@ -50,6 +50,7 @@ class Thread:
         self.transfers: list[Transfer] = []
         self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
         self.depth = 0  # of loops and dynamic branches
+        self.chooses = False  # some name stands for a choice that each core makes, see `choices`
         self.containers: dict[int, tuple[Any, int]] = {}  # what the thread made: lists, tables, objects; and at which depth
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
         self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value

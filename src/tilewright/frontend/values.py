@@ -100,6 +100,7 @@ class TensorSlice:
     tensor: KernelTensor
     origin: bool = False  # written as tensor[0, 0]: a place, which the oldest form of copy takes for a block
     parts: tuple[tuple[TensorSlice, int], ...] = ()  # of a gathered one: rectangles, and the tile of the block each starts at
+    again: Callable[[], TensorSlice] | None = None  # writes the same slice where the thread is then
 
     @property
     def name(self) -> str:

@@ -49,6 +49,12 @@ def waited(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
     return [wait, attached(wait.results[0], buffer, location)]
 
 
+def stored_to(buffer: SSAValue, location: LocationAttr) -> tuple[Operation, Operation]:
+    """Reserve the block; the second op's result is what a `ttl.store` writes."""
+    reserve = CBReserveOp.create(operands=[buffer], result_types=[kind_of(buffer).block_type], location=location)
+    return reserve, attached(reserve.results[0], buffer, location)
+
+
 def reserved(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
     """Reserve the block; the last op's result is what a region writes."""
     block = kind_of(buffer).block_type

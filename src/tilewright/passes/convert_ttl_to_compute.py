@@ -34,6 +34,7 @@ from tilewright.passes.fusion.staged_blocks import use_staged_values
 from tilewright.passes.fusion.thin_faces import confine
 from tilewright.passes.fusion.transposed_products import fold_transposes
 from tilewright.passes.thin_values import drop_unseen_broadcasts
+from tilewright.passes.validation.events import acquire_of
 from tilewright.records import record
 from tilewright.source_places import place_of
 from tilewright.wording import counted
@@ -84,6 +85,11 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
     for op in list(block.ops):
         if isinstance(op, StoreOp):
             math = {_standing_for(below, same) for below in math_below([op.operands[0]])}
+            if "accumulate" not in op.attributes:
+                # Nobody has seen what this store replaces; in one region there would be no order between the two.
+                for store in [old for old in group.stores if acquire_of(old.operands[1]) is acquire_of(op.operands[1])]:
+                    group.stores.remove(store)
+                    erase(store)
             if group.stores and (not group.math & math or _adds_to_one_of(op, group.stores)):
                 _emit(group, emitter, context)
                 group = Group()
@@ -193,6 +199,13 @@ def _delay_releases(first: StoreOp, last: StoreOp) -> None:
 
 
 def _erase_dead_math(function: FuncOp) -> None:
-    for op in reversed(operations(function)):
-        if isinstance(op, (*BLOCK_MATH, AttachCBOp)) and not any(result.uses for result in op.results):
-            erase(op)
+    pending = [op for op in operations(function) if isinstance(op, (*BLOCK_MATH, AttachCBOp))]
+    gone: set[Operation] = set()
+    while pending:
+        op = pending.pop()
+        if op in gone or any(result.uses for result in op.results):
+            continue
+        gone.add(op)
+        # A value may stand behind its readers here: equal ones are represented by any of them.
+        pending += [o.owner for o in op.operands if isinstance(o.owner, (*BLOCK_MATH, AttachCBOp))]
+        erase(op)

@@ -217,20 +217,26 @@ class _Placement:
         inside = dict(state)
         taken = any(op in self.fillers for op in body.walk())
         lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
+        in_front: dict[str, Requirement] = {}
         for name, keys in summary.keys.items():
             first, last = summary.first[name], summary.last[name]
             if name in lost:
                 inside.pop(name, None)
             elif len(keys) <= 1:
                 # One configuration serves the whole loop: set it up once, in front.
-                self._satisfy(first if not keys or first.key != ANY else last, state, loop)
-                inside[name] = state[name]
+                in_front[name] = first if not keys or first.key != ANY else last
             elif self._after(body, name, first.key) == first.key:
                 # Every trip ends as it begins, whichever branches it takes: what the first trip needs is there for all.
-                self._satisfy(first, state, loop)
-                inside[name] = first.key
+                in_front[name] = first
             else:
                 inside.pop(name, None)
+        for _ in range(2):  # the init that masks the packer for a reduction sets up the matrix unit too, which had its turn
+            for name, need in in_front.items():
+                self._satisfy(need, state, loop)
+                inside[name] = state[name]
+        for name in in_front:
+            if inside[name] != state.get(name):
+                inside.pop(name)
         several = [name for name, keys in summary.keys.items() if len(keys) > 1 or name in lost]
         before = {name: state.get(name) for name in several}
         self._place(body, inside)

@@ -20,7 +20,6 @@ from tilewright.passes.validation.events import buffers_of, functions_of
 from tilewright.passes.validation.lifecycle import check_lifecycle
 from tilewright.passes.validation.releases import complete
 from tilewright.passes.validation.rows import check_rows
-from tilewright.passes.validation.running import keep_for_running_values
 from tilewright.passes.validation.shards import check_in_place, publish_shards
 from tilewright.passes.validation.skeleton import check_communication
 from tilewright.passes.validation.slices import check_slices
@@ -33,7 +32,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
     ttl_expand_text_forms.run(module, context)  # text may come here first
     problems: list[Diagnostic] = []
     for function in functions_of(module):
-        keep_for_running_values(function, context)
         incomplete = complete(function, context)
         problems += incomplete or check_blocks(function, context.grid)
         problems += check_slices(function, context)

@@ -15,13 +15,13 @@ from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp, CBReserveOp
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, is_math
-from tilewright.passes.validation.events import ancestor_in
+from tilewright.passes.validation.events import ancestor_in, effects
 
 NAME = "convert-ttl-to-compute"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)
@@ -36,6 +36,8 @@ def hold(function: FuncOp, context: PassContext) -> None:
         users = _users_in_loops(op)
         size = _bytes(op.results[0])
         if not users or size > room // 2:  # other buffers of the compiler need space too
+            continue
+        if not any(True for _ in effects(op.results[0])):  # nobody stores what is made of it
             continue
         room -= size
         _hold(op, users, function)
@@ -93,11 +95,9 @@ def _type(value: SSAValue) -> tuple[tuple[int, ...], str]:
 def _hold(op: Operation, users: list[Operation], function: FuncOp) -> None:
     value, block, place = op.results[0], op.parent, op.location
     assert block is not None
-    last = _last(op, users, block)
     index = compiler_buffers.next_index(function)
     buffer = compiler_buffers.bind(function, index, *_type(value), f"{value.name_hint or 'value'}_{index}", place)
-    reserve = CBReserveOp.create(operands=[buffer], result_types=[value.type], location=place)
-    target = compiler_buffers.attached(reserve.results[0], buffer, place)
+    reserve, target = compiler_buffers.stored_to(buffer, place)
     wait = compiler_buffers.waited(buffer, place)
     held = wait[-1].results[0]
     for user in users:
@@ -107,18 +107,15 @@ def _hold(op: Operation, users: list[Operation], function: FuncOp) -> None:
     store = StoreOp.create(operands=[value, target.results[0]], location=place)
     push = CBPushOp.create(operands=[buffer], location=place)
     block.insert_ops_after([reserve, target, store, push, *wait], op)
+    last = _last(held, wait[-1], block)
     block.insert_op_after(CBPopOp.create(operands=[buffer], location=last.location), last)
 
 
-def _last(op: Operation, users: list[Operation], block: Block) -> Operation:
-    """What stands in the value's own block and contains its last use."""
-    readers = list(users)
-    for user in users:
-        if isinstance(user, REARRANGED):
-            readers += _readers(user)
-    places = {ancestor_in(reader, block) for reader in readers}
-    last: Operation = op
-    current = op.next_op
+def _last(held: SSAValue, place: Operation, block: Block) -> Operation:
+    """What stands in ``block`` and contains the last store that reads the held value, through any expression."""
+    places = {ancestor_in(effect, block) for effect in effects(held)}
+    last = place
+    current = place.next_op
     while current is not None:
         if current in places:
             last = current

@@ -4,6 +4,9 @@ Scripts stage values because other compilers ask for it: a product is stored, wa
 trip through L1. A stage goes if everything happens in one piece of code: the block is reserved, stored to once, pushed, waited
 for and popped there. What its value reads is then needed longer, so pops of those blocks move behind the last use; they may move
 past nothing that waits for another thread, so nobody waits longer than before for anything compute waits for.
+
+A buffer the compiler made to take a value past a pop (`passes/validation/eager_values.py`) is no wish of the author. There pops
+may also move past a wait or a reserve, if all threads provably still reach their ends and buffers have room to work ahead.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.dialects.attributes import text_value
+from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
@@ -31,6 +36,8 @@ from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
 from tilewright.passes.thin_values import ThinValues, shared_buffers
+from tilewright.passes.validation.eager_values import EAGER
+from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
@@ -64,11 +71,15 @@ def use_staged_values(function: FuncOp, module: ModuleOp, context: PassContext) 
             if not stages:
                 continue
             thin = thin or ThinValues(function, module)
-            gone = [stage for stage in stages if _forward(stage, private, thin)]
+            patience = Patience(private, module, context) if EAGER in bind.attributes else Patience(private)
+            gone = [stage for stage in stages if _forward(stage, patience, thin)]
             counts[bind] = counts.get(bind, 0) + len(gone)
             again = again or bool(gone)
     for bind, count in counts.items():
-        if count:
+        if count and EAGER in bind.attributes:
+            title = f"the value in '{text_value(bind, 'name', '')}' is computed where wanted, without that buffer"
+            context.trace.decide(NAME, title, "the blocks it reads are popped after that", place=f"line {line_of(bind)}")
+        elif count:
             title = f"{counted(count, 'block')} of '{_name(bind)}' used where wanted"
             context.trace.decide(NAME, title, "only this thread reads what it stores there", place=f"line {line_of(bind)}")
         if not any(True for _ in bind.results[0].uses):
@@ -139,7 +150,7 @@ def _attached(acquire: Operation) -> SSAValue | None:
     return users[0].results[0] if len(users) == 1 and isinstance(users[0], AttachCBOp) else None
 
 
-def _forward(stage: Stage, private: set[SSAValue], thin: ThinValues) -> bool:
+def _forward(stage: Stage, patience: Patience, thin: ThinValues) -> bool:
     block, value = _attached(stage.wait), stage.store.operands[0]
     if block is None or not all(_reads(use.operation, stage.wait.parent) for use in block.uses):
         return False
@@ -148,13 +159,8 @@ def _forward(stage: Stage, private: set[SSAValue], thin: ThinValues) -> bool:
     if not _computed_once(block) or not _reduced(value) <= thin.dims(block):
         return False  # beside the results of reductions the buffer has zeros, which somebody looks at
     late = _early_pops(value, stage)
-    if late is None or any(not _may_wait(pop, stage.pop, private) for pop in late):
+    if late is None or not patience.moved_behind(late, stage.pop):
         return False
-    body = stage.pop.parent
-    assert body is not None
-    for pop in late:
-        pop.detach()
-        body.insert_op_after(pop, stage.pop)
     block.replace_all_uses_with(value)
     target = stage.store.operands[1].owner
     assert isinstance(target, AttachCBOp)
@@ -232,6 +238,23 @@ def _early_pops(value: SSAValue, stage: Stage) -> list[Operation] | None:
                 return None
             if pop.is_before_in_block(stage.pop):
                 found.append(pop)
+        elif (pops := _pops_between(acquire.operands[0], stage.store, stage.pop)) is not None:
+            found += [pop for pop in pops if pop not in found]
+        else:
+            return None
+    return found
+
+
+def _pops_between(queue: SSAValue, first: Operation, last: Operation) -> list[Operation] | None:
+    """Pops of a buffer whose block was acquired outside; None if one stands further inside."""
+    found: list[Operation] = []
+    op = first.next_op
+    while op is not None and op is not last:
+        pops = [inner for inner in op.walk() if isinstance(inner, CBPopOp) and inner.operands[0] is queue]
+        if pops and pops != [op]:
+            return None
+        found += pops
+        op = op.next_op
     return found
 
 
@@ -250,14 +273,57 @@ def _pop_of(wait: CBWaitOp) -> Operation | None:
     return None
 
 
-def _may_wait(pop: Operation, until: Operation, private: set[SSAValue]) -> bool:
-    """Nothing in between waits for another thread, or for this buffer."""
-    op = pop.next_op
-    while op is not None and op is not until:
-        for inner in op.walk():
-            if isinstance(inner, (CBWaitOp, CBReserveOp)) and inner.operands[0] not in private:
-                return False
-            if isinstance(inner, KINDS) and inner.operands[0] is pop.operands[0]:
-                return False
-        op = op.next_op
-    return True
+@dataclass(frozen=True)
+class Patience:
+    """How long pops may wait. Only with ``module`` and ``context`` do they wait for other threads too."""
+
+    private: set[SSAValue]
+    module: ModuleOp | None = None
+    context: PassContext | None = None
+
+    def moved_behind(self, pops: list[Operation], last: Operation) -> bool:
+        """Whether all these pops now stand behind ``last``; else none has moved."""
+        passed = [self._passed(pop, last) for pop in pops]
+        if any(ops is None for ops in passed):
+            return False
+        waits_for_others = any(ops for ops in passed)
+        if waits_for_others and not all(_works_ahead(pop) for pop in pops):
+            return False
+        body = last.parent
+        assert body is not None
+        order = {op: position for position, op in enumerate(body.ops)}
+        places = [(pop, pop.next_op) for pop in sorted(pops, key=order.__getitem__)]
+        for pop in pops:
+            pop.detach()
+            body.insert_op_after(pop, last)
+        if not waits_for_others or self._all_end():
+            return True
+        for pop, following in reversed(places):
+            pop.detach()
+            assert following is not None
+            body.insert_op_before(pop, following)
+        return False
+
+    def _all_end(self) -> bool:
+        assert self.module is not None and self.context is not None
+        return surely_ends(self.module, self.context.grid)
+
+    def _passed(self, pop: Operation, until: Operation) -> list[Operation] | None:
+        """Acquires in between that wait for another thread; None if the pop may not pass what is there."""
+        found: list[Operation] = []
+        op = pop.next_op
+        while op is not None and op is not until:
+            for inner in op.walk():
+                if isinstance(inner, (CBWaitOp, CBReserveOp)) and inner.operands[0] not in self.private:
+                    found.append(inner)
+                if isinstance(inner, KINDS) and inner.operands[0] is pop.operands[0]:
+                    return None
+            op = op.next_op
+        return None if found and self.module is None else found
+
+
+def _works_ahead(pop: Operation) -> bool:
+    """Whether the buffer can be filled while this block is held, or the code runs once."""
+    kind = pop.operands[0].type
+    assert isinstance(kind, CBType)
+    return kind.factor.data > 1 or isinstance(pop.parent_op(), FuncOp)

@@ -199,9 +199,9 @@ class BlockChecker:
                 "TW206",
                 f"block of '{name}' is used after it was popped",
                 op,
-                label="evaluated here",
+                label="stored here",
                 notes=(Note("it was popped here", place_of(state.released[acquire])), *since),
-                help="pop after the store: an expression is evaluated where it is stored",
+                help="use the block before its pop; what was computed from it by then (y = x * 2) may be used after it",
             )
 
     def write(self, value: SSAValue, op: Operation, state: Held) -> None:

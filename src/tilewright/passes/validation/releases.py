@@ -1,4 +1,5 @@
-"""Puts in the waits, pushes and pops that have exactly one right place, and says where several held blocks lie.
+"""Puts in the waits, pushes and pops that have exactly one right place, and says where several held blocks lie. In between values
+that outlive a block are computed before its pop (`eager_values`).
 
 Requires: structured control flow (``scf.for``, ``scf.if``).
 Ensures: inside every region each acquire is followed by its release; a block that is not the first one held carries
@@ -23,6 +24,8 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.validation.branch_values import store_in_branches
+from tilewright.passes.validation.eager_values import compute_before_releases
 from tilewright.passes.validation.events import (
     ACQUIRES,
     RELEASE_OF,
@@ -50,6 +53,8 @@ def complete(function: FuncOp, context: PassContext) -> list[Diagnostic]:
         for op in releases:
             completion.problems.append(_nothing_held(op))
     if not completion.problems:
+        store_in_branches(function, context)
+        compute_before_releases(function, context)
         _place_blocks(function.body.block, {}, completion.problems)
     return completion.problems
 

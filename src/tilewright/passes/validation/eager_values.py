@@ -1,0 +1,280 @@
+"""A value means what it was where it was written: it is computed before a block it reads is released.
+
+Expressions become code where they are stored. A value that is written before a pop and stored behind it would read a block that
+somebody else may have filled again, so here it crosses the pop in a buffer. A store that can take place before the pop does
+instead. What stays lazy is decided later: `passes/fusion/staged_blocks.py` takes buffers away where the pop may wait.
+
+Requires: every acquire has its release.
+Ensures: no computed value reads a block that was released. The block itself, used after its release, is left for
+`passes/validation/blocks.py` to report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.dialects.attributes import constant_of, text_value
+from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.location import line_of
+from tilewright.dialects.ttl import StoreOp, TensorMathOp
+from tilewright.dialects.ttl_blocks import BLOCK_OPS
+from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBWaitOp
+from tilewright.dialects.walking import erase
+from tilewright.passes import compiler_buffers
+from tilewright.passes.context import PassContext
+from tilewright.passes.validation.events import (
+    ACQUIRES,
+    HANDOVERS,
+    RELEASES,
+    acquire_of,
+    ancestor_in,
+    attached,
+    bind_of,
+    buffer_name,
+    effects,
+    key_of,
+)
+from tilewright.records import record
+
+NAME = "ttl-validate"
+EAGER = "eager"  # marks the buffers made here
+VALUES = (TensorMathOp, *BLOCK_OPS)
+
+Queues = dict[tuple[int, str], list[Operation]]
+
+
+def compute_before_releases(function: FuncOp, context: PassContext) -> None:
+    crossing = Crossing(function, context)
+    crossing.walk(function.body.block, {})
+    crossing.finish()
+
+
+@record
+class Passage:
+    """A value on its way past a pop, in a buffer."""
+
+    bind: BindCBOp
+    first: Operation  # its reserve
+    wait: CBWaitOp
+
+
+@record(frozen=False, eq=False)
+class Crossing:
+    function: FuncOp
+    context: PassContext
+    passages: list[Passage] = field(default_factory=list[Passage])
+
+    def walk(self, block: Block, queues: Queues) -> Queues:
+        """Along the program, with the blocks that are held; returns those held at the end."""
+        for op in list(block.ops):
+            if type(op) in ACQUIRES:
+                queues.setdefault(key_of(op), []).append(op)
+            elif type(op) in RELEASES:
+                queue = queues.get(key_of(op))
+                if queue:
+                    self.released(queue.pop(0), op)
+            elif isinstance(op, scf.IfOp):
+                ways = [self.walk(region.block, _copy(queues)) for region in op.regions if region.blocks]
+                queues = ways[0]
+            elif isinstance(op, scf.ForOp):
+                queues = self.loop(op, queues)
+        return queues
+
+    def loop(self, op: scf.ForOp, queues: Queues) -> Queues:
+        """A loop that releases blocks held around it does so once per round."""
+        rounds = _rounds(op)
+        if rounds == 0:
+            return queues
+        after = self.walk(op.body.block, _copy(queues))
+        for key, held in queues.items():
+            gone = len(held) - len(after.get(key, []))
+            if gone > 0 and rounds > 1:
+                for acquire in held[: gone * rounds]:
+                    self.released(acquire, op)
+                after[key] = held[gone * rounds :]
+        return after
+
+    def released(self, acquire: Operation, release: Operation) -> None:
+        """Values that read the block and are used behind ``release`` cross it."""
+        views = [view.results[0] for view in attached(acquire)]
+        if not any(_is_late(store, release) for view in views for store in effects(view)):
+            return
+        late: dict[Operation, list[Operation]] = {}  # a value -> who uses it behind the release
+        pending: list[SSAValue] = list(views)
+        seen: set[Operation] = set()
+        while pending:
+            value = pending.pop()
+            for user in [use.operation for use in value.uses]:
+                if _is_late(user, release):
+                    owner = value.owner
+                    if isinstance(owner, VALUES) and _has_effect(user):
+                        late.setdefault(owner, []).append(user)
+                elif isinstance(user, VALUES) and user not in seen:
+                    seen.add(user)
+                    pending.append(user.results[0])
+        block = release.parent
+        assert block is not None
+        order = {op: position for position, op in enumerate(self.function.walk())} if len(late) > 1 else {}
+        for value in sorted(late, key=lambda op: order.get(op, 0)):
+            self.cross(value, late[value], release, acquire)
+
+    def cross(self, value: Operation, users: list[Operation], release: Operation, acquire: Operation) -> None:
+        home = value.parent
+        assert home is not None
+        before = ancestor_in(release, home)
+        assert before is not None, "a value and its users stand in one piece of code, or the users further inside"
+        name = value.results[0].name_hint or "a value"
+        title = f"{_quoted(name)} is computed before '{buffer_name(acquire)}' is popped"
+        moved = [user for user in users if isinstance(user, StoreOp) and _stored_early(user, value, before)]
+        if moved:
+            self.context.trace.decide(NAME, title, "its store takes place there", place=f"line {line_of(moved[0])}")
+        rest = [user for user in users if user not in moved]
+        if not rest:
+            return
+        bind = self._pass(value, rest, before)
+        where = f"it is kept in buffer '{text_value(bind, 'name', '')}'"
+        self.context.trace.decide(NAME, title, where, place=f"line {line_of(value)}")
+
+    def _pass(self, value: Operation, users: list[Operation], before: Operation) -> BindCBOp:
+        """Through a buffer of its own in front of ``before``; the pop comes when all users are known."""
+        result, place = value.results[0], value.location
+        kind = result.type
+        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+        index = compiler_buffers.next_index(self.function)
+        name = f"{result.name_hint or 'value'}_{index}"
+        buffer = compiler_buffers.bind(self.function, index, tuple(kind.get_shape()), kind.element_type.dtype, name, place)
+        bind = buffer.owner
+        assert isinstance(bind, BindCBOp)
+        bind.attributes[EAGER] = UnitAttr()
+        reserve, target = compiler_buffers.stored_to(buffer, place)
+        store = StoreOp.create(operands=[result, target.results[0]], location=place)
+        push = CBPushOp.create(operands=[buffer], location=place)
+        wait, view = compiler_buffers.waited(buffer, place)
+        view.results[0].name_hint = result.name_hint
+        home = before.parent
+        assert home is not None and isinstance(wait, CBWaitOp)
+        home.insert_ops_before([reserve, target, store, push, wait, view], before)
+        for user in users:
+            for position, operand in enumerate(user.operands):
+                if operand is result:
+                    user.operands[position] = view.results[0]
+        self.passages.append(Passage(bind, reserve, wait))
+        return bind
+
+    def finish(self) -> None:
+        """Pops behind the last uses; values of one type whose ways do not overlap share a buffer."""
+        free: list[tuple[BindCBOp, Operation]] = []  # buffers, and their last pop so far
+        for passage in self._in_order():
+            home = passage.wait.parent
+            assert home is not None
+            last = _last_use(passage.wait, home)
+            pop = CBPopOp.create(operands=[passage.bind.results[0]], location=passage.wait.location)
+            home.insert_op_after(pop, last)
+            same = passage.bind.results[0].type
+            place = next(
+                (
+                    number
+                    for number, (bind, end) in enumerate(free)
+                    if bind.results[0].type == same and end.parent is home and end.is_before_in_block(passage.first)
+                ),
+                None,
+            )
+            if place is None:
+                free.append((passage.bind, pop))
+                continue
+            shared = free[place][0]
+            passage.bind.results[0].replace_all_uses_with(shared.results[0])
+            erase(passage.bind)
+            free[place] = (shared, pop)
+
+    def _in_order(self) -> list[Passage]:
+        if len(self.passages) < 2:
+            return self.passages
+        order = {op: position for position, op in enumerate(self.function.walk())}
+        return sorted(self.passages, key=lambda passage: order[passage.first])
+
+
+def _quoted(name: str) -> str:
+    return name if " " in name else f"'{name}'"
+
+
+def _copy(queues: Queues) -> Queues:
+    return {key: list(queue) for key, queue in queues.items()}
+
+
+def _rounds(loop: scf.ForOp) -> int:
+    """How often a loop runs; more than once if that is not known."""
+    bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
+    if any(bound is None for bound in bounds):
+        return 2
+    low, high, step = (bound or 0 for bound in bounds)
+    return max(0, -(-(high - low) // step))
+
+
+def _is_late(op: Operation, release: Operation) -> bool:
+    """Whether an op runs after a release. What stands in a loop that releases is taken to run after it."""
+    current: Operation | None = release
+    while current is not None:
+        block = current.parent
+        top = ancestor_in(op, block) if block is not None else None
+        if top is not None:
+            if top is current:
+                return isinstance(current, scf.ForOp) and current is release
+            return current.is_before_in_block(top)
+        current = current.parent_op()
+    return False
+
+
+def _has_effect(user: Operation) -> bool:
+    return isinstance(user, StoreOp) or any(True for result in user.results for _ in effects(result))
+
+
+def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
+    """Moves the store of a value in front of ``before``, if its target can be there by then and nobody else looks at it."""
+    target = store.operands[1].owner
+    acquire = acquire_of(store.operands[1])
+    if store.operands[0] is not value.results[0] or store.parent is not before.parent or acquire is None:
+        return False
+    if not isinstance(target, Operation) or store.operands[0] is store.operands[1] or len(attached(acquire)) != 1:
+        return False
+    others = [use.operation for use in target.results[0].uses if use.operation is not store]
+    if any(_is_late(other, before) and not _is_late(other, store) for other in others):
+        return False
+    reserved_here = acquire.parent is before.parent
+    if reserved_here and before.is_before_in_block(acquire):
+        # A buffer of the compiler that nobody waits for: it can be reserved earlier.
+        if text_value(bind_of(acquire.operands[0]), "origin", "user") != "compiler":
+            return False
+        if _handed_over_between(acquire, before):
+            return False
+        ops: list[Operation] = [acquire, target, store]
+    else:
+        ops = [store]
+    block = before.parent
+    assert block is not None
+    for op in ops:
+        op.detach()
+        block.insert_op_before(op, before)
+    return True
+
+
+def _handed_over_between(acquire: Operation, before: Operation) -> bool:
+    op: Operation | None = before
+    while op is not None and op is not acquire:
+        if any(type(inner) in HANDOVERS and inner.operands[0] is acquire.operands[0] for inner in op.walk()):
+            return True
+        op = op.next_op
+    return False
+
+
+def _last_use(wait: CBWaitOp, home: Block) -> Operation:
+    """What stands in ``home`` and contains the last op that reads the block for good."""
+    views = attached(wait)
+    order = {op: position for position, op in enumerate(home.ops)}
+    users = [top for view in views for effect in effects(view.results[0]) if (top := ancestor_in(effect, home)) is not None]
+    return max([wait, *views, *users], key=lambda op: order[op])

@@ -1,0 +1,35 @@
+"""A value that differs by core has one shape."""
+
+from tilewright import ttl
+
+
+@ttl.operation(grid=(2, 1))
+def kernel(lhs, rhs, out):
+    a_cb = ttl.make_dataflow_buffer_like(lhs, shape=(2, 2), block_count=2)
+    b_cb = ttl.make_dataflow_buffer_like(rhs, shape=(1, 2), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(2, 2), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
+            x, _ = ttl.node(dims=2)
+            if x == 0:
+                v = a * 2.0
+            else:
+                v = b * 2.0
+            o.store(v)  # error TW012 at `v`: in one branch and a block of 1x2 tiles of bf16 in the other
+
+    @ttl.datamovement()
+    def read():
+        with a_cb.reserve() as blk:
+            ttl.copy(lhs[0:2, 0:2], blk).wait()
+        with b_cb.reserve() as blk:
+            ttl.copy(rhs[0:1, 0:2], blk).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_cb.wait() as blk:
+            ttl.copy(blk, out[0:2, 0:2]).wait()
+
+
+TENSORS = [("lhs", 64, 64), ("rhs", 64, 64), ("out", 64, 64)]
