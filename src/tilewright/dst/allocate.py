@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tilewright.dst.allocation import Plan
+from tilewright.dst.buffers import assign_buffers, lifetimes
 from tilewright.dst.checker import check
 from tilewright.dst.greedy import greedy_parts, live_order
 from tilewright.dst.lars import lars_order
@@ -42,6 +43,7 @@ def allocate(
 def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
     plan = _allocated(problem, allocator, schedule, recompute_by_cost)
+    plan = replace(plan, buffers=assign_buffers(problem, lifetimes(plan.parts)))
     check(problem, plan)
     parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
     return replace(plan, parts=parts, remedies=remedies(problem, plan))

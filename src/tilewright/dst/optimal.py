@@ -11,6 +11,7 @@ import contextlib
 from dataclasses import replace
 
 from tilewright.dst.allocation import Allocation, Part, Plan
+from tilewright.dst.buffers import assign_buffers, lifetimes
 from tilewright.dst.greedy import candidate_orders, greedy_parts
 from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
@@ -75,14 +76,22 @@ def optimal(
 def _heuristic(problem: Problem, size_limit: int) -> Plan:
     """List schedules with greedy forms; bodies that masks can still handle also get a beam search."""
     note = f"{len(problem.ops)} ops are above the exact limit of {size_limit}: list schedule, greedy forms"
-    parts = greedy_parts(problem, candidate_orders(problem))
+    found: list[tuple[Part, ...]] = []
     if len(problem.ops) <= BEAM_LIMIT:
         note += ", beam search"
         better = Optimizer(Model(problem), effort=BEAM_EFFORT).run()
         if better is not None:
-            whole = (part_of(problem, better, problem.outputs),)
-            parts = whole if len(parts) > 1 else min(parts, whole, key=rank_of_parts)
-    return replace(_plan(problem, parts, exact=False), notes=(note,))
+            found.append((part_of(problem, better, problem.outputs),))
+    try:
+        found.append(greedy_parts(problem, candidate_orders(problem)))
+    except DoesNotFit:
+        parts = split(problem, BEAM_EFFORT) if not found and len(problem.ops) <= BEAM_LIMIT else None
+        if parts is not None:
+            found.append(parts)
+        if not found:
+            raise
+    whole = [parts for parts in found if len(parts) == 1]
+    return replace(_plan(problem, min(whole or found, key=rank_of_parts), exact=False), notes=(note,))
 
 
 def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
@@ -121,7 +130,8 @@ def _cheapest(problem: Problem, plan: Plan) -> Plan:
 
 
 def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
-    return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync)
+    buffers = assign_buffers(problem, lifetimes(parts))
+    return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync, buffers=buffers)
 
 
 def fewest_slots(problem: Problem, *, most: int = 64, work_limit: int = 5_000_000) -> int:

@@ -66,6 +66,7 @@ class Op:
     operands: tuple[int, ...]
     forms: tuple[Form, ...]
     name: str = ""  # for messages only
+    storage: str = ""  # format of its result in a buffer: results of equal storage may take turns in one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +92,8 @@ class Problem:
     tiles: int = 1  # tiles of the block; the body runs once for each
     costs: Costs = Costs()
     full_sync: bool = False
-    spill_limit: int = 32  # how many intermediate buffers a split may use
-    round_trips: int = 0  # of these, how many a region that fits may use where that costs less
+    spill_limit: int = 32  # intermediate buffers there is room for; values that travel take turns in them
+    round_trips: int = 0  # of these, how many may be used where nothing forces it but it costs less
     lasting_inits: frozenset[str] = frozenset()  # keys that nothing in the region undoes: set for one tile, they serve the next
     round_trip_saving: float = 0.0  # share of the cycles that such a use has to save
 

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilewright.dst.allocation import Allocation, Copy, Part, Plan
+from tilewright.dst.buffers import Lifetime, assign_buffers, buffers_needed
 from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import Model, bits, mask_of
 from tilewright.dst.optimizer import Effort, Optimizer
-from tilewright.dst.parts import part_of
+from tilewright.dst.parts import part_of, without_unread_spills
 from tilewright.dst.problem import Place, Problem
 
 CLOSE = 1.05  # a set whose estimate is further above the best one's is not searched
@@ -118,7 +119,7 @@ class _Travel:
                     break
                 continue
             parts = self._parts(sections)
-            if parts is None:
+            if parts is None or buffers_needed(self.problem, parts) > self.problem.round_trips:
                 continue
             cycles = exposed_cycles(self.problem, parts)
             if cycles < cost:
@@ -133,9 +134,9 @@ class _Travel:
         grown: list[tuple[float, int]] = []
         chosen = 0
         least = self._estimate([_Section(0, problem.outputs, mask_of(range(len(problem.leaves))))]) if candidates else 0.0
-        while chosen.bit_count() < min(problem.round_trips, len(candidates)):
+        while chosen.bit_count() < len(candidates):
             estimate, value = self._best_to_add(chosen, candidates)
-            if estimate >= least:
+            if estimate >= least or self._buffers(chosen | 1 << value) > problem.round_trips:
                 break
             least = estimate
             chosen |= 1 << value
@@ -171,6 +172,17 @@ class _Travel:
             buffered |= spills
         return [*sections, _Section(0, left, buffered)] if left else None
 
+    def _buffers(self, trips: int) -> int:
+        """As many as the values occupy at once."""
+        sections = self._sections(trips) or []
+        reads = [self.estimates.reads(section.spills | mask_of(section.outputs), section.buffered) for section in sections]
+        lives: list[Lifetime] = []
+        for first, section in enumerate(sections):
+            for value in bits(section.spills):
+                last = max((number for number, mask in enumerate(reads) if mask >> value & 1), default=first)
+                lives.append((value, first, last))
+        return len({buffer for _, buffer in assign_buffers(self.problem, lives)})
+
     def _estimate(self, sections: Sequence[_Section]) -> float:
         total = 0.0
         for section in sections:
@@ -205,4 +217,4 @@ class _Travel:
             if allocation is None:
                 return None
             parts.append(part_of(self.problem, allocation, section.packs, section.spills.bit_count()))
-        return tuple(parts)
+        return without_unread_spills(self.problem, parts)

@@ -30,12 +30,6 @@ class Exhausted(Exception):
     """The work limit was reached before an answer was proved."""
 
 
-def _held_results(entry: Entry) -> tuple[int, int]:
-    """How many slots are held by values that cannot be loaded again, then the estimate."""
-    held, buffered = entry[6][1], entry[6][4]
-    return (held & ~buffered).bit_count(), entry[0]
-
-
 def _batch_after(batch: Batch, move: Move, init_price: int) -> Batch | None:
     """The batch after ``move``, or None if another order of the same moves makes it unnecessary.
 
@@ -133,7 +127,7 @@ class Search:
                 return Found(self._path(abs(order)), cost)
             for following in self._following(entry, costs):
                 costs[following[6]] = -1  # once is enough, whatever it costs
-                heapq.heappush(heap, (following[1], _held_results(following), following))
+                heapq.heappush(heap, (following[1], self._frugality(following), following))
             if self.work > self.options.work_limit:
                 raise Exhausted
         return None
@@ -144,7 +138,7 @@ class Search:
         """Expand the best states with equally many ops executed; loads, cuts and recomputed ops stay in the layer."""
         cheap = heapq.nsmallest(width, layer.values())
         # Cheap states alone end where nothing fits any more; states that hold little keep a way open.
-        frugal = heapq.nsmallest(width, layer.values(), key=_held_results)
+        frugal = heapq.nsmallest(width, layer.values(), key=self._frugality)
         queue = list({entry[2]: entry for entry in (*cheap, *frugal)}.values())
         heapq.heapify(queue)
         # A layer may use its share of the work, but one state is always followed.
@@ -165,6 +159,11 @@ class Search:
                 else:
                     layers.setdefault(after[0].bit_count(), {})[after] = following
         return None
+
+    def _frugality(self, entry: Entry) -> tuple[int, int]:
+        """How many results are held, in slots or in buffers, then the estimate."""
+        held, buffered = entry[6][1], entry[6][4]
+        return ((held | buffered) & ~self.model.buffered).bit_count(), entry[0]
 
     def _first_entry(self) -> Entry:
         start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)

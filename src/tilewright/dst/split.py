@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.dst.allocation import Part
+from tilewright.dst.buffers import buffers_needed
 from tilewright.dst.model import Model, bits
 from tilewright.dst.moves import Move, Options
 from tilewright.dst.optimizer import Effort, Optimizer
-from tilewright.dst.parts import best_layout, part_of, rank
+from tilewright.dst.parts import best_layout, part_of, rank, without_unread_spills
 from tilewright.dst.place import place
 from tilewright.dst.problem import Problem
 from tilewright.dst.search import Exhausted, Found, Search
@@ -38,9 +39,13 @@ def split(problem: Problem, effort: Effort) -> tuple[Part, ...] | None:
     )
     model = Model(problem, cuts=True)
     found = _cheapest_cuts(model, options)
+    if found is None:  # there are not enough buffers: what they cannot hold is computed again
+        found = Search(model, replace(options, recompute=True)).beam(SPLIT_BEAM_WIDTH)
     if found is None:
         return None
-    return tuple(_parts(model, found.moves, effort))
+    parts = without_unread_spills(problem, _parts(model, found.moves, effort))
+    # The search counts all buffers alike; values of different storage may need more.
+    return parts if buffers_needed(problem, parts) <= problem.spill_limit else None
 
 
 def _cheapest_cuts(model: Model, options: Options) -> Found | None:

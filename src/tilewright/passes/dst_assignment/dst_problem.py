@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
@@ -12,11 +14,11 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import buffer_room
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
 from tilewright.passes.dst_assignment.half_buffers import fits_source
 from tilewright.passes.dst_assignment.init_keys import lasting_inits
-from tilewright.passes.dst_assignment.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 from tilewright.records import record
@@ -54,8 +56,13 @@ def region_problem(
     outputs = tuple(numbers[value] for value in last.operands)
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
-    trips = round_trips(compute, ops, config, context) if packed else 0
     halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
+    formats = [buffer_room.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
+    # No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
+    room = min(buffer_room.room(compute, formats, context), len(ops)) if packed else 0
+    trips = 0
+    if packed and buffer_room.may_travel_by_choice(compute, ops, config, context):
+        trips = min(buffer_room.room(compute, formats, context, buffer_room.SHARE_OF_L1), len(ops))
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
@@ -73,7 +80,7 @@ def region_problem(
         pack=round(pack),
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
-    problem_ops = tuple(builder.op(index, op) for index, op in enumerate(ops))
+    problem_ops = tuple(replace(builder.op(index, op), storage=formats[index]) for index, op in enumerate(ops))
     problem = Problem(
         leaves=loads,
         ops=problem_ops,
@@ -83,6 +90,7 @@ def region_problem(
         full_sync=config.dst_full_sync_en,
         costs=costs,
         lasting_inits=lasting_inits(loads, problem_ops, builder.uses),
+        spill_limit=room,
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
