@@ -24,7 +24,6 @@ from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Proble
 from tilewright.dst.remedies import remedies
 
 DST, BUFFER = Place.DST, Place.BUFFER
-FUZZ_BUDGET_MS = 10
 
 
 def random_problem(seed: int, *, most_ops: int = 9) -> Problem:
@@ -160,7 +159,7 @@ def run_one(seed: int, *, most_ops: int = 9, search: bool = True) -> Counter[str
     if not search:
         return seen
     try:
-        best = optimal(problem, time_budget_ms=FUZZ_BUDGET_MS)
+        best = optimal(problem)
     except DoesNotFit:
         if others:
             raise

@@ -4,9 +4,6 @@ A state is (ops executed, values held in DST, slots written since the acquire, i
 outputs to pack). Values that wait are always held; a leaf in DST may be dropped at any time and loaded again. The
 slots themselves do not matter: all are alike except that some results need one nobody has written, so their number is
 enough.
-
-Costs are integers: ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part of
-the cost.
 """
 
 from __future__ import annotations
@@ -16,9 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from tilewright.dst.bounds import COPY_TIE, COST_SHIFT, SWITCH_TIE
 from tilewright.dst.executed import ExecutedSets
-from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
+from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, Model, Variant, bits
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 

@@ -15,16 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.dst.allocation import Allocation, Copy, Part, Plan
+from tilewright.dst.allocation import Allocation, Copy, Part
 from tilewright.dst.buffers import Lifetime, assign_buffers, buffers_needed
+from tilewright.dst.effort import CLOSE_ESTIMATE, TRIP
 from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import Model, bits, mask_of
-from tilewright.dst.optimizer import Effort, Optimizer
+from tilewright.dst.optimizer import Optimizer
 from tilewright.dst.parts import part_of, without_unread_spills
 from tilewright.dst.problem import Place, Problem
-
-CLOSE = 1.05  # a set whose estimate is further above the best one's is not searched
-TRIP_EFFORT = Effort(work=3_000, init_work=800, least_init_work=60, unpack_work=200, beam_work=120)
 
 
 class _Section(NamedTuple):
@@ -39,9 +37,9 @@ class _Section(NamedTuple):
         return (*bits(self.spills), *self.outputs)
 
 
-def cheaper_round_trips(problem: Problem, plan: Plan) -> tuple[Part, ...] | None:
-    """Parts that cost less than ``plan``, or None."""
-    return _Travel(problem).parts_below(plan)
+def cheaper_round_trips(problem: Problem, whole: Sequence[Part]) -> tuple[Part, ...] | None:
+    """Parts that cost less than ``whole``, or None."""
+    return _Travel(problem).parts_below(whole)
 
 
 def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
@@ -53,20 +51,20 @@ def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
     return total
 
 
-def is_worth_it(problem: Problem, parts: Sequence[Part], plan: Plan) -> bool:
+def is_worth_it(problem: Problem, parts: Sequence[Part], whole: Sequence[Part]) -> bool:
     """Whether ``parts`` save as much as the problem asks for.
 
     Any saving counts against a plan that is split anyway, and against one with a copy that costs more than computing the value
     again would: there DST is no place for the value, and code that does not share it at all would be faster.
     """
-    if len(plan.parts) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, plan)):
+    if len(whole) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, whole)):
         return True
-    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, plan.parts)
+    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, whole)
 
 
-def _copied(problem: Problem, plan: Plan) -> set[int]:
-    """Results the plan copies in DST."""
-    steps = [step for part in plan.parts for step in part.allocation.steps]
+def _copied(problem: Problem, parts: Sequence[Part]) -> set[int]:
+    """Results that are copied in DST."""
+    steps = [step for part in parts for step in part.allocation.steps]
     return {step.value for step in steps if isinstance(step, Copy) and not problem.is_leaf(step.value)}
 
 
@@ -80,10 +78,10 @@ def _is_cheaper_again(problem: Problem, value: int) -> bool:
     return False
 
 
-def _candidates(problem: Problem, plan: Plan) -> list[int]:
-    """Results the plan copies, and results that a form could read from a buffer."""
-    found = _copied(problem, plan)
-    needed = {op for part in plan.parts for op in part.ops}
+def _candidates(problem: Problem, parts: Sequence[Part]) -> list[int]:
+    """Results that are copied, and results that a form could read from a buffer."""
+    found = _copied(problem, parts)
+    needed = {op for part in parts for op in part.ops}
     for op in needed:
         for form in problem.ops[op].forms:
             found.update(o.value for o in form.operands if o.place is Place.BUFFER and not problem.is_leaf(o.value))
@@ -105,13 +103,13 @@ class _Travel:
         self.optimizers: dict[_Section, Optimizer] = {}
         self.allocations: dict[_Section, Allocation | None] = {}
 
-    def parts_below(self, plan: Plan) -> tuple[Part, ...] | None:
+    def parts_below(self, whole: Sequence[Part]) -> tuple[Part, ...] | None:
         """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
         best: tuple[Part, ...] | None = None
-        cost = exposed_cycles(self.problem, plan.parts) - 1e-6
-        grown = self._growing(_candidates(self.problem, plan))
+        cost = exposed_cycles(self.problem, whole) - 1e-6
+        grown = self._growing(_candidates(self.problem, whole))
         for estimate, trips in reversed(grown):
-            if best is not None and estimate > CLOSE * grown[-1][0]:
+            if best is not None and estimate > CLOSE_ESTIMATE * grown[-1][0]:
                 break
             sections = self._sections(trips) or []
             if sum(self._least(section) for section in sections) >= cost:
@@ -199,7 +197,7 @@ class _Travel:
         known = self.optimizers.get(section)
         if known is None:
             model = Model(self.problem, section.packs, tuple(bits(section.buffered)))
-            known = self.optimizers[section] = Optimizer(model, effort=TRIP_EFFORT, spilled=section.spills.bit_count())
+            known = self.optimizers[section] = Optimizer(model, effort=TRIP, spilled=section.spills.bit_count())
         return known
 
     def _least(self, section: _Section) -> float:
