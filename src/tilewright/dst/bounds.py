@@ -140,8 +140,19 @@ class Bounds:
 
     def quick(self, tiles: int) -> float:
         """Cycles per tile that no answer with so many tiles per acquire can beat."""
-        math = (self.total + self.correction(0, 0, self.model.outputs)) * tiles << COST_SHIFT
-        return self.cycles(math + self.inits(0, 0), tiles)
+        return self.cycles(self._math * tiles + self.inits(0, 0), tiles)
+
+    @cached_property
+    def _math(self) -> int:
+        """Scaled math cycles of a tile at least."""
+        return self.total + self.correction(0, 0, self.model.outputs) << COST_SHIFT
+
+    def shared(self, tiles: int) -> float:
+        """As ``quick``, from the relaxed cost of one tile that has all slots: what is not math is inits, which tiles share."""
+        whole = self.relaxed(1, self.model.problem.capacity)
+        if whole is None:
+            return 0.0
+        return self.cycles(self._math * tiles + max(whole.root - self._math, 0), tiles) if whole.root < NEVER else float("inf")
 
     def relaxed(self, tiles: int, slots: int) -> RelaxedBound | None:
         """The bound of the region with all leaves alike; None if it does not apply or would take too long."""
