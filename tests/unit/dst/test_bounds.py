@@ -11,7 +11,7 @@ from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import COST_SHIFT, Model, mask_of
 from tilewright.dst.moves import Options, State
 from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
 from tilewright.dst.search import Exhausted, Search
 
 SEEDS = 120
@@ -79,7 +79,7 @@ def test_black_scholes_loads_again_where_a_dead_leaf_makes_room(bodies) -> None:
 
 
 @pytest.mark.parametrize("search", [Search, Summed])
-def test_ops_that_need_no_init_do_not_end_a_batch_of_loads(search: type[Search]) -> None:
+def test_ops_that_need_no_init_do_not_end_a_batch_of_loads(bodies, search: type[Search]) -> None:
     """Three leaves go through two slots under one init of loads."""
 
     def sum_of(first: int, second: int) -> Op:
@@ -87,7 +87,7 @@ def test_ops_that_need_no_init_do_not_end_a_batch_of_loads(search: type[Search])
         form = Form(key="add", operands=operands, result=ResultRule.IN_PLACE, reuses=0, math_cycles=100)
         return Op(operands=(first, second), forms=(form,))
 
-    problem = Problem(leaves=(Leaf(), Leaf(), Leaf()), ops=(sum_of(0, 1), sum_of(3, 2)), outputs=(4,), capacity=2)
+    problem = Problem(leaves=(bodies.LEAF,) * 3, ops=(sum_of(0, 1), sum_of(3, 2)), outputs=(4,), capacity=2)
     searching = search(Model(problem), Options(slots=2, tiles=1, inits=True))
     least = 3 * 14 + 37 + 2 * 100
     searching.upper_bound = least + 1 << COST_SHIFT  # a bound that is too high leaves nothing below it

@@ -12,7 +12,7 @@ from tilewright.dst.checker import check
 from tilewright.dst.effort import PROOF, TRIP
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 
 
 def keys(problem: Problem, plan: Plan) -> list[str]:
@@ -254,7 +254,7 @@ def test_a_body_of_two_thousand_ops_is_allocated(bodies) -> None:
 def test_a_copy_in_dst_is_taken_where_it_is_cheaper_than_a_load(bodies) -> None:
     problem = body(bodies, "x | a=abs x; b=exp x | a b")
     assert allocate(problem).copies == 0
-    assert allocate(replace(problem, costs=Costs(copy=1))).copies == 1
+    assert allocate(replace(problem, costs=replace(bodies.COSTS, copy=1))).copies == 1
 
 
 def test_unproved_plans_say_what_is_proved(bodies) -> None:

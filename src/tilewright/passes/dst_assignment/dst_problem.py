@@ -78,6 +78,8 @@ def region_problem(
         copy=round(copy.math_cycles),
         copy_init_cycles=round(copy.init_math_cycles),
         pack=round(pack),
+        spill_unpack=max((_unpack_cycles(kind, config, chip) for kind in set(formats)), default=0),
+        spill_overhead=op_costs.BUFFER_HANDSHAKE,
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
     problem_ops = tuple(replace(builder.op(index, op), storage=formats[index]) for index, op in enumerate(ops))
@@ -116,10 +118,17 @@ def _dtype(value: SSAValue) -> str:
     return value.type.dtype
 
 
+def _unpack_cycles(dtype: str, config: ComputeConfig, chip: Chip) -> int:
+    return round(op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name).unpack_cycles)
+
+
+def _is_wide(dtype: str, config: ComputeConfig) -> bool:
+    return dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
+
+
 def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
     dtype = _dtype(value)
-    wide = dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
-    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, wide, chip.name)
+    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
     return Leaf(
         name=value.name_hint or "",
         load_math_cycles=round(cost.math_cycles),
