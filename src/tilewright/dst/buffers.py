@@ -7,6 +7,7 @@ it is packed needs no more buffers than are occupied at once. Values of differen
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 
 from tilewright.dst.allocation import Part
@@ -28,18 +29,17 @@ def lifetimes(parts: Sequence[Part]) -> list[Lifetime]:
 def assign_buffers(problem: Problem, lives: Iterable[Lifetime]) -> tuple[tuple[int, int], ...]:
     """(value, buffer) of every life; lives must come in the order of their first parts."""
     assigned: list[tuple[int, int]] = []
-    busy_until: list[int] = []  # per buffer
-    storage: list[str] = []  # per buffer
+    count = 0
+    busy: dict[str, list[tuple[int, int]]] = {}  # storage -> heap of (last part, buffer)
+    free: dict[str, list[int]] = {}  # storage -> heap of buffers
     for value, first, last in lives:
         kind = problem.ops[problem.op_of(value)].storage
-        for buffer, until in enumerate(busy_until):
-            if until < first and storage[buffer] == kind:
-                busy_until[buffer] = last
-                break
-        else:
-            buffer = len(busy_until)
-            busy_until.append(last)
-            storage.append(kind)
+        occupied, idle = busy.setdefault(kind, []), free.setdefault(kind, [])
+        while occupied and occupied[0][0] < first:
+            heapq.heappush(idle, heapq.heappop(occupied)[1])
+        buffer = heapq.heappop(idle) if idle else count
+        count += buffer == count
+        heapq.heappush(occupied, (last, buffer))
         assigned.append((value, buffer))
     return tuple(assigned)
 

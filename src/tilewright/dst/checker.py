@@ -13,6 +13,7 @@ Not proved: costs, minimality, and that a form does what its key says. No code i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
@@ -86,7 +87,7 @@ class _BufferReplay:
         self.buffer_of = dict(plan.buffers)
         self.holds: dict[int, int] = {}  # buffer -> value
         self.storage: dict[int, str] = {}  # buffer -> format
-        self.left = {value: sum(value in part.leaves for part in plan.parts) for value in self.buffer_of}  # reads to come
+        self.left = Counter(value for part in plan.parts for value in part.leaves)  # reads to come
         if len(set(self.buffer_of.values())) > problem.spill_limit:
             raise CheckError(f"the plan uses more than {problem.spill_limit} intermediate buffers")
 
