@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
 
 BODIES = {
     "gelu_tanh": "x | u=square x; v=mul u x; w=mul_s v; s=add w x; t=mul_s s; h=tanh t; p=add_s h; q=mul p x; y=mul_s q | y",
@@ -79,6 +79,11 @@ ROUND_TRIPS = 16
 FPU_INIT, FPU_PAIR_UNPACK, FPU_SINGLE_UNPACK = 49, 70, 40
 
 
+# bf16 tiles on Wormhole.
+LEAF = Leaf(load_math_cycles=14, load_unpack_cycles=40, init_cycles=37)
+COSTS = Costs(sync=20, copy=133, copy_init_cycles=5, pack=46, spill_unpack=40, spill_overhead=40)
+
+
 def dst(value: int) -> Operand:
     return Operand(value, Place.DST)
 
@@ -118,8 +123,9 @@ class BodyBuilder:
             Op(operands=tuple(operands), forms=tuple(self.forms(name, operands)), name=name)
             for name, operands in self.lines
         )
-        leaves = tuple(Leaf(name=name) for name in self.inputs)
-        problem = Problem(leaves=leaves, ops=ops, outputs=tuple(self.outputs), capacity=capacity, tiles=tiles)
+        leaves = tuple(replace(LEAF, name=name) for name in self.inputs)
+        outputs = tuple(self.outputs)
+        problem = Problem(leaves=leaves, ops=ops, outputs=outputs, capacity=capacity, tiles=tiles, costs=COSTS)
         return replace(problem, round_trips=ROUND_TRIPS) if self.round_trips else problem
 
     def is_leaf(self, value: int) -> bool:

@@ -19,13 +19,13 @@ from dst_peer import peer_table
 
 from tilewright.dst.allocate import allocate, checked_plan
 from tilewright.dst.allocation import Plan
+from tilewright.dst.effort import PROOF
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.op_costs import UNCERTAINTY
 
 CAPACITIES = (4, 8, 16)
-PROOF_BUDGET_MS = 60_000
 MOST_COPIES = 11
 MOST_EXP_CYCLES = 51_000
 MOST_BODY_MS, MOST_RANDOM_SECONDS, MOST_GROWTH = 10, 2, 15
@@ -102,7 +102,7 @@ def table(report: Report) -> None:
             gap, proof = "     -", "split"
             if len(best.parts) == 1:
                 # The default effort may leave the order of inits unproved; the figure here is against the optimum.
-                proved = best if best.exact else optimal(problem, prove_inits=True, time_budget_ms=PROOF_BUDGET_MS)
+                proved = best if best.exact else optimal(problem, effort=PROOF)
                 gap = f"{best.cycles_per_tile / proved.lower_bound - 1:6.1%}"
                 proof = "proved" if best.exact else "optimum" if proved.exact else "bound"
             print(f"{name:<22}" + " | ".join(row.text() for row in rows) + f" | {gap} {proof}")
@@ -182,7 +182,9 @@ def speed(report: Report) -> None:
     seconds = [_seconds(BodyBuilder(random_text(seed, 44)).problem(16, 64), 1) for seed in range(20)]
     print(f"  50-op random bodies: {statistics.mean(seconds):.2f} s on average, {max(seconds):.2f} s at most")
     report.require(max(seconds) <= MOST_RANDOM_SECONDS, f"50-op random bodies in at most {MOST_RANDOM_SECONDS} s")
-    times = {count: _seconds(BodyBuilder(random_text(3, count)).problem(8, 64), 5) for count in (1_000, 10_000)}
+    # Hundreds of values wait at once in such a body: more than a chip has buffers for, which is not what is measured here.
+    bodies = {count: replace(BodyBuilder(random_text(3, count)).problem(8, 64), spill_limit=count) for count in (1_000, 10_000)}
+    times = {count: _seconds(problem, 5) for count, problem in bodies.items()}
     growth = times[10_000] / times[1_000]
     print(f"  1,000 ops {times[1_000]:.2f} s, 10,000 ops {times[10_000]:.2f} s: {growth:.1f}x")
     report.require(growth <= MOST_GROWTH, f"from 1,000 to 10,000 ops at most {MOST_GROWTH}x")

@@ -14,17 +14,19 @@ import random
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
+
+from dst_dags import COSTS, LEAF
 
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Plan
 from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import optimal
-from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
 from tilewright.dst.remedies import remedies
 
 DST, BUFFER = Place.DST, Place.BUFFER
-FUZZ_BUDGET_MS = 10
 
 
 def random_problem(seed: int, *, most_ops: int = 9) -> Problem:
@@ -44,12 +46,12 @@ def random_problem(seed: int, *, most_ops: int = 9) -> Problem:
         for op in range(count)
     )
     return Problem(
-        leaves=tuple(Leaf(name=f"leaf{i}", load_math_cycles=choose.choice((14, 14, 30))) for i in range(leaves)),
+        leaves=tuple(replace(LEAF, name=f"leaf{i}", load_math_cycles=choose.choice((14, 14, 30))) for i in range(leaves)),
         ops=ops,
         outputs=tuple(outputs),
         capacity=choose.choice((3, 4, 4, 4, 8, 8, 16)),
         tiles=choose.choice((1, 2, 7, 64)),
-        costs=Costs(copy=choose.choice((133, 133, 40)), sync=choose.choice((20, 20, 0))),
+        costs=replace(COSTS, copy=choose.choice((133, 133, 40)), sync=choose.choice((20, 20, 0))),
         full_sync=choose.random() < 0.15,
     )
 
@@ -160,7 +162,7 @@ def run_one(seed: int, *, most_ops: int = 9, search: bool = True) -> Counter[str
     if not search:
         return seen
     try:
-        best = optimal(problem, time_budget_ms=FUZZ_BUDGET_MS)
+        best = optimal(problem)
     except DoesNotFit:
         if others:
             raise

@@ -15,6 +15,7 @@ from typing import Any
 from tilewright.records import record
 
 WORMHOLE = "wormhole_b0"
+BUFFER_HANDSHAKE = 40  # cycles of math per tile through a buffer of its own thread: reserve, push, wait, pop (estimated)
 UNCERTAINTY = 0.15  # share by which cycles may be off: counted instructions lie within it of what silicon was measured at
 
 # Releases renamed these; the table knows the canonical name only.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 Kind = TypeVar("Kind", bound=Operation)
@@ -41,6 +42,14 @@ def module_of(op: Operation) -> ModuleOp:
     current: Operation | None = op
     while not isinstance(current, ModuleOp):
         assert current is not None, "the op stands in a module"
+        current = current.parent_op()
+    return current
+
+
+def function_of(op: Operation) -> FuncOp:
+    current: Operation | None = op
+    while not isinstance(current, FuncOp):
+        assert current is not None, "the op stands in a function"
         current = current.parent_op()
     return current
 

@@ -116,6 +116,7 @@ class Plan:
     split_by_choice: bool = False  # the region fits, but some values go through a buffer at less cost
     notes: tuple[str, ...] = field(default=())
     lower_bound: float = 0.0  # cycles per tile no plan without a cut can beat, 0 if unknown
+    buffers: tuple[tuple[int, int], ...] = ()  # (value, intermediate buffer) of every spill; a buffer serves one after the other
     explanation: object = None  # what the allocator can show of its own working (``LinearScanTrace`` for linear-scan)
 
     @property

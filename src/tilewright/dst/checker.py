@@ -4,7 +4,8 @@ What is proved, for every part, every tile of a full acquire and every output: t
 holds the value the source defines. The replay is symbolic: a DST index is either untouched since the acquire or holds
 one value of one tile, and an op may run only if each operand it names is where it says. In-place ops destroy their
 operand, results that add to their slot need an untouched one, and buffer operands must be in a buffer (leaves, or
-values an earlier part packed as a spill). A forgotten copy, a clobbered slot or a shared slot of another tile
+values an earlier part packed as a spill, in an intermediate buffer that holds nothing else from then to its last
+reader). A forgotten copy, a clobbered slot or a shared slot of another tile
 therefore ends in a wrong or missing value at a later read or at the pack.
 
 Not proved: costs, minimality, and that a form does what its key says. No code is shared with the allocators.
@@ -12,6 +13,7 @@ Not proved: costs, minimality, and that a form does what its key says. No code i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
@@ -36,15 +38,15 @@ def check(problem: Problem, plan: Plan) -> None:
             _check_form(problem, op, form)
     if not plan.parts:
         raise CheckError("the plan has no parts")
-    in_buffers = set(range(len(problem.leaves)))
+    buffers = _BufferReplay(problem, plan)
     packed: list[int] = []
     for number, part in enumerate(plan.parts):
-        for leaf in part.leaves:
-            if leaf not in in_buffers:
-                raise CheckError(f"value {leaf} is read from a buffer that nobody filled", part=number)
+        buffers.before(number, part)
         _PartReplay(problem, part, number).run()
-        in_buffers.update(part.outputs[: part.spilled])
+        buffers.after(part)
         packed.extend(part.outputs[part.spilled :])
+    for value in buffers.holds.values():
+        raise CheckError(f"value {value} is packed into a buffer and never read")
     if len(plan.parts) == 1 and plan.parts[0].outputs != problem.outputs:
         raise CheckError("the outputs are not packed in the order of the problem")
     if sorted(packed) != sorted(problem.outputs):
@@ -75,6 +77,39 @@ def _check_form(problem: Problem, op: int, form: Form) -> None:
             raise CheckError(f"op {op}: form {form.key!r} is in place but names no DST operand to reuse")
     elif form.reuses is not None:
         raise CheckError(f"op {op}: form {form.key!r} reuses an operand but is not in place")
+
+
+class _BufferReplay:
+    """The intermediate buffers from part to part. A part reserves before it runs, and pushes and pops after it."""
+
+    def __init__(self, problem: Problem, plan: Plan):
+        self.problem = problem
+        self.buffer_of = dict(plan.buffers)
+        self.holds: dict[int, int] = {}  # buffer -> value
+        self.storage: dict[int, str] = {}  # buffer -> format
+        self.left = Counter(value for part in plan.parts for value in part.leaves)  # reads to come
+        if len(set(self.buffer_of.values())) > problem.spill_limit:
+            raise CheckError(f"the plan uses more than {problem.spill_limit} intermediate buffers")
+
+    def before(self, number: int, part: Part) -> None:
+        for value in part.leaves:
+            if not self.problem.is_leaf(value) and self.holds.get(self.buffer_of.get(value, -1)) != value:
+                raise CheckError(f"value {value} is read from a buffer that nobody filled with it", part=number)
+        for value in part.outputs[: part.spilled]:
+            buffer = self.buffer_of.get(value)
+            if buffer is None or buffer in self.holds:
+                raise CheckError(f"value {value} has no buffer that is empty", part=number)
+            storage = self.problem.ops[self.problem.op_of(value)].storage
+            if self.storage.setdefault(buffer, storage) != storage:
+                raise CheckError(f"value {value} has not the format of its buffer", part=number)
+            self.holds[buffer] = value
+
+    def after(self, part: Part) -> None:
+        for value in part.leaves:
+            if not self.problem.is_leaf(value):
+                self.left[value] -= 1
+                if not self.left[value]:
+                    del self.holds[self.buffer_of[value]]
 
 
 class _PartReplay:

@@ -77,6 +77,13 @@ class Estimates:
         busy = modelled_cycles(self.problem, math=math, unpack=0, pack=pack, inits=init_cycles, tiles=self.tiles)
         return busy + spilled * (costs.spill_overhead + costs.pack / self.problem.tiles)
 
+    def reads(self, packed: int, there: int) -> int:
+        """Values that a part which packs ``packed`` reads from the buffers ``there``."""
+        found = packed
+        for value in bits(self._needed(packed, there)):
+            found |= self.operands[value]
+        return found & there
+
     def _needed(self, packed: int, there: int) -> int:
         needed, pending = 0, packed & ~there
         while pending:

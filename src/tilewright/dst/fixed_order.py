@@ -127,6 +127,8 @@ class FixedOrder:
                     continue
                 if any(o.place is Place.BUFFER and not problem.is_leaf(o.value) for o in form.operands):
                     continue
+                if sum(o.place is Place.DST for o in form.operands) > problem.capacity:
+                    continue
                 if form.math_cycles < sum(self._cheapest(o) for o in (*form.absorbs, op)):
                     self.absorbing[op] = number
                     absorbed.update(form.absorbs)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dst.allocation import Part
+from tilewright.dst.buffers import buffers_needed
 from tilewright.dst.fixed_order import FixedOrder, OpDoesNotFit, Section, emit, form_facts
 from tilewright.dst.lars import lars_order
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.parts import Rank, best_layout, budgets, part_of, rank_of_parts
+from tilewright.dst.parts import Rank, best_layout, budgets, part_of, rank_of_parts, without_unread_spills
 from tilewright.dst.problem import Problem
 
 
@@ -40,6 +41,7 @@ def greedy_parts(problem: Problem, orders: Sequence[Sequence[int]]) -> tuple[Par
     facts = form_facts(problem)
     plans = [FixedOrder(problem, order, facts) for order in orders]
     best: tuple[Rank, tuple[Part, ...]] | None = None
+    fewest = 0  # buffers of plans that need more than there are
     for cuts in (False, True):
         for _, slots in budgets(problem.capacity, problem.tiles):
             if cuts and slots < problem.capacity:
@@ -48,11 +50,23 @@ def greedy_parts(problem: Problem, orders: Sequence[Sequence[int]]) -> tuple[Par
                 parts = _emitted(plan, slots, cuts=cuts)
                 if parts is None:
                     continue
+                needed = buffers_needed(problem, parts)
+                if needed > problem.spill_limit:
+                    fewest = min(needed, fewest or needed)
+                    continue
                 ranked = (rank_of_parts(parts), parts)
                 if best is None or ranked[0] < best[0]:
                     best = ranked
         if best is not None:
             return best[1]
+    if fewest:
+        raise DoesNotFit(
+            f"the region does not fit the {problem.capacity} DST slots there are, and to be split it needs {fewest} intermediate "
+            f"buffers; there is room for {problem.spill_limit}",
+            needed=problem.capacity + 1,
+            capacity=problem.capacity,
+            buffers=fewest,
+        )
     raise DoesNotFit(
         f"an op needs more than the {problem.capacity} DST slots there are",
         needed=problem.capacity + 1,
@@ -67,7 +81,7 @@ def _emitted(plan: FixedOrder, slots: int, *, cuts: bool) -> tuple[Part, ...] | 
         return None
     if sections is None:
         return None
-    return tuple(_part(plan.problem, section) for section in sections)
+    return without_unread_spills(plan.problem, [_part(plan.problem, section) for section in sections])
 
 
 def _part(problem: Problem, section: Section) -> Part:

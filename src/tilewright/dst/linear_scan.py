@@ -24,12 +24,13 @@ Schedule = Literal["auto", "source", "lars"]
 
 
 class DoesNotFit(Exception):
-    """The plain algorithm needs more slots than there are."""
+    """There are fewer slots than needed, or fewer intermediate buffers than the only plans found would use."""
 
-    def __init__(self, reason: str, *, needed: int, capacity: int):
+    def __init__(self, reason: str, *, needed: int, capacity: int, buffers: int = 0):
         super().__init__(reason)
         self.needed = needed
         self.capacity = capacity
+        self.buffers = buffers  # that would do, if it is buffers that are short
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,13 @@ from tilewright.dst.cost import spilled_leaf
 from tilewright.dst.problem import Form, Place, Problem, ResultRule
 
 FREE, ZEROED, IN_PLACE = 0, 1, 2
+
+# Costs of the search are integers, ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part
+# of the cost.
+COST_SHIFT = 16
+SWITCH_TIE = 1
+COPY_TIE = 1 << 8
+
 _RULES = {
     ResultRule.FREE: FREE,
     ResultRule.ZEROED: ZEROED,
@@ -96,6 +103,7 @@ class Model:
                 self.needing[value].append(variant)
             for value in bits(variant.in_dst):
                 self.dst_users[value] |= variant.executes
+        self.has_inits = len(self.init_prices) > 1
         self._add_instances()
         self.zeroed_results = mask_of(v.result.bit_length() - 1 for v in self.variants if v.rule == ZEROED)
 

@@ -4,9 +4,6 @@ A state is (ops executed, values held in DST, slots written since the acquire, i
 outputs to pack). Values that wait are always held; a leaf in DST may be dropped at any time and loaded again. The
 slots themselves do not matter: all are alike except that some results need one nobody has written, so their number is
 enough.
-
-Costs are integers: ``(math * U + inits) << 16 | copies << 8 | init switches``, so that the order of ties is part of
-the cost.
 """
 
 from __future__ import annotations
@@ -16,9 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from tilewright.dst.bounds import COPY_TIE, COST_SHIFT, SWITCH_TIE
 from tilewright.dst.executed import ExecutedSets
-from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
+from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, Model, Variant, bits
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 
@@ -72,9 +68,19 @@ class MoveGenerator:
         self.instances = {1 << leaf: sum(further) for leaf, further in model.instances.items()} if options.inits else {}
         self.copied_leaves = model.leaves_worth_a_copy(options.tiles, inits=options.inits)
         self.extra = model.all_instances if options.inits else 0
+        self.again = self._cycles_again() if options.recompute else []
         self.uses = [
             [(1 << v, model.users[v], model.dst_users[v]) for v in variant.touched] for variant in model.variants
         ]
+
+    def _cycles_again(self) -> list[int]:
+        """Per value: math cycles at least to compute it from the buffers once more."""
+        model = self.model
+        cycles = [0] * model.problem.value_count
+        for variant in sorted(model.variants, key=lambda w: w.value):
+            price = variant.math + sum(cycles[value] for value in bits(variant.needs))
+            cycles[variant.value] = min(price, cycles[variant.value] or price)
+        return cycles
 
     def _unwritten_matter(self, executed: int) -> bool:
         """Whether a result to come may need a slot nobody has written."""
@@ -297,10 +303,17 @@ class MoveGenerator:
             if model.users[value] & ~executed:
                 spills |= 1 << value
         packs = pending & held
-        spilled = (buffered | spills) & ~model.buffered
-        if spilled.bit_count() > model.problem.spill_limit:
-            return
+        occupied = buffered & ~model.buffered  # what this part may read keeps its buffer until the part has ended
+        beyond = (occupied | spills).bit_count() - model.problem.spill_limit
+        if beyond > 0:
+            if not options.recompute or beyond > spills.bit_count():
+                return
+            for value in sorted(bits(spills), key=self.again.__getitem__)[:beyond]:
+                spills ^= 1 << value  # computed once more in the next part
         price = (options.cut_cost + options.spill_cost * spills.bit_count()) * self.scale
+        for value in bits(occupied):
+            if not model.users[value] & ~executed:
+                buffered ^= 1 << value  # its buffer is free for others
         after = (executed, 0, 0, 0, buffered | spills, pending & ~packs)
         result.append((price, 0, after, Move(spills=spills, packs=packs, is_cut=True)))
 

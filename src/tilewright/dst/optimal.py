@@ -1,135 +1,193 @@
 """The default allocator: least modelled cycles per tile over order, forms, loads, copies, layout and tiles per acquire.
 
-For every slot budget ``K = capacity // U`` that can win, an exact search finds the cheapest sequence of moves; the
-best over all U is the answer. Ties go to fewer copies, then more tiles per acquire, then fewer init switches, then
-source order. ``Plan.exact`` says whether the answer is proved; docs/dst-allocation.md says what the proof covers.
+``PHASES`` is the algorithm: each phase looks at the draft and leaves it cheaper, or as it was. Ties go to fewer copies, then more
+tiles per acquire, then fewer init switches, then source order. ``Plan.exact`` says whether the answer is proved;
+docs/dst-allocation.md says what the proof covers.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
-from tilewright.dst.allocation import Allocation, Part, Plan
+from tilewright.dst.allocation import Part, Plan
+from tilewright.dst.bounds import Bounds
+from tilewright.dst.buffers import assign_buffers, lifetimes
+from tilewright.dst.effort import AGAIN, BEAM_LIMIT, FEW_TILES, LARGE, SIZE_LIMIT, WHOLE, Effort
 from tilewright.dst.greedy import candidate_orders, greedy_parts
-from tilewright.dst.init_bounds import InitTables
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options
-from tilewright.dst.optimizer import Effort, Optimizer, least_slots
-from tilewright.dst.parts import part_of, rank, rank_of_parts
+from tilewright.dst.optimizer import Optimizer
+from tilewright.dst.parts import part_of, rank_of_parts
 from tilewright.dst.problem import Problem
+from tilewright.dst.relaxed_bound import NEVER
+from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles, is_worth_it
 from tilewright.dst.search import Search
 from tilewright.dst.split import split
 
-SIZE_LIMIT = 64  # ops; above it the search is not tried
-TIME_BUDGET_MS = 2_000
-WORK_PER_MS = 100  # states and successors a usual machine looks at
-LARGE_BODY = 25  # ops; more of the time may go into the order of inits there, as there are more of them
-LARGE_BODY_INIT_WORK = 40_000
-RECOMPUTE_WORK = 20_000
-BEAM_LIMIT = 300  # ops
-TILE_MAJOR_MAY_WIN = 2  # tiles per acquire up to which sharing slots may pay; the search proves op-major only
-BEAM_EFFORT = Effort(work=30_000, init_work=4_000)
+
+@dataclass(kw_only=True)
+class Draft:
+    """A plan in the making. ``parts`` is the best so far, empty while nothing fits."""
+
+    problem: Problem
+    effort: Effort
+    is_large: bool  # above the size limit
+    recompute_by_cost: bool
+    parts: tuple[Part, ...] = ()
+    exact: bool = False
+    may_be_beaten: bool = True  # by a list schedule or linear scan: it is not proved, or only among op-major plans
+    lower_bound: float = 0.0
+    split_by_choice: bool = False
+    notes: tuple[str, ...] = ()
+    short_of: DoesNotFit | None = None  # why no list schedule fits
+
+    @cached_property
+    def model(self) -> Model:
+        return Model(self.problem)
+
+    def take(self, found: Iterable[tuple[Part, ...]]) -> None:
+        """The cheapest of these and the parts there are; a region that fits is not split."""
+        candidates = [parts for parts in (self.parts, *found) if parts]
+        whole = [parts for parts in candidates if len(parts) == 1]
+        best = min(whole or candidates, key=rank_of_parts, default=())
+        if best is not self.parts:
+            self.parts, self.exact = best, False
+
+    def plan(self) -> Plan:
+        return Plan(
+            parts=self.parts,
+            allocator="optimal",
+            exact=self.exact,
+            full_sync=self.problem.full_sync,
+            split_by_choice=self.split_by_choice,
+            notes=self.notes,
+            lower_bound=self.lower_bound,
+            buffers=assign_buffers(self.problem, lifetimes(self.parts)),
+        )
+
+
+def in_one_part(draft: Draft) -> None:
+    """The region as it is: proved least where the search comes to its end."""
+    if len(draft.problem.ops) > BEAM_LIMIT:
+        return
+    optimizer = Optimizer(draft.model, effort=draft.effort)
+    best = optimizer.run()
+    if best is None:
+        return
+    problem = draft.problem
+    draft.parts = (part_of(problem, best, problem.outputs),)
+    if draft.is_large:
+        return
+    draft.exact = optimizer.proved
+    if draft.exact:
+        draft.lower_bound = best.cycles_per_tile
+        few = best.tiles_per_acquire <= FEW_TILES or best.init_cycles < problem.costs.sync
+        draft.may_be_beaten = few and best.tiles_per_acquire < problem.tiles and optimizer.tile_major_may_win
+    else:
+        draft.lower_bound = optimizer.lower_bound
+        above = best.cycles_per_tile - optimizer.lower_bound
+        draft.notes = (f"not proved: at most {above:.1f} cycles per tile above the optimum",)
+
+
+def computed_again_by_cost(draft: Draft) -> None:
+    """On request: values computed twice where that is cheaper than a copy."""
+    if draft.recompute_by_cost and draft.parts:
+        draft.take(_computed_again(draft))
+
+
+def as_list_schedules(draft: Draft) -> None:
+    """Orders by heuristics, forms by cost: for bodies of any size, and for tiles that share slots."""
+    if draft.is_large:
+        count, how = len(draft.problem.ops), "list schedule, greedy forms"
+        beam = ", beam search" if count <= BEAM_LIMIT else ""
+        draft.notes = (f"{count} ops are above the exact limit of {SIZE_LIMIT}: {how}{beam}",)
+    if not draft.may_be_beaten:
+        return
+    try:
+        draft.take([greedy_parts(draft.problem, candidate_orders(draft.problem))])
+    except DoesNotFit as error:
+        draft.short_of = error
+    if draft.parts and not draft.is_large:
+        with contextlib.suppress(DoesNotFit):
+            draft.take([linear_scan(draft.problem).parts])
+
+
+def in_several_parts(draft: Draft) -> None:
+    """Nothing fits as it is: split at the cheapest cuts, or compute values twice."""
+    if len(draft.parts) == 1 or len(draft.problem.ops) > BEAM_LIMIT or (draft.is_large and draft.parts):
+        return
+    parts = split(draft.problem)
+    if parts is not None:
+        draft.take([parts])
+    if not draft.is_large:
+        draft.take(_computed_again(draft))
+
+
+def through_buffers_by_choice(draft: Draft) -> None:
+    """What a trip through a buffer makes cheaper although nothing forces it."""
+    problem = draft.problem
+    if not problem.round_trips or draft.is_large or not draft.parts:
+        return
+    parts = cheaper_round_trips(problem, draft.parts)
+    if parts is None:
+        return
+    count = sum(part.spilled for part in parts)
+    values = f"{count} value{'s' if count > 1 else ''}"
+    cycles, without = exposed_cycles(problem, parts), exposed_cycles(problem, draft.parts)
+    if not is_worth_it(problem, parts, draft.parts):
+        note = (
+            f"{values} through a buffer would cost {cycles:.0f} cycles per tile instead of {without:.0f}, and save "
+            f"{1 - cycles / without:.0%}; a round trip by choice has to save {problem.round_trip_saving:.0%}"
+        )
+        draft.notes = (*draft.notes, note)
+        return
+    draft.notes = (f"{values} through a buffer by choice: {cycles:.0f} cycles per tile against {without:.0f} without",)
+    draft.split_by_choice = len(draft.parts) == 1
+    draft.parts, draft.exact = parts, False
+
+
+PHASES: tuple[Callable[[Draft], None], ...] = (
+    in_one_part,
+    computed_again_by_cost,
+    as_list_schedules,
+    in_several_parts,
+    through_buffers_by_choice,
+)
 
 
 def optimal(
-    problem: Problem,
-    *,
-    size_limit: int = SIZE_LIMIT,
-    time_budget_ms: int = TIME_BUDGET_MS,
-    prove_inits: bool = False,
-    recompute_by_cost: bool = False,
+    problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT, recompute_by_cost: bool = False
 ) -> Plan:
-    """The cheapest plan: proved up to ``size_limit`` ops within the budget, heuristic above.
-
-    The budget is turned into a number of states, so the answer does not depend on the machine. Init switches are
-    searched with a small part of it unless ``prove_inits`` asks for all. A value is computed twice only where nothing fits
-    otherwise, or with ``recompute_by_cost`` also where that is cheaper than a copy.
-    """
-    if len(problem.ops) > size_limit:
-        return _heuristic(problem, size_limit)
-    work = max(time_budget_ms * WORK_PER_MS, 1)
-    init_work = Effort.init_work if len(problem.ops) <= LARGE_BODY else LARGE_BODY_INIT_WORK
-    effort = Effort(work=work, init_work=work if prove_inits else min(init_work, work))
-    model = Model(problem)
-    optimizer = Optimizer(model, effort=effort)
-    best = optimizer.run()
-    if best is None:
-        return _remedied(problem, model, effort)
-    if recompute_by_cost:
-        again = _recomputed(model, effort)
-        if again is not None and rank(again) < rank(best):
-            return _plan(problem, (part_of(problem, again, problem.outputs),), exact=False)
-    plan = _plan(problem, (part_of(problem, best, problem.outputs),), exact=optimizer.proved)
-    if optimizer.proved:
-        plan = replace(plan, lower_bound=best.cycles_per_tile)
-        few = best.tiles_per_acquire <= TILE_MAJOR_MAY_WIN or best.init_cycles < problem.costs.sync
-        may_take_more = few and best.tiles_per_acquire < problem.tiles
-        return _cheapest(problem, plan) if may_take_more and optimizer.tile_major_may_win else plan
-    what = "math cycles proved least, order of inits not" if optimizer.math_proved else "not proved"
-    note = f"{what}: at most {best.cycles_per_tile - optimizer.lower_bound:.1f} cycles per tile above the optimum"
-    return _cheapest(problem, replace(plan, lower_bound=optimizer.lower_bound, notes=(note,)))
+    """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above."""
+    is_large = len(problem.ops) > size_limit
+    effort = LARGE if is_large else effort
+    draft = Draft(problem=problem, effort=effort, is_large=is_large, recompute_by_cost=recompute_by_cost)
+    for phase in PHASES:
+        phase(draft)
+    if not draft.parts:
+        assert draft.short_of is not None
+        raise draft.short_of
+    return draft.plan()
 
 
-def _heuristic(problem: Problem, size_limit: int) -> Plan:
-    """List schedules with greedy forms; bodies that masks can still handle also get a beam search."""
-    note = f"{len(problem.ops)} ops are above the exact limit of {size_limit}: list schedule, greedy forms"
-    parts = greedy_parts(problem, candidate_orders(problem))
-    if len(problem.ops) <= BEAM_LIMIT:
-        note += ", beam search"
-        better = Optimizer(Model(problem), effort=BEAM_EFFORT).run()
-        if better is not None:
-            whole = (part_of(problem, better, problem.outputs),)
-            parts = whole if len(parts) > 1 else min(parts, whole, key=rank_of_parts)
-    return replace(_plan(problem, parts, exact=False), notes=(note,))
-
-
-def _remedied(problem: Problem, model: Model, effort: Effort) -> Plan:
-    """Nothing fits as it is: compute values twice or split, whichever costs less."""
-    found: list[tuple[Part, ...]] = []
-    parts = split(problem, effort)
-    if parts is not None:
-        found.append(parts)
-    again = _recomputed(model, effort, below=rank_of_parts(parts)[0] if parts is not None else float("inf"))
-    if again is not None:
-        found.append((part_of(problem, again, problem.outputs),))
-    try:
-        found.append(greedy_parts(problem, candidate_orders(problem)))
-    except DoesNotFit:
-        if not found:
-            raise
-    return _plan(problem, min(found, key=rank_of_parts), exact=False)
-
-
-def _recomputed(model: Model, effort: Effort, below: float = float("inf")) -> Allocation | None:
-    share = min(effort.work, RECOMPUTE_WORK)
-    least = Effort(work=share, init_work=min(share, effort.init_work))
-    return Optimizer(model, recompute=True, effort=least, below=below).run()
-
-
-def _cheapest(problem: Problem, plan: Plan) -> Plan:
-    """An unproved plan gives way to a cheaper heuristic one."""
-    others: list[tuple[Part, ...]] = []
-    with contextlib.suppress(DoesNotFit):
-        others.append(greedy_parts(problem, candidate_orders(problem)))
-    with contextlib.suppress(DoesNotFit):
-        others.append(linear_scan(problem).parts)
-    others = [parts for parts in others if len(parts) == 1]  # a region that fits is not split
-    best = min([plan.parts, *others], key=rank_of_parts)
-    return plan if best is plan.parts else replace(plan, parts=best, exact=False)
-
-
-def _plan(problem: Problem, parts: tuple[Part, ...], *, exact: bool) -> Plan:
-    return Plan(parts=parts, allocator="optimal", exact=exact, full_sync=problem.full_sync)
+def _computed_again(draft: Draft) -> list[tuple[Part, ...]]:
+    below = rank_of_parts(draft.parts)[0] if len(draft.parts) > 1 else float("inf")
+    again = Optimizer(draft.model, effort=AGAIN, recompute=True, below=below).run()
+    return [] if again is None else [(part_of(draft.problem, again, draft.problem.outputs),)]
 
 
 def fewest_slots(problem: Problem, *, most: int = 64, work_limit: int = 5_000_000) -> int:
     """The least capacity at which one tile of the region fits without recomputing or splitting."""
-    model = Model(replace(problem, capacity=most, tiles=1))
-    tables = InitTables(model)
-    for slots in range(least_slots(tables), most + 1):
-        options = Options(slots=slots, tiles=1, work_limit=work_limit)
-        if Search(model, options, tables=tables).dive() is not None:
+    model = Model(problem)
+    bounds = Bounds(model)
+    for slots in range(bounds.least_slots, most + 1):
+        relaxed = bounds.relaxed(1, slots)
+        if relaxed is not None and relaxed.root >= NEVER:
+            continue
+        if Search(model, Options(slots=slots, tiles=1, work_limit=work_limit), bounds=bounds).dive() is not None:
             return slots
     raise DoesNotFit(f"one tile needs more than {most} DST slots", needed=most + 1, capacity=most)

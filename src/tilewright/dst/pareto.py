@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import heapq
 
-from tilewright.dst.bounds import COST_SHIFT
-from tilewright.dst.model import bits
+from tilewright.dst.model import COST_SHIFT, bits
 from tilewright.dst.moves import Move, State
 from tilewright.dst.search import Exhausted, Found, Search
 
-# estimate, -progress, node, cost, unpack, paid for inits, remaining, unpack remaining, state
-Entry = tuple[int, int, int, int, int, int, int, int, State]
+# estimate, -progress, node, cost, unpack, remaining, unpack remaining, state
+Entry = tuple[int, int, int, int, int, int, int, State]
 Label = tuple[int, int]  # scaled cost, unpack cycles
 
 
@@ -29,10 +28,10 @@ class ParetoSearch(Search):
         start: State = (0, 0, 0, 0, model.buffered, model.outputs)
         labels: dict[State, list[Label]] = {start: [(0, 0)]}
         goal = model.all_results
-        first = self._worst(self._estimate(0, 0, bounds.total, start), bounds.tables.unpack_total)
-        heap: list[Entry] = [(first, 0, 0, 0, 0, 0, bounds.total, bounds.tables.unpack_total, start)]
+        first = self._worst(self._estimate(0, bounds.total, start), bounds.unpack_total)
+        heap: list[Entry] = [(first, 0, 0, 0, 0, bounds.total, bounds.unpack_total, start)]
         while heap:
-            estimate, _, node, cost, unpack, paid, remaining, unpack_left, state = heapq.heappop(heap)
+            estimate, _, node, cost, unpack, remaining, unpack_left, state = heapq.heappop(heap)
             if self.upper_bound is not None and estimate >= self.upper_bound:
                 return None
             if (cost, unpack) not in labels[state]:
@@ -54,8 +53,8 @@ class ParetoSearch(Search):
                 variant = move.variant
                 if variant is not None and not variant.result & executed:
                     left -= bounds.saved[variant.index]
-                    unpack_after -= bounds.tables.unpack_saved[variant.index]
-                estimate = self._estimate(new_cost, paid + init_price, left, next_state)
+                    unpack_after -= bounds.unpack_saved[variant.index]
+                estimate = self._estimate(new_cost, left, next_state)
                 estimate = self._worst(estimate, new_unpack + unpack_after)
                 if self.upper_bound is not None and estimate >= self.upper_bound:
                     continue
@@ -64,8 +63,7 @@ class ParetoSearch(Search):
                 self.parents.append((node, move))
                 progress = -next_state[0].bit_count()
                 number = len(self.parents) - 1
-                spent = (new_cost, new_unpack, paid + init_price)
-                heapq.heappush(heap, (estimate, progress, number, *spent, left, unpack_after, next_state))
+                heapq.heappush(heap, (estimate, progress, number, new_cost, new_unpack, left, unpack_after, next_state))
         return None
 
     def _worst(self, estimate: int, unpack: int) -> int:

@@ -33,6 +33,27 @@ def part_of(problem: Problem, allocation: Allocation, outputs: Sequence[int], sp
     )
 
 
+def without_unread_spills(problem: Problem, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """A later part may have computed a value again, in a form that repeats its op: then nobody reads its buffer."""
+    kept: list[Part] = []
+    read: set[int] = set()
+    for part in reversed(parts):
+        wanted = [number for number, value in enumerate(part.outputs) if number >= part.spilled or value in read]
+        if len(wanted) < len(part.outputs):
+            old = part.allocation
+            spilled = len(wanted) - (len(part.outputs) - part.spilled)
+            slots = [old.output_slots[number] for number in wanted]
+            allocation = priced_allocation(
+                problem, old.steps, slots, slots=old.slots, layout=old.layout, footprint=old.footprint,
+                tiles=old.tiles_per_acquire, spilled=spilled,
+            )  # fmt: skip
+            part = part_of(problem, allocation, [part.outputs[number] for number in wanted], spilled)
+        if part.outputs:
+            kept.append(part)
+            read.update(part.leaves)
+    return tuple(reversed(kept))
+
+
 def best_layout(
     problem: Problem, steps: Sequence[Step], output_slots: Sequence[int], slots: int, spilled: int
 ) -> Allocation:

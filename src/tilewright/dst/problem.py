@@ -55,10 +55,10 @@ class Leaf:
     """A tile in a buffer. It can be loaded into DST any number of times."""
 
     name: str = ""
-    load_math_cycles: int = 14
-    load_unpack_cycles: int = 40
+    load_math_cycles: int = 0
+    load_unpack_cycles: int = 0
     init: str = "copy"
-    init_cycles: int = 37
+    init_cycles: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,19 +66,20 @@ class Op:
     operands: tuple[int, ...]
     forms: tuple[Form, ...]
     name: str = ""  # for messages only
+    storage: str = ""  # format of its result in a buffer: results of equal storage may take turns in one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Per-region constants, in cycles; the numbers come from the hardware table, not from this library."""
+    """Per-region constants, in cycles. This library knows no chip: what nobody states costs nothing."""
 
-    sync: int = 20  # exposed on the math thread per acquire
-    copy: int = 133  # DST to DST, math thread
+    sync: int = 0  # exposed on the math thread per acquire
+    copy: int = 0  # DST to DST, math thread
     copy_init: str = "copy_dest_values"
-    copy_init_cycles: int = 5
-    pack: int = 46  # per packed tile, pack thread
-    spill_unpack: int = 40  # reading a spilled tile back
-    spill_overhead: int = 40  # buffer handshake per spilled value and tile
+    copy_init_cycles: int = 0
+    pack: int = 0  # per packed tile, pack thread
+    spill_unpack: int = 0  # reading a spilled tile back
+    spill_overhead: int = 0  # buffer handshake per spilled value and tile
     full_sync_serialises_pack: bool = True
 
 
@@ -91,8 +92,8 @@ class Problem:
     tiles: int = 1  # tiles of the block; the body runs once for each
     costs: Costs = Costs()
     full_sync: bool = False
-    spill_limit: int = 32  # how many intermediate buffers a split may use
-    round_trips: int = 0  # of these, how many a region that fits may use where that costs less
+    spill_limit: int = 32  # intermediate buffers there is room for; values that travel take turns in them
+    round_trips: int = 0  # of these, how many may be used where nothing forces it but it costs less
     lasting_inits: frozenset[str] = frozenset()  # keys that nothing in the region undoes: set for one tile, they serve the next
     round_trip_saving: float = 0.0  # share of the cycles that such a use has to save
 

@@ -6,10 +6,10 @@ are asked for, and remembered.
 
 from __future__ import annotations
 
-from tilewright.dst.bounds import COPY_TIE, COST_SHIFT
+from tilewright.dst.effort import ROW_LIMIT, STEP_LIMIT
+from tilewright.dst.model import COPY_TIE, COST_SHIFT
 from tilewright.dst.relaxation import Relaxation
 
-ROW_LIMIT = 3_000
 NEVER = 1 << 62  # above every cost: nothing fits
 
 # Least scaled cost to the end: under any init in force but those of the second part.
@@ -42,8 +42,9 @@ class RelaxedBound:
         self.ways: dict[int, Ways] = {}
         self.rows: dict[tuple[int, int, int], Row] = {}
         self.row_limit = ROW_LIMIT
+        self.steps_left = STEP_LIMIT
         self.root = self.rest(0, 0, 0)
-        self.row_limit = 1 << 30  # what else the search asks for is next to rows there are
+        self.row_limit = self.steps_left = 1 << 30  # what else the search asks for is next to rows there are
 
     def rest(self, executed: int, held: int, init: int) -> int:
         """Scaled cost to the end at least; ``NEVER`` or more if nothing fits."""
@@ -94,9 +95,13 @@ class RelaxedBound:
     def _ways(self, executed: int) -> Ways:
         """The steps that fit some number of leaves, with their prices."""
         slots = self.slots
+        steps = self.relaxation.steps(executed)
+        self.steps_left -= len(steps)
+        if self.steps_left < 0:
+            raise TooManyRows
         free = slots - self.waiting[executed].bit_count()
         ways: list[Way] = []
-        for init, cycles, copies, first, uses, room, gone, waiting, after, useful in self.relaxation.steps(executed):
+        for init, cycles, copies, first, uses, room, gone, waiting, after, useful in steps:
             if uses + room > free or waiting > slots:
                 continue
             cost, first_init = cycles * self.scale, init

@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.dst.allocation import Allocation, Copy, Part, Plan
+from tilewright.dst.allocation import Allocation, Copy, Part
+from tilewright.dst.buffers import Lifetime, assign_buffers, buffers_needed
+from tilewright.dst.effort import CLOSE_ESTIMATE, TRIP
 from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import Model, bits, mask_of
-from tilewright.dst.optimizer import Effort, Optimizer
-from tilewright.dst.parts import part_of
+from tilewright.dst.optimizer import Optimizer
+from tilewright.dst.parts import part_of, without_unread_spills
 from tilewright.dst.problem import Place, Problem
-
-CLOSE = 1.05  # a set whose estimate is further above the best one's is not searched
-TRIP_EFFORT = Effort(work=3_000, init_work=800, least_init_work=60, unpack_work=200, beam_work=120)
 
 
 class _Section(NamedTuple):
@@ -38,9 +37,9 @@ class _Section(NamedTuple):
         return (*bits(self.spills), *self.outputs)
 
 
-def cheaper_round_trips(problem: Problem, plan: Plan) -> tuple[Part, ...] | None:
-    """Parts that cost less than ``plan``, or None."""
-    return _Travel(problem).parts_below(plan)
+def cheaper_round_trips(problem: Problem, whole: Sequence[Part]) -> tuple[Part, ...] | None:
+    """Parts that cost less than ``whole``, or None."""
+    return _Travel(problem).parts_below(whole)
 
 
 def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
@@ -52,20 +51,20 @@ def exposed_cycles(problem: Problem, parts: Sequence[Part]) -> float:
     return total
 
 
-def is_worth_it(problem: Problem, parts: Sequence[Part], plan: Plan) -> bool:
+def is_worth_it(problem: Problem, parts: Sequence[Part], whole: Sequence[Part]) -> bool:
     """Whether ``parts`` save as much as the problem asks for.
 
     Any saving counts against a plan that is split anyway, and against one with a copy that costs more than computing the value
     again would: there DST is no place for the value, and code that does not share it at all would be faster.
     """
-    if len(plan.parts) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, plan)):
+    if len(whole) > 1 or any(_is_cheaper_again(problem, value) for value in _copied(problem, whole)):
         return True
-    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, plan.parts)
+    return exposed_cycles(problem, parts) <= (1 - problem.round_trip_saving) * exposed_cycles(problem, whole)
 
 
-def _copied(problem: Problem, plan: Plan) -> set[int]:
-    """Results the plan copies in DST."""
-    steps = [step for part in plan.parts for step in part.allocation.steps]
+def _copied(problem: Problem, parts: Sequence[Part]) -> set[int]:
+    """Results that are copied in DST."""
+    steps = [step for part in parts for step in part.allocation.steps]
     return {step.value for step in steps if isinstance(step, Copy) and not problem.is_leaf(step.value)}
 
 
@@ -79,10 +78,10 @@ def _is_cheaper_again(problem: Problem, value: int) -> bool:
     return False
 
 
-def _candidates(problem: Problem, plan: Plan) -> list[int]:
-    """Results the plan copies, and results that a form could read from a buffer."""
-    found = _copied(problem, plan)
-    needed = {op for part in plan.parts for op in part.ops}
+def _candidates(problem: Problem, parts: Sequence[Part]) -> list[int]:
+    """Results that are copied, and results that a form could read from a buffer."""
+    found = _copied(problem, parts)
+    needed = {op for part in parts for op in part.ops}
     for op in needed:
         for form in problem.ops[op].forms:
             found.update(o.value for o in form.operands if o.place is Place.BUFFER and not problem.is_leaf(o.value))
@@ -104,13 +103,13 @@ class _Travel:
         self.optimizers: dict[_Section, Optimizer] = {}
         self.allocations: dict[_Section, Allocation | None] = {}
 
-    def parts_below(self, plan: Plan) -> tuple[Part, ...] | None:
+    def parts_below(self, whole: Sequence[Part]) -> tuple[Part, ...] | None:
         """The sets are estimated as they grow; from the last on down they are searched as long as a smaller one is better."""
         best: tuple[Part, ...] | None = None
-        cost = exposed_cycles(self.problem, plan.parts) - 1e-6
-        grown = self._growing(_candidates(self.problem, plan))
+        cost = exposed_cycles(self.problem, whole) - 1e-6
+        grown = self._growing(_candidates(self.problem, whole))
         for estimate, trips in reversed(grown):
-            if best is not None and estimate > CLOSE * grown[-1][0]:
+            if best is not None and estimate > CLOSE_ESTIMATE * grown[-1][0]:
                 break
             sections = self._sections(trips) or []
             if sum(self._least(section) for section in sections) >= cost:
@@ -118,7 +117,7 @@ class _Travel:
                     break
                 continue
             parts = self._parts(sections)
-            if parts is None:
+            if parts is None or buffers_needed(self.problem, parts) > self.problem.round_trips:
                 continue
             cycles = exposed_cycles(self.problem, parts)
             if cycles < cost:
@@ -133,9 +132,9 @@ class _Travel:
         grown: list[tuple[float, int]] = []
         chosen = 0
         least = self._estimate([_Section(0, problem.outputs, mask_of(range(len(problem.leaves))))]) if candidates else 0.0
-        while chosen.bit_count() < min(problem.round_trips, len(candidates)):
+        while chosen.bit_count() < len(candidates):
             estimate, value = self._best_to_add(chosen, candidates)
-            if estimate >= least:
+            if estimate >= least or self._buffers(chosen | 1 << value) > problem.round_trips:
                 break
             least = estimate
             chosen |= 1 << value
@@ -171,6 +170,17 @@ class _Travel:
             buffered |= spills
         return [*sections, _Section(0, left, buffered)] if left else None
 
+    def _buffers(self, trips: int) -> int:
+        """As many as the values occupy at once."""
+        sections = self._sections(trips) or []
+        reads = [self.estimates.reads(section.spills | mask_of(section.outputs), section.buffered) for section in sections]
+        lives: list[Lifetime] = []
+        for first, section in enumerate(sections):
+            for value in bits(section.spills):
+                last = max((number for number, mask in enumerate(reads) if mask >> value & 1), default=first)
+                lives.append((value, first, last))
+        return len({buffer for _, buffer in assign_buffers(self.problem, lives)})
+
     def _estimate(self, sections: Sequence[_Section]) -> float:
         total = 0.0
         for section in sections:
@@ -187,7 +197,7 @@ class _Travel:
         known = self.optimizers.get(section)
         if known is None:
             model = Model(self.problem, section.packs, tuple(bits(section.buffered)))
-            known = self.optimizers[section] = Optimizer(model, effort=TRIP_EFFORT, spilled=section.spills.bit_count())
+            known = self.optimizers[section] = Optimizer(model, effort=TRIP, spilled=section.spills.bit_count())
         return known
 
     def _least(self, section: _Section) -> float:
@@ -205,4 +215,4 @@ class _Travel:
             if allocation is None:
                 return None
             parts.append(part_of(self.problem, allocation, section.packs, section.spills.bit_count()))
-        return tuple(parts)
+        return without_unread_spills(self.problem, parts)

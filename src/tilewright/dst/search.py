@@ -1,7 +1,7 @@
 """Exact search: A* over the states a tile can be in (``moves.py``), for one slot budget.
 
-Without inits the bounds of ``bounds.py`` guide it, with inits those of ``relaxed_bound.py`` and, where that does not know,
-of ``init_bounds.py``.
+The relaxed problem guides it where inits count and that is small enough to be solved, the sums of ``bounds.py`` elsewhere. What
+A* cannot end, ``beam`` answers well and ``dive`` at all.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.dst.init_bounds import InitBounds, InitTables
+from tilewright.dst.bounds import Bounds
 from tilewright.dst.model import IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
 from tilewright.dst.relaxed_bound import NEVER
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
-# Estimate, -progress, node (negative where the newest comes first), cost, the part of it paid for inits, remaining, state.
-Entry = tuple[int, int, int, int, int, int, State]
+# Estimate, -progress, node (negative where the newest comes first), cost, cycles of the cheapest forms to come, state.
+Entry = tuple[int, int, int, int, int, State]
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,6 @@ class Found:
 
 class Exhausted(Exception):
     """The work limit was reached before an answer was proved."""
-
-
-def _held_results(entry: Entry) -> tuple[int, int]:
-    """How many slots are held by values that cannot be loaded again, then the estimate."""
-    held, buffered = entry[6][1], entry[6][4]
-    return (held & ~buffered).bit_count(), entry[0]
 
 
 def _batch_after(batch: Batch, move: Move, init_price: int) -> Batch | None:
@@ -53,32 +47,24 @@ def _batch_after(batch: Batch, move: Move, init_price: int) -> Batch | None:
 
 
 class Search:
-    """``upper_bound``: give up on answers that cost as much. ``math_floor``: proved scaled cost without inits."""
+    """``upper_bound``: give up on answers that cost as much."""
 
     def __init__(
         self,
         model: Model,
         options: Options,
         upper_bound: int | None = None,
-        math_floor: int = 0,
-        tables: InitTables | None = None,
+        bounds: Bounds | None = None,
     ):
         self.model = model
         self.options = options
-        tables = tables or InitTables(model)
-        self.generator = MoveGenerator(model, options, tables.sets)
-        avoidable = options.recompute or options.cuts
-        self.bounds = InitBounds(
-            tables,
-            tiles=options.tiles,
-            slots=options.slots,
-            copies_count=not avoidable,
-            leaves_are_copied=bool(self.generator.copied_leaves),
-        )
         # Where values are computed again or spilled, what waits does not follow from the ops executed.
-        self.relaxed = tables.relaxed(options.tiles, options.slots) if options.inits and not avoidable else None
+        avoidable = options.recompute or options.cuts
+        self.bounds = bounds or Bounds(model, again=avoidable)
+        self.generator = MoveGenerator(model, options, self.bounds.sets)
+        all_counted = options.inits or not model.has_inits
+        self.relaxed = self.bounds.relaxed(options.tiles, options.slots) if all_counted and not avoidable else None
         self.upper_bound = NEVER if upper_bound is None and self.relaxed is not None else upper_bound
-        self.math_floor = math_floor
         self.parents: list[tuple[int, Move | None]] = [(-1, None)]
         self.batches: list[Batch] = [(0, 0)]  # per node, beside ``parents``
         self.newest_first = False  # among states with equal estimates
@@ -92,11 +78,11 @@ class Search:
         # Where the bound is tight most estimates are alike: what was found last is nearest to the end.
         self.newest_first = self.relaxed is not None
         first = self._first_entry()
-        costs: dict[State, int] = {first[6]: 0}
+        costs: dict[State, int] = {first[5]: 0}
         heap = [first]
         while heap:
             entry = heapq.heappop(heap)
-            estimate, _, order, cost, _, _, state = entry
+            estimate, _, order, cost, _, state = entry
             if self.upper_bound is not None and estimate >= self.upper_bound:
                 return None
             if costs[state] < cost:
@@ -113,8 +99,8 @@ class Search:
     def beam(self, width: int) -> Found | None:
         """A good sequence fast: by number of ops executed, from the cheapest and the most frugal of each. Proves nothing."""
         first = self._first_entry()
-        costs: dict[State, int] = {first[6]: 0}
-        layers: dict[int, dict[State, Entry]] = {0: {first[6]: first}}
+        costs: dict[State, int] = {first[5]: 0}
+        layers: dict[int, dict[State, Entry]] = {0: {first[5]: first}}
         for size in range(self.model.all_results.bit_count() + 1):
             found = self._follow_layer(layers.pop(size, {}), layers, costs, width)
             if found is not None:
@@ -124,16 +110,16 @@ class Search:
     def dive(self) -> Found | None:
         """Any sequence that fits, or None if none does: deepest first, least held first, back where nothing fits."""
         first = self._first_entry()
-        costs: dict[State, int] = {first[6]: 0}
+        costs: dict[State, int] = {first[5]: 0}
         heap = [(0, (0, 0), first)]
         while heap:
             _, _, entry = heapq.heappop(heap)
-            _, _, order, cost, _, _, state = entry
+            _, _, order, cost, _, state = entry
             if self._is_goal(state):
                 return Found(self._path(abs(order)), cost)
             for following in self._following(entry, costs):
-                costs[following[6]] = -1  # once is enough, whatever it costs
-                heapq.heappush(heap, (following[1], _held_results(following), following))
+                costs[following[5]] = -1  # once is enough, whatever it costs
+                heapq.heappush(heap, (following[1], self._frugality(following), following))
             if self.work > self.options.work_limit:
                 raise Exhausted
         return None
@@ -144,7 +130,7 @@ class Search:
         """Expand the best states with equally many ops executed; loads, cuts and recomputed ops stay in the layer."""
         cheap = heapq.nsmallest(width, layer.values())
         # Cheap states alone end where nothing fits any more; states that hold little keep a way open.
-        frugal = heapq.nsmallest(width, layer.values(), key=_held_results)
+        frugal = heapq.nsmallest(width, layer.values(), key=self._frugality)
         queue = list({entry[2]: entry for entry in (*cheap, *frugal)}.values())
         heapq.heapify(queue)
         # A layer may use its share of the work, but one state is always followed.
@@ -152,31 +138,36 @@ class Search:
         taken = 0
         while queue and taken < width * 4 and (taken == 0 or self.work < allowed):
             entry = heapq.heappop(queue)
-            _, _, order, cost, _, _, state = entry
+            _, _, order, cost, _, state = entry
             if costs[state] < cost:
                 continue
             if self._is_goal(state):
                 return Found(self._path(abs(order)), cost)
             taken += 1
             for following in self._following(entry, costs):
-                after = following[6]
+                after = following[5]
                 if after[0] == state[0]:
                     heapq.heappush(queue, following)
                 else:
                     layers.setdefault(after[0].bit_count(), {})[after] = following
         return None
 
+    def _frugality(self, entry: Entry) -> tuple[int, int]:
+        """How many results are held, in slots or in buffers, then the estimate."""
+        held, buffered = entry[5][1], entry[5][4]
+        return ((held | buffered) & ~self.model.buffered).bit_count(), entry[0]
+
     def _first_entry(self) -> Entry:
         start: State = (0, 0, 0, 0, self.model.buffered, self.model.outputs)
         total = self.bounds.total
-        return self._estimate(0, 0, total, start), 0, 0, 0, 0, total, start
+        return self._estimate(0, total, start), 0, 0, 0, total, start
 
     def _is_goal(self, state: State) -> bool:
         return state[0] == self.model.all_results and not state[5] & ~state[1]
 
     def _following(self, entry: Entry, costs: dict[State, int]) -> Iterator[Entry]:
         """Entries for the states after ``entry`` that were not reached as cheaply before."""
-        _, _, order, cost, paid, remaining, state = entry
+        _, _, order, cost, remaining, state = entry
         node = abs(order)
         batches = self.options.inits and not (self.options.recompute or self.options.cuts)
         before = batch = self.batches[node] if batches else (0, 0)
@@ -195,7 +186,7 @@ class Search:
             left = remaining
             if move.variant is not None and not move.variant.result & state[0]:
                 left -= self.bounds.saved[move.variant.index]
-            estimate = self._estimate(new_cost, paid + init_price, left, after)
+            estimate = self._estimate(new_cost, left, after)
             if self.upper_bound is not None and estimate >= self.upper_bound:
                 continue
             costs[after] = new_cost
@@ -203,20 +194,15 @@ class Search:
             self.batches.append(batch)
             progress = -after[0].bit_count()
             number = len(self.parents) - 1
-            yield estimate, progress, -number if self.newest_first else number, new_cost, paid + init_price, left, after
+            yield estimate, progress, -number if self.newest_first else number, new_cost, left, after
 
-    def _estimate(self, cost: int, paid: int, remaining: int, state: State) -> int:
-        """A lower bound on the cost of every answer through this state; ``paid`` is the part spent on inits."""
-        relaxed = 0 if self.relaxed is None else cost + self.relaxed.rest(state[0], state[1], state[3])
-        if self.relaxed is not None and not self.math_floor:
-            return relaxed
-        bounds = self.bounds
-        estimate = cost + remaining + bounds.correction(state[0], state[1], state[5])
-        if not self.options.inits:
-            return estimate
-        ready = self.generator.ready_of[state[0]]
-        certain, possible = bounds.inits(state[0], state[1], state[3], ready)
-        return max(relaxed, estimate + possible, self.math_floor + paid + certain)
+    def _estimate(self, cost: int, remaining: int, state: State) -> int:
+        """A lower bound on the cost of every answer through this state."""
+        executed, held, _, init, _, pending = state
+        if self.relaxed is not None:
+            return cost + self.relaxed.rest(executed, held, init)
+        estimate = cost + (remaining + self.bounds.correction(executed, held, pending)) * self.options.scale
+        return estimate + self.bounds.inits(executed, init) if self.options.inits else estimate
 
     def _path(self, node: int) -> tuple[Move, ...]:
         moves: list[Move] = []

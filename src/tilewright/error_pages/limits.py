@@ -8,7 +8,8 @@ LIMITS: dict[str, Code] = {
     "TW301": Code(
         "too many buffers",
         "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several "
-        "values of the same shape, or fuse expressions so that fewer values are stored.",
+        "values of the same shape, or fuse expressions so that fewer values are stored. A region that fits DST only in parts "
+        "needs buffers for what its parts hand on; the message says how many, and how many are left.",
     ),
     "TW302": Code(
         "buffers do not fit in L1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
@@ -10,7 +10,9 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import i32_attr, text_attr
 from tilewright.dialects.ir_types import CBType, cb_type
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import function_of, operations
+
+SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that the next region may have it
 
 
 def next_index(function: FuncOp) -> int:
@@ -35,6 +37,26 @@ def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name:
     assert following is not None
     entry.insert_op_before(op, following)
     return op.results[0]
+
+
+def idle(place: Operation, shape: tuple[int, ...], dtype: str) -> list[SSAValue]:
+    """Buffers of this kind that an earlier region of the thread used for itself, in the order they were made."""
+    function = function_of(place)
+    wanted = cb_type(shape, dtype, 1)
+    binds = [op for op in function.body.block.ops if isinstance(op, BindCBOp) and SCRATCH in op.attributes]
+    return [op.results[0] for op in binds if op.results[0].type == wanted]
+
+
+def scratch(place: Operation, shape: tuple[int, ...], dtype: str, count: int, location: LocationAttr) -> list[SSAValue]:
+    """Buffers for values that travel inside one region; they are empty before it and after it."""
+    function = function_of(place)
+    buffers = idle(place, shape, dtype)[:count]
+    while len(buffers) < count:
+        index = next_index(function)
+        buffer = bind(function, index, shape, dtype, f"spill_{index}", location)
+        buffer.owner.attributes[SCRATCH] = UnitAttr()  # pyright: ignore
+        buffers.append(buffer)
+    return buffers
 
 
 def kind_of(buffer: SSAValue) -> CBType:

@@ -145,6 +145,9 @@ def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Pl
         return allocate(region.problem, allocator=options.allocator, schedule=options.schedule)  # pyright: ignore
     except DoesNotFit as error:
         place = span_of(compute) or next((span_of(op) for op in region.ops if span_of(op) is not None), None)
+        if error.buffers:
+            advice = "store some of its values in buffers of your own that are free by then, or use smaller blocks"
+            raise fail("TW301", str(error), place, help=advice) from None
         raise fail("TW401", str(error), place, help="a larger dst_capacity, or full_sync=True") from None
 
 

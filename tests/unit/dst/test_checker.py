@@ -175,7 +175,7 @@ def split_plan(**second) -> Plan:
         ),
         **second,
     }
-    return Plan(parts=(first, Part(**rest)), allocator="test", exact=False)
+    return Plan(parts=(first, Part(**rest)), allocator="test", exact=False, buffers=((2, 0), (3, 1)))
 
 
 def test_split_parts_read_spilled_values_from_buffers() -> None:
@@ -186,5 +186,17 @@ def test_split_parts_read_spilled_values_from_buffers() -> None:
         check(PROBLEM, replace(plan, parts=tuple(reversed(plan.parts))))
     with pytest.raises(CheckError, match="not in a buffer of this part"):
         check(PROBLEM, split_plan(leaves=(2,)))
-    with pytest.raises(CheckError, match="outputs are not packed"):
+    with pytest.raises(CheckError, match="are not the outputs"):
+        check(replace(PROBLEM, outputs=(4, 4)), plan)
+
+
+def test_a_buffer_holds_one_value_from_its_part_to_its_last_reader() -> None:
+    plan = split_plan()
+    with pytest.raises(CheckError, match="no buffer that is empty"):
+        check(PROBLEM, replace(plan, buffers=((2, 0), (3, 0))))
+    with pytest.raises(CheckError, match="no buffer that is empty"):
+        check(PROBLEM, replace(plan, buffers=((2, 0),)))
+    with pytest.raises(CheckError, match="more than 1 intermediate buffers"):
+        check(replace(PROBLEM, spill_limit=1), plan)
+    with pytest.raises(CheckError, match="never read"):
         check(PROBLEM, replace(plan, parts=plan.parts[:1]))

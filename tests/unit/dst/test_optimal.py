@@ -9,9 +9,10 @@ import pytest
 from tilewright.dst.allocate import allocate, fits
 from tilewright.dst.allocation import Copy, Execute, Layout, Load, Plan
 from tilewright.dst.checker import check
+from tilewright.dst.effort import PROOF, TRIP
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 
 
 def keys(problem: Problem, plan: Plan) -> list[str]:
@@ -253,13 +254,13 @@ def test_a_body_of_two_thousand_ops_is_allocated(bodies) -> None:
 def test_a_copy_in_dst_is_taken_where_it_is_cheaper_than_a_load(bodies) -> None:
     problem = body(bodies, "x | a=abs x; b=exp x | a b")
     assert allocate(problem).copies == 0
-    assert allocate(replace(problem, costs=Costs(copy=1))).copies == 1
+    assert allocate(replace(problem, costs=replace(bodies.COSTS, copy=1))).copies == 1
 
 
 def test_unproved_plans_say_what_is_proved(bodies) -> None:
-    problem = bodies.BodyBuilder(bodies.random_text(0, 24)).problem(8, 64)
-    plan = optimal(problem, time_budget_ms=1)
+    problem = bodies.BodyBuilder(bodies.random_text(0, 44)).problem(16, 64)
+    plan = optimal(problem, effort=TRIP)
     assert not plan.exact
     assert 0 < plan.lower_bound <= plan.cycles_per_tile
     assert any("above the optimum" in note for note in plan.notes)
-    assert optimal(bodies.benchmark_problem("euler_lorenz", 8), prove_inits=True).exact
+    assert optimal(bodies.benchmark_problem("euler_lorenz", 8), effort=PROOF).exact

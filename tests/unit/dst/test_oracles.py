@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.dst.allocation import Execute, Layout
+from tilewright.dst.effort import PROOF
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
@@ -96,7 +97,7 @@ def test_exhaustive_oracle_agrees_on_cycles(fuzz, exhaustive, block: int) -> Non
         compared += 1
         least = exhaustive.least_cycles(problem)
         try:
-            plan = optimal(problem, prove_inits=True)
+            plan = optimal(problem, effort=PROOF)
         except DoesNotFit:
             assert least is None, seed
             continue

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import check
-from tilewright.dst.problem import Costs
 from tilewright.dst.round_trips import exposed_cycles
 
 SHARED_PRODUCT = "a b | m=mul a b; x=abs m; y=exp m | x y"
@@ -43,7 +42,7 @@ def test_a_product_of_computed_tiles_reads_one_from_a_buffer(bodies) -> None:
 def test_none_where_it_does_not_pay_or_is_not_allowed(bodies) -> None:
     problem = body(bodies, SHARED_PRODUCT, tiles=4)
     assert len(allocate(replace(problem, round_trips=0)).parts) == 1
-    assert len(allocate(replace(problem, costs=Costs(copy=20))).parts) == 1
+    assert len(allocate(replace(problem, costs=replace(bodies.COSTS, copy=20))).parts) == 1
     assert len(allocate(body(bodies, "a b c | m=mul a b; s=add m c; y=exp s | y")).parts) == 1
 
 

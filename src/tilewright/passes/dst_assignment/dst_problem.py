@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
@@ -12,11 +14,11 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import buffer_room
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
 from tilewright.passes.dst_assignment.half_buffers import fits_source
 from tilewright.passes.dst_assignment.init_keys import lasting_inits
-from tilewright.passes.dst_assignment.round_trip_room import round_trips
 from tilewright.passes.tile_views import buffer_of
 from tilewright.program import ComputeConfig
 from tilewright.records import record
@@ -54,8 +56,13 @@ def region_problem(
     outputs = tuple(numbers[value] for value in last.operands)
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
-    trips = round_trips(compute, ops, config, context) if packed else 0
     halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
+    formats = [buffer_room.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
+    # No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
+    room = min(buffer_room.room(compute, formats, context), len(ops)) if packed else 0
+    trips = 0
+    if packed and buffer_room.may_travel_by_choice(compute, ops, config, context):
+        trips = min(buffer_room.room(compute, formats, context, buffer_room.SHARE_OF_L1), len(ops))
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
@@ -71,9 +78,11 @@ def region_problem(
         copy=round(copy.math_cycles),
         copy_init_cycles=round(copy.init_math_cycles),
         pack=round(pack),
+        spill_unpack=max((_unpack_cycles(kind, config, chip) for kind in set(formats)), default=0),
+        spill_overhead=op_costs.BUFFER_HANDSHAKE,
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
-    problem_ops = tuple(builder.op(index, op) for index, op in enumerate(ops))
+    problem_ops = tuple(replace(builder.op(index, op), storage=formats[index]) for index, op in enumerate(ops))
     problem = Problem(
         leaves=loads,
         ops=problem_ops,
@@ -83,6 +92,7 @@ def region_problem(
         full_sync=config.dst_full_sync_en,
         costs=costs,
         lasting_inits=lasting_inits(loads, problem_ops, builder.uses),
+        spill_limit=room,
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
@@ -108,10 +118,17 @@ def _dtype(value: SSAValue) -> str:
     return value.type.dtype
 
 
+def _unpack_cycles(dtype: str, config: ComputeConfig, chip: Chip) -> int:
+    return round(op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name).unpack_cycles)
+
+
+def _is_wide(dtype: str, config: ComputeConfig) -> bool:
+    return dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
+
+
 def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
     dtype = _dtype(value)
-    wide = dtype in ("f32", "i32", "u32") and config.fp32_dest_acc_en
-    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, wide, chip.name)
+    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
     return Leaf(
         name=value.name_hint or "",
         load_math_cycles=round(cost.math_cycles),

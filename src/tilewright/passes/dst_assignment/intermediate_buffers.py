@@ -8,12 +8,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_list, int_list, int_value
-from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.allocation import Part, Plan
 from tilewright.passes import compiler_buffers
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem
+from tilewright.passes.validation.events import bind_of
 from tilewright.records import record
 
 
@@ -34,7 +34,7 @@ class Intermediates:
         self.region = region
         self.compute = compute
         self.last_reader = {number: part for part in plan.parts for number in part.leaves}
-        self.buffers = _create(plan.spills, region, compute, function) if len(plan.parts) > 1 else {}
+        self.buffers = _create(plan, region, compute, function)
         # A value may be stored in several places: hand the region's outputs out one by one.
         self.outputs: dict[int, list[SSAValue]] = {}
         for number, block in zip(region.problem.outputs, compute.outputs, strict=True):
@@ -70,19 +70,15 @@ class Intermediates:
         bound.after.append(CBPushOp.create(operands=[buffer], location=location))
 
 
-def _create(spills: tuple[int, ...], region: RegionProblem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
-    """One buffer per spilled value, one block of the region's shape deep; it never leaves the core."""
-    wide = int_value(function, "ttl.fp32_dest_acc_en", 0) != 0
-    buffers: dict[int, SSAValue] = {}
-    first = compiler_buffers.next_index(function)
-    for index, number in enumerate(spills, start=first):
-        tile = region.value(number).type
-        assert isinstance(tile, TileType)
-        # A 32-bit DST value survives only in a 32-bit buffer that is read back unchanged.
-        dtype = "f32" if wide and tile.dtype in ("bf16", "bfp8_b", "bfp4_b") else tile.dtype
-        name = f"spill_{index}"
-        buffers[number] = compiler_buffers.bind(function, index, compute.output_shape, dtype, name, compute.location)
-    if wide:
-        lossless = {*int_list(function, "ttl.unpack_to_dest"), *range(first, first + len(spills))}
+def _create(plan: Plan, region: RegionProblem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
+    """The buffer of every spilled value, one block of the region's shape deep; values the plan says take turns in one."""
+    formats = {number: region.problem.ops[region.problem.op_of(value)].storage for value, number in plan.buffers}
+    made: dict[int, SSAValue] = {}
+    for dtype in dict.fromkeys(formats.values()):
+        numbers = [number for number, other in formats.items() if other == dtype]
+        buffers = compiler_buffers.scratch(compute, compute.output_shape, dtype, len(numbers), compute.location)
+        made.update(zip(numbers, buffers, strict=True))
+    if made and int_value(function, "ttl.fp32_dest_acc_en", 0):
+        lossless = {*int_list(function, "ttl.unpack_to_dest"), *(bind_of(buffer).cb_index for buffer in made.values())}
         function.attributes["ttl.unpack_to_dest"] = i32_list(sorted(lossless))
-    return buffers
+    return {value: made[number] for value, number in plan.buffers}
