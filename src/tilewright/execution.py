@@ -43,6 +43,7 @@ class Execution:
     mode: str
     seconds: float
     result: Any = None  # what the runner returned: SimResult, native result, None on a device
+    numbers: Mapping[str, int] = field(default_factory=dict)  # run-time integers of the call
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -131,7 +132,9 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     started = time.perf_counter()
     result = RUNNERS[mode](program, args, numbers or {})
     seconds = time.perf_counter() - started
-    record = Execution(program=program, mode=mode, seconds=seconds, result=result, facts=known_facts(program, result))
+    record = Execution(
+        program=program, mode=mode, seconds=seconds, result=result, numbers=numbers or {}, facts=dst_facts(program)
+    )
     for tell in now.listeners:
         tell(record)
     if not now.listeners:  # a plain call from Python: nobody else would say it
@@ -217,16 +220,6 @@ RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] =
     DEVICE: run_on_device,
     PROFILE: run_profiled,
 }
-
-
-def known_facts(program: Program, result: Any) -> dict[str, Any]:
-    """Numbers worth a place on the summary line."""
-    facts = dst_facts(program)
-    for name in ("cycles", "bound"):
-        value = getattr(result, name, None)
-        if value is not None:
-            facts[name] = value
-    return facts
 
 
 def dst_facts(program: Program) -> dict[str, Any]:

@@ -18,6 +18,8 @@ import sys
 from tilewright import execution
 from tilewright.cli import failures, option_flags
 
+AT_ONCE = 40_000  # calls of all cores together that are timed in some tenths of a second
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     engine = parser.add_mutually_exclusive_group()
@@ -91,9 +93,8 @@ def summary_printer(as_json: bool) -> execution.Listener:
         from tilewright.report import summary
 
         program = record.program
-        call = summary.Call(
-            kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=record.facts
-        )
+        facts = {**record.facts, **predicted_time(record)}
+        call = summary.Call(kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=facts)
         print(summary.as_json(call) if as_json else summary.line(call), file=sys.stderr, flush=True)
         for note in program.diagnostics:
             if note.message not in said:
@@ -103,6 +104,19 @@ def summary_printer(as_json: bool) -> execution.Listener:
             print(json.dumps(warning.as_json()) if as_json else warning.render(), file=sys.stderr, flush=True)
 
     return tell
+
+
+def predicted_time(record: execution.Execution) -> dict[str, object]:
+    """The time on the chip, where it is known within a fraction of what the simulation took; `profile` knows it for all."""
+    if record.mode != execution.SIM:
+        return {}
+    from tilewright.timing import timeline
+
+    numbers = record.numbers
+    if timeline.calls_of(record.program) > AT_ONCE:
+        return {}
+    found = timeline.run(record.program, scalars=numbers)
+    return {} if found.deadlock is not None else {"microseconds": round(found.microseconds, 2), "chip": found.chip}
 
 
 def ir_printers(arguments: argparse.Namespace) -> tuple[execution.CompiledListener, ...]:

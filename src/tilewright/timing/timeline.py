@@ -388,15 +388,15 @@ def run(
     the program is; so does a run that computes values.
     """
     request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}))
-    if whole or arrays is not None or _calls(program) * math.prod(program.grid) < MANY_CALLS:
+    if whole or arrays is not None or calls_of(program) < MANY_CALLS:
         return request.run(skips=False)
     found = request.run(skips=True)
     # Threads must have left out the same: else they are run as they stand.
     return found if found.deadlock is None and found.consistent else request.run(skips=False)
 
 
-def _calls(program: Program) -> int:
-    """Calls that one core makes, as far as loop bounds tell."""
+def calls_of(program: Program) -> int:
+    """Calls of all cores together, as far as loop bounds tell."""
 
     def total(block: Block) -> int:
         found = 0
@@ -408,7 +408,8 @@ def _calls(program: Program) -> int:
                     found += total(inner) * (_turns(op) if isinstance(op, scf.ForOp) else 1)
         return found
 
-    return sum(total(block) for op in program.module.walk() if isinstance(op, func.FuncOp) for block in op.body.blocks)
+    functions = [op for op in program.module.walk() if isinstance(op, func.FuncOp)]
+    return math.prod(program.grid) * sum(total(block) for function in functions for block in function.body.blocks)
 
 
 def _turns(op: scf.ForOp) -> int:

@@ -37,8 +37,8 @@ def test_a_stage_that_did_not_run_is_named():
 def test_summary_line():
     call = summary.Call(kernel="add", grid=(8, 4), mode="sim", seconds=0.0123, facts={"max_dst": 6, "dst_capacity": 8})
     assert summary.line(call) == "add: grid 8x4, sim 12.3 ms, DST 6 of 8"
-    timed = summary.Call(kernel="add", grid=(1,), mode="sim", seconds=2, facts={"cycles": 4321.0, "bound": "math"})
-    assert summary.line(timed) == "add: grid 1, sim 2.00 s, 4321 cycles (math)"
+    timed = summary.Call(kernel="add", grid=(1,), mode="sim", seconds=2, facts={"microseconds": 4.32, "chip": "wormhole_b0"})
+    assert summary.line(timed) == "add: grid 1, sim 2.00 s, 4.32 us on wormhole_b0"
     assert json.loads(summary.as_json(call))["max_dst"] == 6
 
 
