@@ -1,5 +1,7 @@
 """Cycles of every kernel call, by chip and DST width: one place for allocator, cycle model and documentation.
 
+What does not depend on the call (sync, data times of packer and unpacker) is a constant of the timeline.
+
 Wormhole numbers are instructions counted on the vendor's simulator, turned into cycles by the issue rules of the ISA;
 Blackhole numbers were published for silicon. Where neither exists the cost is an estimate or Wormhole's, and its
 evidence says so. The data, ``op_costs.json``, is made by ``benchmarks/make_op_costs.py``.
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.records import record
+from tilewright.timing.constants import constants_of
 
 WORMHOLE = "wormhole_b0"
 BUFFER_HANDSHAKE = 40  # cycles of math per tile through a buffer of its own thread: reserve, push, wait, pop (estimated)
@@ -28,6 +31,8 @@ RENAMED = {
     "mul_reuse_dest_tiles": "binary_dest_reuse_tiles",
     "pack_tile_block": "pack_block",
 }
+
+COPIES = ("copy_tile", "unary_bcast", "transpose_wh_tile")  # one tile straight through the source registers
 
 # Which template argument asks for the approximate form.
 APPROXIMATE_AT = {
@@ -96,8 +101,7 @@ def call_cost(
     by_fidelity = variant["32" if dst32 else "16"]
     math, init = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
     math, evidence = on_chip(variant, math, dst32=dst32, chip=chip)
-    reads = data["reads"].get(name)
-    unpack = data["transfer"][reads][chip][dtype] if reads else 0.0
+    unpack = unpack_cycles(name, dtype, chip)
     init_unpack, init_pack = data["init_other"].get(name, (0.0, 0.0))
     return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack)
 
@@ -141,6 +145,24 @@ def on_chip(variant: dict[str, Any], counted: float, *, dst32: bool, chip: str) 
     return counted, f"Wormhole's number ({evidence})"
 
 
+def unpack_cycles(call: str, dtype: str, chip: str) -> float:
+    """Cycles the unpack thread takes for the operands of a call: one tile, a pair, or none."""
+    reads = cost_data()["reads"].get(call)
+    if reads is None:
+        return 0.0
+    constants = constants_of(chip)
+    data = constants.unpack_pair if reads == "pair" else constants.unpack_tile
+    # A tile is bound by its data or by the processor that asks for it.
+    issue = constants.copy_issue if call in COPIES else constants.call_issue
+    return max(data * dtype_ratio(reads, dtype, chip), issue)
+
+
+def dtype_ratio(transfer: str, dtype: str, chip: str) -> float:
+    """How much longer than a bf16 tile a tile of ``dtype`` takes."""
+    by_dtype = cost_data()["transfer"][transfer][chip]
+    return by_dtype.get(dtype, by_dtype["bf16"]) / by_dtype["bf16"]
+
+
 def copy_tile_cost(dtype: str, dst32: bool, unpack_to_dest: bool = False, chip: str = WORMHOLE) -> CallCost:
     """A tile from a buffer into DST: through SrcA, or with ``unpack_to_dest`` straight, which loses no bit of 32."""
     through_source = call_cost("copy_tile", dst32=dst32, chip=chip, dtype=dtype)
@@ -165,18 +187,12 @@ def copy_dest_values_cost(dst32: bool, chip: str = WORMHOLE) -> CallCost:
 @cache
 def pack_cost(dtype: str, chip: str = WORMHOLE) -> CallCost:
     """A tile from DST into a buffer of ``dtype``."""
-    data = cost_data()
-    return CallCost(0.0, 0.0, data["transfer"]["pack"][chip][dtype], 0.0, data["transfer_evidence"]["pack"])
+    cycles = constants_of(chip).pack_tile * dtype_ratio("pack", dtype, chip)
+    return CallCost(0.0, 0.0, cycles, 0.0, cost_data()["transfer_evidence"]["pack"])
 
 
 @cache
 def sync_cost(chip: str = WORMHOLE) -> CallCost:
     """One acquire, commit, wait and release together."""
-    calls = [call_cost(name, dst32=False, chip=chip) for name in cost_data()["control"] if name.startswith("tile_regs_")]
-    return CallCost(
-        math_cycles=sum(call.math_cycles for call in calls),
-        unpack_cycles=0.0,
-        pack_cycles=sum(call.pack_cycles for call in calls),
-        init_math_cycles=0.0,
-        evidence=calls[0].evidence,
-    )
+    constants = constants_of(chip)
+    return CallCost(constants.math_sync, 0.0, constants.pack_sync, 0.0, "see the timeline's constants")

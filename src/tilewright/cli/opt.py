@@ -107,8 +107,12 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
     context = PassContext(options=options, chip=options.chip, trace=trace, grid=mlir_files.grid_of(options))
     mlir_files.verify(module)
     try:
-        everything = names == ["all"]  # what is left is in an order that fits
+        everything, before = names == ["all"], ""  # what is left is in an order that fits
         for name in pipeline.remaining(module) if everything else names:
+            own = pipeline.ALIASES.get(name, name)
+            if own == before:  # two names of the document, one pass of ours
+                continue
+            before = own
             if not everything:
                 check_needs(name, module)
             pipeline.run(module, context, [name], check=False)

@@ -228,8 +228,8 @@ class _Placement:
             elif self._after(body, name, first.key) == first.key:
                 # Every trip ends as it begins, whichever branches it takes: what the first trip needs is there for all.
                 in_front[name] = first
-            else:
-                inside.pop(name, None)
+            elif name in state:
+                inside[name] = ANY  # whichever it is, on every trip there is one
         for _ in range(2):  # the init that masks the packer for a reduction sets up the matrix unit too, which had its turn
             for name, need in in_front.items():
                 self._satisfy(need, state, loop)

@@ -14,7 +14,6 @@ STARTS = ("init_sfpu", "unary_op_init_common", "binary_op_init_common", "mm_init
 INIT_INSTRUCTIONS, CALL_INSTRUCTIONS, COPY_INSTRUCTIONS, VECTOR_INSTRUCTIONS = 8, 6, 12, 24  # in the queue [count]
 INIT_EXECUTED = 0.5  # share of an init that its units execute: 14 instructions in 49 cycles [count]
 PUSHED = 0.8  # share of a vector call's cycles in which its RISC-V pushes: the queue keeps the two together [count]
-COPIES = ("copy_tile", "unary_bcast", "transpose_wh_tile")
 UNKNOWN_CALL = 500.0  # cycles of a vector call that nobody counted: the median of the table
 UNKNOWN_INIT = 20.0
 
@@ -57,7 +56,7 @@ class CallCosts:
         if site.role == "m" and site.form is not None and site.form.unit is Unit.SFPU:
             # Pushed one by one, or played back: either way the RISC-V is not far ahead.
             return Cost(cycles * PUSHED, cycles, VECTOR_INSTRUCTIONS)
-        if site.role == "u" and site.name in COPIES:
+        if site.role == "u" and site.name in op_costs.COPIES:
             return Cost(constants.copy_issue, cycles, COPY_INSTRUCTIONS)
         return Cost(min(constants.call_issue, cycles), cycles, CALL_INSTRUCTIONS)
 
@@ -129,8 +128,7 @@ class CallCosts:
     def _unpack(self, site: Site, dtype: str) -> float:
         constants = self.constants
         reads = op_costs.cost_data()["reads"].get(op_costs.RENAMED.get(site.name, site.name), "one")
-        by_dtype = op_costs.cost_data()["transfer"][reads][self.chip]
-        ratio = by_dtype.get(dtype, by_dtype["bf16"]) / by_dtype["bf16"]
+        ratio = op_costs.dtype_ratio(reads, dtype, self.chip)
         if "matmul" in site.name:
             down, across = site.attributes.get("rt", 1), site.attributes.get("ct", 1)
             # The operand of the shorter side is held while the other streams past it.
@@ -145,5 +143,4 @@ class CallCosts:
         return unpack * 2 / (min(down, across) * (1 + max(down, across)))
 
     def _pack(self, dtype: str) -> float:
-        by_dtype = op_costs.cost_data()["transfer"]["pack"][self.chip]
-        return self.constants.pack_tile * by_dtype.get(dtype, by_dtype["bf16"]) / by_dtype["bf16"]
+        return op_costs.pack_cost(dtype, self.chip).pack_cycles

@@ -87,7 +87,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(between_2, 0, j);  // line 22
       }
-      fill_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         fill_tile(tile + 2, 0.0f);  // line 22
       }

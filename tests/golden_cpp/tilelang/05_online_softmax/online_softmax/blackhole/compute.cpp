@@ -51,7 +51,6 @@ void kernel_main() {
       cb_reserve_back(total_kept, 1);
       cb_reserve_back(between_4, 1);  // line 26
       tile_regs_acquire();
-      fill_tile_init();
       fill_tile(1, -__builtin_inff());
       binary_max_tile_init();
       for (uint32_t col = 0; col < 2; ++col) {

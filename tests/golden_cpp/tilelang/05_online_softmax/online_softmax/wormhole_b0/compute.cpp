@@ -52,7 +52,6 @@ void kernel_main() {
       cb_reserve_back(total_kept, 1);
       cb_reserve_back(between_4, 1);  // line 26
       tile_regs_acquire();
-      fill_tile_init();
       fill_tile(1, -__builtin_inff());
       binary_max_tile_init();
       for (uint32_t col = 0; col < 2; ++col) {
@@ -139,7 +138,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(x, j, j + 2);  // line 35
       }
-      sub_binary_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         sub_binary_tile(tile + 2, tile, tile + 2);  // line 35
       }

@@ -69,7 +69,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(weights, j + col, j);  // line 25
       }
-      fill_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         fill_tile(tile + 2, 0.0f);  // line 25
       }

@@ -104,7 +104,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(positions_out, j, j);  // line 58
       }
-      binop_with_scalar_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         add_unary_tile(tile, 0x43200000u /* 160 */);  // line 58
       }
@@ -124,7 +123,6 @@ void kernel_main() {
           copy_init(between_9);
           copy_tile(between_9, row, 0);  // line 61
           copy_tile(between_10, col, 1);
-          fill_tile_init();
           fill_tile(2, 0.0f);  // line 58
           sfpu_add_bcast_row_init();
           sfpu_add_bcast_row(2, 1);
@@ -221,7 +219,6 @@ void kernel_main() {
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(between_9, row, j + 2);  // line 21
         }
-        binop_with_scalar_tile_init();
         for (uint32_t tile = 0; tile < 2; ++tile) {
           mul_unary_tile(tile, 0x3e38aa3bu /* 0.180337 */);  // line 21
         }

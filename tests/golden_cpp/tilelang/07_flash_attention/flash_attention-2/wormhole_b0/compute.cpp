@@ -105,7 +105,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(positions_out, j, j);  // line 58
       }
-      binop_with_scalar_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         add_unary_tile(tile, 0x43200000u /* 160 */);  // line 58
       }
@@ -120,7 +119,6 @@ void kernel_main() {
       for (uint32_t row = 0; row < 2; ++row) {
         tile_regs_acquire();
         for (uint32_t j = 0; j < 2; ++j) {
-          copy_dest_values_init();
           copy_dest_values<DataFormat::Float32>(0, 0);  // unary_bcast counts from the start of DST after this, line 58
           reconfig_data_format_srca(between_10);
           reconfig_data_format_srcb(between_10);

@@ -161,7 +161,6 @@ void kernel_main() {
         for (uint32_t j = 0; j < 2; ++j) {
           copy_tile(between_8, row, j + 2);  // line 21
         }
-        binop_with_scalar_tile_init();
         for (uint32_t tile = 0; tile < 2; ++tile) {
           mul_unary_tile(tile, 0x3e38aa3bu /* 0.180337 */);  // line 21
         }
@@ -253,7 +252,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(logsum_kept, row, j);  // line 68
       }
-      fill_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         fill_tile(tile + 2, 0.0f);  // line 68
       }

@@ -76,7 +76,6 @@ void kernel_main() {
           reconfig_data_format_srca(between_6);
           copy_init(between_6);
           copy_tile(between_6, row, 1);
-          fill_tile_init();
           fill_tile(2, 0.0f);
           sfpu_add_bcast_col_init();
           sfpu_add_bcast_col(2, 1);

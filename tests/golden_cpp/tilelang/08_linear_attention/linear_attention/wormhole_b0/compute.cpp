@@ -69,7 +69,6 @@ void kernel_main() {
       for (uint32_t row = 0; row < 2; ++row) {
         for (uint32_t col = 0; col < 2; ++col) {
           tile_regs_acquire();
-          fill_tile_init();
           fill_tile(0, 0.0f);  // line 30
           reconfig_data_format_srca(k);
           reconfig_data_format_srcb(q);

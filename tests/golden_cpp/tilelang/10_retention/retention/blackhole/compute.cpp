@@ -76,7 +76,6 @@ void kernel_main() {
       for (uint32_t j = 0; j < 2; ++j) {
         copy_tile(positions, j, j);  // line 35
       }
-      negative_tile_init();
       for (uint32_t tile = 0; tile < 2; ++tile) {
         negative_tile(tile);  // line 35
       }
@@ -101,7 +100,6 @@ void kernel_main() {
           reconfig_data_format_srca(between_7);
           copy_init(between_7);
           copy_tile(between_7, row, 1);
-          fill_tile_init();
           fill_tile(2, 0.0f);
           sfpu_add_bcast_col_init();
           sfpu_add_bcast_col(2, 1);

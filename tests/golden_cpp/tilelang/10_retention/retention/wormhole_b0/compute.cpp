@@ -102,7 +102,6 @@ void kernel_main() {
           for (uint32_t k2 = 0; k2 < 2; ++k2) {
             matmul_tiles(q, k, row * 2 + k2, col * 2 + k2, 2);  // scores, line 33
           }
-          copy_dest_values_init();
           copy_dest_values<DataFormat::Float32>(3, 3);  // unary_bcast counts from the start of DST after this
           reconfig_data_format_srca(between_7);
           reconfig_data_format_srcb(between_7);
