@@ -4,8 +4,8 @@
 #include "api/dataflow/dataflow_api.h"
 
 void kernel_main() {
-  constexpr uint32_t A_tile = get_compile_time_arg_val(0);  // 2 blocks of 1x1 bf16 tiles
-  constexpr uint32_t B_tile = get_compile_time_arg_val(1);  // 2 blocks of 1x1 bf16 tiles
+  constexpr uint32_t A_tile = get_compile_time_arg_val(0);  // 2 blocks of 1x1 f32 tiles
+  constexpr uint32_t B_tile = get_compile_time_arg_val(1);  // 2 blocks of 1x1 f32 tiles
   const uint32_t A_address = get_arg_val<uint32_t>(0);
   const uint32_t B_address = get_arg_val<uint32_t>(1);
   const uint32_t start_id = get_arg_val<uint32_t>(2);
