@@ -29,12 +29,9 @@ LAYOUTS = ("tile", ROW_MAJOR)
 class TensorAccessorOp(FlatOp):
     """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
 
-<<<<<<< HEAD
     ``layout = "row_major"``: it is stored row by row, not in tiles. ``significant_bits``: its values have no more than these.
-=======
-    ``layout = "row_major"``: it is stored row by row, not in tiles. Text may give the tensor itself instead of its number:
+    Text may give the tensor itself instead of its number:
     ``ttl.tensor_accessor %lhs : tensor<4x4x!ttcore.tile<…>> -> !ttl.accessor<…>``.
->>>>>>> 277e826 (text: forms of the dialect document are expanded by a pass of their own)
     """
 
     name = "ttl.tensor_accessor"

@@ -152,9 +152,16 @@ def _claim(hint: str, used: set[str]) -> str:
     name, number = hint, 1
     while name in used:
         number += 1
-        name = f"{hint}{number}"
+        name = numbered(hint, number)
     used.add(name)
     return name
+
+
+def numbered(name: str, number: int) -> str:
+    """The name, or another of its kind: ``row2``, and ``a_l1_2`` where a digit would read as one number with the last."""
+    if number == 1:
+        return name
+    return f"{name}_{number}" if name[-1].isdigit() else f"{name}{number}"
 
 
 def _buffer_note(op: KernelCallOp) -> str:

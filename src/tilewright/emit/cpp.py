@@ -21,7 +21,7 @@ from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.verify import plain_value
 from tilewright.dialects.walking import operations
 from tilewright.emit import network
-from tilewright.emit.arguments import Arguments
+from tilewright.emit.arguments import Arguments, numbered
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.headers import headers
 from tilewright.emit.printing import print_headers, print_lines
@@ -61,6 +61,7 @@ class _Writer:
         self.arguments = Arguments(thread, version)
         self.used: set[str] = set(reserved_words())
         self.numbers: dict[str, int] = {}
+        self.scopes: list[list[str]] = []  # names declared in each open block
         self.calls = [op for op in operations(function) if isinstance(op, KernelCallOp)]
 
     # File ---------------------------------------------------------------------------------------------------------------
@@ -95,6 +96,15 @@ class _Writer:
     # Statements -----------------------------------------------------------------------------------------------------------
 
     def _block(self, block: Block) -> list[str]:
+        """The statements of a block; names declared in it are free again after it."""
+        numbers = dict(self.numbers)
+        self.scopes.append([])
+        lines = self._statements(block)
+        self.used.difference_update(self.scopes.pop())
+        self.numbers = numbers
+        return lines
+
+    def _statements(self, block: Block) -> list[str]:
         lines: list[str] = []
         line_shown: int | None = None
         for op in block.ops:
@@ -139,18 +149,20 @@ class _Writer:
         if not base or base[0].isdigit():
             base = f"v{base}"
         number = self.numbers.get(base, 1)  # of the last such name: thousands of them must not be tried each time
-        name = base if number == 1 else f"{base}{number}"
+        name = numbered(base, number)
         while name in self.used:
             number += 1
-            name = f"{base}{number}"
+            name = numbered(base, number)
         self.used.add(name)
         self.numbers[base] = number
+        self.scopes[-1].append(name)
         return name
 
     def _release(self, name: str) -> None:
         """The name is free again, and so may be those of its kind that were tried in vain."""
         self.used.discard(name)
-        self.numbers.pop(name.rstrip("0123456789"), None)
+        for base in (name, name.rstrip("0123456789"), name.rstrip("0123456789").removesuffix("_")):
+            self.numbers.pop(base, None)
 
     def _loop(self, loop: ForOp) -> list[str]:
         body = loop.body.block

@@ -66,6 +66,9 @@ class Expressions:
             if op.results[0].type == I1 and op.name in ("arith.andi", "arith.ori"):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
             left = self.text(op.operands[0], strength)
+            added = self._number(op.operands[1])
+            if op.name == "arith.addi" and added is not None and added < 0:
+                return f"{left} - {-added}", strength
             right = self.text(op.operands[1], strength + (sign != "+"))
             return f"{left} {sign} {right}", strength
         if isinstance(op, CmpiOp):

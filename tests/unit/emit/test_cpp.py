@@ -10,6 +10,7 @@ import pytest
 from tilewright import execution
 from tilewright.diagnostics import KernelError
 from tilewright.dialects import tile_ops
+from tilewright.emit.arguments import numbered
 from tilewright.emit.headers import headers
 from tilewright.emit.releases import release
 from tilewright.emit.reserved import reserved_words
@@ -170,3 +171,10 @@ def test_includes_stand_in_the_order_of_hand_written_kernels(metal):
     moved = max(lines.index(name) for name in ("tile_move_copy.h", "pack.h", "eltwise_binary.h", "matmul.h"))
     assert moved < lines.index("eltwise_binary_sfpu.h") < lines.index("binop_with_scalar.h") < lines.index("rdiv.h")
     assert moved < lines.index("digamma.h")
+
+
+def test_names_end_with_their_block_and_numbers_are_told_from_digits(kernels, make_array):
+    program, _ = compiled(kernels, make_array, {"out": "a + b"}, tiles=(4, 4), block=(2, 2), blocks=(2, 2))
+    for text in program.cpp.values():
+        assert not re.search(r"\bindex2\b", text)  # sibling loops declare their own
+    assert [numbered(name, number) for name, number in (("row", 1), ("row", 2), ("a_l1", 2))] == ["row", "row2", "a_l1_2"]

@@ -86,6 +86,9 @@ def test_parentheses_only_where_needed(index):
     assert written(MuliOp(total, constant(3)).result, i=index) == "(i + 2) * 3"
     assert written(AddiOp(total, constant(3)).result, i=index) == "i + 2 + 3"
     assert written(SubiOp(index, total).result, i=index) == "i - (i + 2)"
+    before = AddiOp(index, constant(-1)).result
+    assert written(before, i=index) == "i - 1"
+    assert written(SubiOp(index, before).result, i=index) == "i - (i - 1)"
 
 
 def test_comparison_and_choice(index):

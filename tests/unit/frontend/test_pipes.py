@@ -58,9 +58,13 @@ def multicast(dst, grid=(4, 2), *, loopback=False):
 def test_a_rectangle_is_one_multicast():
     text = multicast(lambda row: (slice(1, 4), row)).compile(*arrays()).cpp["reader"]
     corners = "noc_x(1), noc_y(core_y), noc_x(3), noc_y(core_y)"
-    assert f"noc_async_write_multicast(a_cb_l12, get_noc_multicast_addr({corners}, target), 4096, 3);" in text
+    assert f"noc_async_write_multicast(a_cb_l1, get_noc_multicast_addr({corners}, target), 4096, 3);" in text
     assert f"noc_semaphore_set_multicast(one, get_noc_multicast_addr({corners}, net_valid), 3);" in text
     assert "if (core_x == 0) {" in text and "if (core_x >= 1) {" in text
+    source, destination = text.split("if (core_x >= 1) {")
+    for branch in (source, destination):  # the block's address is asked for once, under the same name in both
+        assert branch.count("const uint32_t a_cb_l1 = get_write_ptr(a_cb);") == branch.count("get_write_ptr") == 1
+    assert source.count("noc_async_write_barrier();") == 1
 
 
 def test_the_writer_names_corners_the_other_way_round():
@@ -100,8 +104,8 @@ def test_the_writer_names_corners_the_other_way_round():
 def test_one_destination_is_a_plain_write():
     program = multicast(lambda row: (3, row)).compile(*arrays())
     text = program.cpp["reader"]
-    assert "noc_async_write(a_cb_l12, get_noc_addr(noc_x(3), noc_y(core_y), target), 4096);" in text
-    assert "multicast" not in text
+    assert "noc_async_write(a_cb_l1, get_noc_addr(noc_x(3), noc_y(core_y), target), 4096);" in text
+    assert "multicast" not in text and text.count("noc_async_write_barrier();") == 1  # the copy's wait has nothing left to wait for
     assert [(s.index, s.name, s.initial) for s in program.semaphores] == [(0, "net_ready", 0), (1, "net_valid", 0)]
 
 

@@ -29,6 +29,7 @@ from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
 FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
 ACQUIRE: dict[type[Operation], str] = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
 SHARED_MEMORY = (ALIAS_OF, "tensor_index", "first_tile", "tensor_name")  # of buffers in the L1 of another, or in a tensor's shard
+HAND_OVERS = {*(kind.name for kind in FINISH), *(f"ttkernel.{name}" for name in FINISH.values())}  # they move a buffer's pointers
 SYNC = {f"ttl.tile_regs_{word}": f"tile_regs_{word}" for word in ("acquire", "commit", "wait", "release")}
 
 
@@ -119,3 +120,18 @@ def block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
         owner = owner.operands[0].owner
     assert isinstance(owner, (CBReserveOp, CBWaitOp))
     return owner.operands[0], offset, isinstance(owner, CBReserveOp)
+
+
+def block_pointer(buffer: SSAValue, before: Operation, *, written: bool) -> SSAValue:
+    """L1 address of the block that ``before`` writes or reads: asked for once while the same block is held."""
+    name = "get_write_ptr" if written else "get_read_ptr"
+    earlier = before.prev_op
+    while earlier is not None and not any(op.name in HAND_OVERS for op in earlier.walk()):
+        if earlier.name == f"ttkernel.{name}" and earlier.operands[0] is buffer:
+            return earlier.results[0]
+        earlier = earlier.prev_op
+    pointer = call(name, [buffer], [INDEX], like=before)
+    pointer.results[0].name_hint = f"{buffer.name_hint or 'cb'}_l1"
+    assert before.parent is not None
+    before.parent.insert_op_before(pointer, before)
+    return pointer.results[0]

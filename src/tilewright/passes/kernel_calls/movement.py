@@ -11,12 +11,11 @@ from tilewright.dialects.ttkernel import KernelAccessorType
 from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import erase
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
-from tilewright.passes.kernel_calls.buffers import block_place, call
+from tilewright.passes.kernel_calls.buffers import block_place, block_pointer, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 
 READ_BARRIER = "noc_async_read_barrier"
 WRITE_BARRIER = "noc_async_write_barrier"
-HAND_OVER_CALLS = ("ttkernel.cb_push_back", "ttkernel.cb_pop_front")  # they move a buffer's pointers
 
 
 class MovementConverter:
@@ -64,21 +63,8 @@ class MovementConverter:
         cut = slice_.owner
         assert isinstance(cut, TensorSliceOp)
         buffer, offset, written = block_place(place)
-        pointer = self._pointer(op, self.buffers[buffer], "get_write_ptr" if written else "get_read_ptr")
+        pointer = block_pointer(self.buffers[buffer], op, written=written)
         self._pages(op, cut, pointer, offset, "noc_async_read" if reading else "noc_async_write")
-
-    def _pointer(self, op: CopyOp, buffer: SSAValue, name: str) -> SSAValue:
-        """Where the block starts: asked for once while the same block is held."""
-        earlier = op.prev_op
-        while earlier is not None and not earlier.regions and earlier.name not in HAND_OVER_CALLS:
-            if earlier.name == f"ttkernel.{name}" and earlier.operands[0] is buffer:
-                return earlier.results[0]
-            earlier = earlier.prev_op
-        pointer = call(name, [buffer], [INDEX], like=op)
-        pointer.results[0].name_hint = f"{buffer.name_hint or 'cb'}_l1"
-        assert op.parent is not None
-        op.parent.insert_op_before(pointer, op)
-        return pointer.results[0]
 
     def _places(self, op: CopyOp, cut: TensorSliceOp) -> tuple[str, list[Number], list[tuple[int, ...]]]:
         """What a transfer names its tile by: the page it is, or its row and column among pages that are rows of elements.

@@ -22,7 +22,7 @@ from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import erase, operations
 from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
-from tilewright.passes.kernel_calls.buffers import block_place, call
+from tilewright.passes.kernel_calls.buffers import block_place, block_pointer, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_calls.places import Places, insert
 from tilewright.records import record
@@ -283,7 +283,8 @@ class PipeConverter:
         for copy in _copies(op):
             assert is_pipe_copy(copy), "a wait is for one copy"
             if is_send(copy):
-                self._call("noc_async_write_barrier", [], op)
+                if not _written_and_awaited(op):
+                    self._call("noc_async_write_barrier", [], op)
                 continue
             valid = self._valid(self.plans[pipe_of(copy).net.number])
             self._call("noc_semaphore_wait", [valid, self.indices.value(1)], op)
@@ -296,9 +297,8 @@ class PipeConverter:
         buffer, offset, written = block_place(value)
         kind = buffer.type
         assert isinstance(kind, CBType)
-        pointer = call("get_write_ptr" if written else "get_read_ptr", [self.buffers[buffer]], [INDEX], like=op)
-        pointer.results[0].name_hint = f"{self.buffers[buffer].name_hint or 'block'}_l1"
-        place = self.indices.add(insert(pointer, op), offset * kind.tile.bytes, op)
+        pointer = block_pointer(self.buffers[buffer], op, written=written)
+        place = self.indices.add(pointer, offset * kind.tile.bytes, op)
         return self.indices.value(place), kind.block_tiles * kind.tile.bytes
 
     def _call(self, name: str, operands: list[SSAValue], before: Operation) -> None:
@@ -330,6 +330,18 @@ class PipeConverter:
 
 def _copies(op: WaitOp) -> list[CopyOp]:
     return [operand.owner for operand in op.operands if isinstance(operand.owner, CopyOp)]
+
+
+def _written_and_awaited(op: Operation) -> bool:
+    """A barrier stands before ``op`` and no write after it; increments are none, and have a barrier of their own at the end."""
+    earlier = op.prev_op
+    while earlier is not None and not earlier.regions:
+        if earlier.name == "ttkernel.noc_async_write_barrier":
+            return True
+        if earlier.name.startswith(("ttkernel.noc_async_write", "ttkernel.noc_semaphore_set_")):
+            return False
+        earlier = earlier.prev_op
+    return False
 
 
 def drop_anchor(anchor: Operation) -> None:

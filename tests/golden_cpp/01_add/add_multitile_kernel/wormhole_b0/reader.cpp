@@ -27,8 +27,8 @@ void kernel_main() {
   const uint32_t rhs_cb_l1 = get_write_ptr(rhs_cb);  // line 35
   for (uint32_t row = 0; row < 2; ++row) {
     for (uint32_t col = 0; col < 2; ++col) {
-      const uint32_t index2 = row * 2 + col;
-      noc_async_read_page(index2, rhs, rhs_cb_l1 + index2 * 2048);  // line 35
+      const uint32_t index = row * 2 + col;
+      noc_async_read_page(index, rhs, rhs_cb_l1 + index * 2048);  // line 35
     }
   }
   noc_async_read_barrier();

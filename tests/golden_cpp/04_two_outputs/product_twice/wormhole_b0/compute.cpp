@@ -32,8 +32,8 @@ void kernel_main() {
       mul_tiles(a_dfb, b_dfb, index, index, tile + 4);  // product, line 31
     }
     for (uint32_t tile = 0; tile < 4; ++tile) {
-      const uint32_t index2 = run + tile;
-      mul_tiles(a_dfb, b_dfb, index2, index2, tile);  // accumulates, line 33
+      const uint32_t index = run + tile;
+      mul_tiles(a_dfb, b_dfb, index, index, tile);  // accumulates, line 33
     }
     tile_regs_commit();
     tile_regs_wait();
@@ -50,12 +50,12 @@ void kernel_main() {
   }
   mul_init(a_dfb, b_dfb);
   for (uint32_t tile = 0; tile < 3; ++tile) {
-    const uint32_t index3 = tile + 32;
-    mul_tiles(a_dfb, b_dfb, index3, index3, tile + 4);  // product, line 31
+    const uint32_t index = tile + 32;
+    mul_tiles(a_dfb, b_dfb, index, index, tile + 4);  // product, line 31
   }
   for (uint32_t tile = 0; tile < 3; ++tile) {
-    const uint32_t index4 = tile + 32;
-    mul_tiles(a_dfb, b_dfb, index4, index4, tile);  // accumulates, line 33
+    const uint32_t index = tile + 32;
+    mul_tiles(a_dfb, b_dfb, index, index, tile);  // accumulates, line 33
   }
   tile_regs_commit();
   tile_regs_wait();

@@ -31,16 +31,16 @@ void kernel_main() {
   const uint32_t b_dfb_l1 = get_write_ptr(b_dfb);  // line 39
   for (uint32_t row = 0; row < 7; ++row) {
     for (uint32_t col = 0; col < 5; ++col) {
-      const uint32_t index2 = row * 5 + col;
-      noc_async_read_page(index2, b, b_dfb_l1 + index2 * 2048);  // line 39
+      const uint32_t index = row * 5 + col;
+      noc_async_read_page(index, b, b_dfb_l1 + index * 2048);  // line 39
     }
   }
   noc_async_read_barrier();
   const uint32_t c_dfb_l1 = get_write_ptr(c_dfb);  // line 40
   for (uint32_t row = 0; row < 7; ++row) {
     for (uint32_t col = 0; col < 5; ++col) {
-      const uint32_t index3 = row * 5 + col;
-      noc_async_read_page(index3, c, c_dfb_l1 + index3 * 2048);  // line 40
+      const uint32_t index = row * 5 + col;
+      noc_async_read_page(index, c, c_dfb_l1 + index * 2048);  // line 40
     }
   }
   noc_async_read_barrier();

@@ -27,8 +27,8 @@ void kernel_main() {
   const uint32_t shifted_dfb_l1 = get_read_ptr(shifted_dfb);  // line 47
   for (uint32_t row = 0; row < 7; ++row) {
     for (uint32_t col = 0; col < 5; ++col) {
-      const uint32_t index2 = row * 5 + col;
-      noc_async_write_page(index2, shifted, shifted_dfb_l1 + index2 * 2048);  // line 47
+      const uint32_t index = row * 5 + col;
+      noc_async_write_page(index, shifted, shifted_dfb_l1 + index * 2048);  // line 47
     }
   }
   noc_async_write_barrier();

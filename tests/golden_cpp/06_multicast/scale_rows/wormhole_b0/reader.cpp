@@ -28,11 +28,10 @@ void kernel_main() {
         noc_async_read_page(core_y * 10 + block * 2 + col, a, a_dfb_l1 + col * 4096);  // line 37
       }
       noc_async_read_barrier();
-      const uint32_t a_dfb_l12 = get_write_ptr(a_dfb);  // line 38
-      noc_semaphore_wait_min(word(row_net_ready), 7 << 24);
+      noc_semaphore_wait_min(word(row_net_ready), 7 << 24);  // line 38
       const uint32_t target = row_net_ready + (*word(row_net_ready) & 0xffffff) / 7 * 16;
       noc_semaphore_set(word(row_net_ready), 0);
-      noc_async_write_multicast(a_dfb_l12, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), target), 8192, 7);
+      noc_async_write_multicast(a_dfb_l1, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), target), 8192, 7);
       noc_async_writes_flushed();
       noc_semaphore_set_multicast(one, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), row_net_valid), 7);
       noc_async_write_barrier();
@@ -40,8 +39,8 @@ void kernel_main() {
     }
     if (core_x >= 1) {
       cb_reserve_back(a_dfb, 2);  // line 41
-      const uint32_t a_dfb_l13 = get_write_ptr(a_dfb);  // line 42
-      noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(core_y), row_net_ready), (1 << 24) + (a_dfb_l13 - row_net_ready) / 16);
+      const uint32_t a_dfb_l1 = get_write_ptr(a_dfb);  // line 42
+      noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(core_y), row_net_ready), (1 << 24) + (a_dfb_l1 - row_net_ready) / 16);
       noc_semaphore_wait(word(row_net_valid), 1);
       noc_semaphore_set(word(row_net_valid), 0);
       cb_push_back(a_dfb, 2);  // line 41

@@ -26,8 +26,8 @@ void kernel_main() {
   cb_push_back(in_dfb, 1);  // line 40
   for (uint32_t i = 0; i < 7; ++i) {
     cb_reserve_back(in_dfb, 1);  // line 44
-    const uint32_t in_dfb_l12 = get_write_ptr(in_dfb);  // line 45
-    noc_semaphore_inc(get_noc_addr(noc_x(from_x), noc_y(0), ring_ready), (1 << 24) + (in_dfb_l12 - ring_ready) / 16);
+    const uint32_t in_dfb_l1_2 = get_write_ptr(in_dfb);  // line 45
+    noc_semaphore_inc(get_noc_addr(noc_x(from_x), noc_y(0), ring_ready), (1 << 24) + (in_dfb_l1_2 - ring_ready) / 16);
     noc_semaphore_wait(word(ring_valid), 1);
     noc_semaphore_set(word(ring_valid), 0);
     cb_push_back(in_dfb, 1);  // line 44

@@ -29,7 +29,6 @@ void kernel_main() {
     noc_async_write(out_dfb_l1, get_noc_addr(noc_x(to_x), noc_y(0), target), 4096);
     noc_async_write_barrier();
     noc_semaphore_inc(get_noc_addr(noc_x(to_x), noc_y(0), ring_valid), 1);
-    noc_async_write_barrier();
     cb_pop_front(out_dfb, 1);  // line 55
   }
   cb_wait_front(y_dfb, 1);  // line 60

@@ -39,8 +39,8 @@ void kernel_main() {
     } else {
       if (core_x >= 1) {
         cb_reserve_back(before_dfb, 1);  // line 51
-        const uint32_t before_dfb_l12 = get_write_ptr(before_dfb);  // line 52
-        noc_semaphore_inc(get_noc_addr(noc_x(core_x + -1), noc_y(core_y), to_right_ready), (1 << 24) + (before_dfb_l12 - to_right_ready) / 16);
+        const uint32_t before_dfb_l1 = get_write_ptr(before_dfb);  // line 52
+        noc_semaphore_inc(get_noc_addr(noc_x(core_x - 1), noc_y(core_y), to_right_ready), (1 << 24) + (before_dfb_l1 - to_right_ready) / 16);
         noc_semaphore_wait(word(to_right_valid), 1);
         noc_semaphore_set(word(to_right_valid), 0);
         cb_push_back(before_dfb, 1);  // line 51
@@ -55,8 +55,8 @@ void kernel_main() {
     } else {
       if (core_x <= 6) {
         cb_reserve_back(behind_dfb, 1);  // line 55
-        const uint32_t behind_dfb_l12 = get_write_ptr(behind_dfb);  // line 56
-        noc_semaphore_inc(get_noc_addr(noc_x(core_x + 1), noc_y(core_y), to_left_ready), (1 << 24) + (behind_dfb_l12 - to_left_ready) / 16);
+        const uint32_t behind_dfb_l1 = get_write_ptr(behind_dfb);  // line 56
+        noc_semaphore_inc(get_noc_addr(noc_x(core_x + 1), noc_y(core_y), to_left_ready), (1 << 24) + (behind_dfb_l1 - to_left_ready) / 16);
         noc_semaphore_wait(word(to_left_valid), 1);
         noc_semaphore_set(word(to_left_valid), 0);
         cb_push_back(behind_dfb, 1);  // line 55

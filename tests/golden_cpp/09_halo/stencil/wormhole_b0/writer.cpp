@@ -32,41 +32,39 @@ void kernel_main() {
     noc_async_read_barrier();
     cb_push_back(edge_dfb, 1);  // line 78
     cb_wait_front(edge_dfb, 1);  // line 80
-    const uint32_t edge_dfb_l12 = get_read_ptr(edge_dfb);  // line 81
+    const uint32_t edge_dfb_l1_2 = get_read_ptr(edge_dfb);  // line 81
     noc_semaphore_wait_min(word(to_right_ready), 1 << 24);
     const uint32_t target = to_right_ready + (*word(to_right_ready) & 0xffffff) * 16;
     noc_semaphore_set(word(to_right_ready), 0);
     const uint32_t index = core_x + 1;
-    noc_async_write(edge_dfb_l12, get_noc_addr(noc_x(index), noc_y(core_y), target), 4096);
+    noc_async_write(edge_dfb_l1_2, get_noc_addr(noc_x(index), noc_y(core_y), target), 4096);
     noc_async_write_barrier();
     noc_semaphore_inc(get_noc_addr(noc_x(index), noc_y(core_y), to_right_valid), 1);
-    noc_async_write_barrier();
     cb_pop_front(edge_dfb, 1);  // line 80
   }
-  for (uint32_t index2 = 0; index2 < 3; ++index2) {
-    if (index2 == 2) {
+  for (uint32_t index = 0; index < 3; ++index) {
+    if (index == 2) {
       if (core_x >= 1) {
         cb_reserve_back(edge_dfb, 1);  // line 84
-        const uint32_t edge_dfb_l13 = get_write_ptr(edge_dfb);  // line 85
-        noc_async_read_page(core_y * 24 + core_x * 3, a, edge_dfb_l13);
+        const uint32_t edge_dfb_l1 = get_write_ptr(edge_dfb);  // line 85
+        noc_async_read_page(core_y * 24 + core_x * 3, a, edge_dfb_l1);
         noc_async_read_barrier();
         cb_push_back(edge_dfb, 1);  // line 84
         cb_wait_front(edge_dfb, 1);  // line 86
-        const uint32_t edge_dfb_l14 = get_read_ptr(edge_dfb);  // line 87
+        const uint32_t edge_dfb_l1_2 = get_read_ptr(edge_dfb);  // line 87
         noc_semaphore_wait_min(word(to_left_ready), 1 << 24);
-        const uint32_t target2 = to_left_ready + (*word(to_left_ready) & 0xffffff) * 16;
+        const uint32_t target = to_left_ready + (*word(to_left_ready) & 0xffffff) * 16;
         noc_semaphore_set(word(to_left_ready), 0);
-        const uint32_t index3 = core_x + -1;
-        noc_async_write(edge_dfb_l14, get_noc_addr(noc_x(index3), noc_y(core_y), target2), 4096);
+        const uint32_t index2 = core_x - 1;
+        noc_async_write(edge_dfb_l1_2, get_noc_addr(noc_x(index2), noc_y(core_y), target), 4096);
         noc_async_write_barrier();
-        noc_semaphore_inc(get_noc_addr(noc_x(index3), noc_y(core_y), to_left_valid), 1);
-        noc_async_write_barrier();
+        noc_semaphore_inc(get_noc_addr(noc_x(index2), noc_y(core_y), to_left_valid), 1);
         cb_pop_front(edge_dfb, 1);  // line 86
       }
     }
     cb_wait_front(y_dfb, 1);  // line 93
     const uint32_t y_dfb_l1 = get_read_ptr(y_dfb);  // line 94
-    noc_async_write_page(core_y * 24 + core_x * 3 + index2, y, y_dfb_l1);
+    noc_async_write_page(core_y * 24 + core_x * 3 + index, y, y_dfb_l1);
     noc_async_write_barrier();
     cb_pop_front(y_dfb, 1);  // line 93
   }

@@ -34,11 +34,10 @@ void kernel_main() {
         }
       }
       noc_async_read_barrier();
-      const uint32_t b_dfb_l12 = get_write_ptr(b_dfb);  // line 62
-      noc_semaphore_wait_min(word(b_net_ready), 7 << 24);
+      noc_semaphore_wait_min(word(b_net_ready), 7 << 24);  // line 62
       const uint32_t target = b_net_ready + (*word(b_net_ready) & 0xffffff) / 7 * 16;
       noc_semaphore_set(word(b_net_ready), 0);
-      noc_async_write_multicast(b_dfb_l12, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), target), 8192, 7);
+      noc_async_write_multicast(b_dfb_l1, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), target), 8192, 7);
       noc_async_writes_flushed();
       noc_semaphore_set_multicast(one, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), b_net_valid), 7);
       noc_async_write_barrier();
@@ -46,8 +45,8 @@ void kernel_main() {
     }
     if (core_y >= 1) {
       cb_reserve_back(b_dfb, 4);  // line 65
-      const uint32_t b_dfb_l13 = get_write_ptr(b_dfb);  // line 66
-      noc_semaphore_inc(get_noc_addr(noc_x(core_x), noc_y(0), b_net_ready), (1 << 24) + (b_dfb_l13 - b_net_ready) / 16);
+      const uint32_t b_dfb_l1 = get_write_ptr(b_dfb);  // line 66
+      noc_semaphore_inc(get_noc_addr(noc_x(core_x), noc_y(0), b_net_ready), (1 << 24) + (b_dfb_l1 - b_net_ready) / 16);
       noc_semaphore_wait(word(b_net_valid), 1);
       noc_semaphore_set(word(b_net_valid), 0);
       cb_push_back(b_dfb, 4);  // line 65

@@ -24,9 +24,9 @@ void kernel_main() {
     }
     for (uint32_t k = 0; k < 8; ++k) {
       cb_reserve_back(x, 2);  // line 33
-      const uint32_t x_l12 = get_write_ptr(x);
+      const uint32_t x_l1 = get_write_ptr(x);
       for (uint32_t col = 0; col < 2; ++col) {
-        noc_async_read_page(tid * 16 + k * 2 + col, X, x_l12 + col * 4096);  // line 33
+        noc_async_read_page(tid * 16 + k * 2 + col, X, x_l1 + col * 4096);  // line 33
       }
       noc_async_read_barrier();
       cb_push_back(x, 2);
