@@ -212,6 +212,39 @@ def test_text_after_any_pass_can_be_read_back(capsys: pytest.CaptureFixture[str]
     assert file.read_text(encoding="utf-8") == whole
 
 
+@pytest.fixture
+def add_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> str:
+    file = tmp_path / "add.mlir"
+    file.write_text(front_end_ir(capsys), encoding="utf-8")
+    return str(file)
+
+
+def test_run_takes_text(add_text: str, capsys: pytest.CaptureFixture[str]):
+    """Random tensors from a seed, simulated and native, with the same bits; the sum of two uniform tensors is known in range."""
+    held = {}
+    for seed in (0, 7, 0):
+        assert main(["run", "--json", "--quiet", "--seed", str(seed), add_text]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["same_bits"] is True and found["seed"] == seed
+        assert held.setdefault(seed, found) == found
+    assert [tensor["written"] for tensor in held[0]["tensors"]] == [False, False, True]
+    a, b, c = held[0]["tensors"]
+    assert abs(c["mean"] - (a["mean"] + b["mean"])) < 1e-3 and c["max"] <= 2 and c != held[7]["tensors"][2]
+    assert main(["run", add_text]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1] == "simulator and native run: the same bits" and ", read" in shown.out
+    assert "sim " in shown.err and "native " in shown.err
+    assert main(["run", "--native", add_text]) == 0
+    assert "same bits" not in capsys.readouterr().out
+
+
+def test_text_takes_numbers_by_name_and_no_device(add_text: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["run", add_text, "n=4"]) == 1
+    assert "error[TW516]: 'n=4' is no number" in capsys.readouterr().err
+    assert main(["run", "--device", add_text]) == 1
+    assert "--emit-runner" in capsys.readouterr().err
+
+
 def test_opt_reads_stdin_in_parts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     text = front_end_ir(capsys)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{text}\n// -----\n{text}"))

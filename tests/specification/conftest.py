@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import documents
 import pytest
+from worked_examples import compile_example
 
 from tilewright.native import driver
 from tilewright.sim import run as sim_run
@@ -47,3 +49,9 @@ def run_both() -> Any:
             assert array.tobytes() == other.tobytes()
 
     return run
+
+
+@pytest.fixture
+def compiled(kernels: Any) -> Any:
+    """A worked example of the DST document, by its number."""
+    return functools.partial(compile_example, kernels)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
+import dialect_texts as listings
 import pytest
-import test_ttl_compute_operations as listings
 from text_corpus import TEXTS
 from text_programs import block, program, tile
 

@@ -1,8 +1,4 @@
-"""`dst-register-allocation.md`: the phases, the eight worked examples, and its future work.
-
-The examples run as the document has them: spelled for 0.62, its allocator in the order of the source, vector ops only, one pack per
-tile. Their listings are parsed, and compared with what `explain` says, with the IR and with the emitted calls.
-"""
+"""`dst-register-allocation.md`: the principle, the phases, capacity, generated code and its future work."""
 
 from __future__ import annotations
 
@@ -10,11 +6,11 @@ import json
 import random
 import re
 
-import documents
 import dst_dags as bodies
 import ml_dtypes
 import numpy as np
 import pytest
+from worked_examples import BUFFERS, EXAMPLES, SPEC, drawn_slots, source_of, spec, working
 
 from tilewright import pipeline
 from tilewright.cli.main import main
@@ -25,76 +21,6 @@ from tilewright.dst.linear_scan import scan
 from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 from tilewright.hardware import dst_tiles
 from tilewright.report import dst_assignment
-
-DOCUMENT = "dst-register-allocation.md"
-SPEC = {"metal": "0.62", "allocator": "linear-scan", "schedule": "source", "fpu_binary_ops": False, "combine_packs": False}
-BUFFERS = {"CB0": "a_buffer", "CB1": "b_buffer", "CB2": "c_buffer", "CB3": "out_buffer"}
-BUFFERS |= {name.replace("out", "CB_out", 1): f"{name}_buffer" for name in ("out", "out0", "out1")}
-# The examples' bodies in Python, with the number of each kind of listing in its section.
-EXAMPLES = {
-    1: {"outputs": {"out": "a * b"}, "inputs": "ab", "intervals": 2, "shared": 3, "scan": 4, "final": 5, "code": 6},
-    2: {"outputs": {"out": "a * b"}, "inputs": "ab", "block": (2, 2), "unroll": 1, "final": 2, "code": 3},
-    3: {"outputs": {"out": "ttl.math.abs(a)"}, "inputs": "a", "intervals": 2, "shared": 3, "scan": 4, "final": 5, "code": 6},
-    4: {"outputs": {"out": "ttl.math.abs(a * b)"}, "inputs": "ab", "intervals": 2, "shared": 3, "scan": 4, "final": 5, "code": 6},
-    5: {
-        "outputs": {"out0": "ttl.math.abs(p)", "out1": "ttl.math.exp(p)"}, "lets": [("p", "a * b")], "inputs": "ab",
-        "drawing": 2, "copies": 3, "intervals": 4, "shared": 5, "scan": 6, "final": 7, "code": 8,
-    },
-    6: {
-        "outputs": {"out0": "ttl.math.abs(p)", "out1": "p + c"}, "lets": [("p", "a * b")], "inputs": "abc",
-        "drawing": 2, "copies": 3, "intervals": 4, "shared": 5, "scan": 6, "final": 7, "code": 8,
-    },
-    7: {
-        "outputs": {"out": "ttl.math.relu(ttl.math.exp(ttl.math.abs(a)))"}, "inputs": "a",
-        "drawing": 2, "intervals": 3, "scan": 4, "final": 5, "code": 6,
-    },
-    8: {
-        "outputs": {"out": "ttl.math.abs(a * b) + c"}, "inputs": "abc", "block": (2, 2),
-        "drawing": 2, "intervals": 3, "shared": 4, "scan": 5, "unroll": 6, "final": 7, "code": 8,
-    },
-}  # fmt: skip
-
-
-def spec(section: str, item: str, **more):
-    return pytest.mark.spec(document=DOCUMENT, section=section, item=item, **more)
-
-
-def examples(kind: str | None, item: str, **more):
-    """One row per example that has such a listing."""
-    cases = []
-    for number, example in EXAMPLES.items():
-        if kind is None or kind in example:
-            known = {"listings": (example[kind],)} if kind else {}
-            cases.append(pytest.param(number, marks=spec(f"Example {number}", item, **known, **more), id=f"example {number}"))
-    return pytest.mark.parametrize("number", cases)
-
-
-def source_of(kernels, number: int) -> str:
-    example = EXAMPLES[number]
-    return kernels.text.elementwise(
-        example["outputs"], tuple(example["inputs"]), lets=example.get("lets", ()), block=example.get("block", (1, 1))
-    )
-
-
-@pytest.fixture
-def compiled(kernels):
-    """An example as a program with its IR; options change what the document's spelling is."""
-
-    def compile_example(number: int, **options):
-        block = EXAMPLES[number].get("block", (1, 1))
-        zeros = np.zeros((32 * block[0], 32 * block[1]), ml_dtypes.bfloat16)
-        count = len(EXAMPLES[number]["inputs"]) + len(EXAMPLES[number]["outputs"])
-        choices = {**SPEC, "enable_unroll": block != (1, 1), **options}
-        return kernels.compile(source_of(kernels, number), *[zeros] * count, keep_ir=True, **choices)
-
-    return compile_example
-
-
-def working(program) -> dict:
-    """What `explain` shows of linear scan, as data."""
-    (region,) = dst_assignment.regions(program.trace)
-    return region["linear_scan"]
-
 
 # Core principle ---------------------------------------------------------------------------------------------------------------
 
@@ -121,14 +47,6 @@ def test_unary_slots(kernels, name):
     zeros = np.zeros((32, 32), ml_dtypes.bfloat16)
     found = working(kernels.compile(kernels.text.elementwise({"out": f"ttl.math.{name}(a)"}, "a"), zeros, zeros, **SPEC))
     assert found["slots"] == {"%in": 0, "%0": 0} and found["footprint"] == 0
-
-
-def drawn_slots(text: str) -> dict[str, int]:
-    """``%in0→DST[0]``, ``%in,%0,%1→DST[0]``, ``%2→DST[4,5,6,7]`` of a drawing, by value; several tiles by the first."""
-    found: dict[str, int] = {}
-    for names, slot in re.findall(r"((?:%\w+,? ?)+)→ ?DST\[(\d+)", re.sub(" +→", "→", text)):
-        found |= {name.strip(): int(slot) for name in names.split(",")}
-    return found
 
 
 @spec("Lifetime Interval Visualization", "mul then abs: intervals, the merge of the in-place op, and slots 0, 1 and 2", listings=(1,))
@@ -371,158 +289,6 @@ def test_output_region(listings):
         slots = [event.slot for event in trace.output_events]
         assert slots == list(range(trace.footprint, trace.footprint + len(slots)))
         assert {trace.slots[value] for value in problem.outputs} <= set(slots)
-
-
-# Worked examples --------------------------------------------------------------------------------------------------------------
-
-
-@spec("Worked Examples", "each example, from Python, simulated and native, gives the right numbers")
-@pytest.mark.parametrize("number", EXAMPLES)
-def test_values(kernels, make_array, rounding, number):
-    example = EXAMPLES[number]
-    block = example.get("block", (1, 1))
-    inputs = {name: make_array(block, "bf16") for name in example["inputs"]}
-    choices = {**SPEC, "enable_unroll": block != (1, 1)}
-    _, results = kernels.elementwise(example["outputs"], inputs, lets=example.get("lets", ()), block=block, **choices)
-    model = rounding.Model("bf16")
-    values = {name: model.leaf(array) for name, array in inputs.items()}
-    product = model.op("mul", values["a"], values["b"]) if "b" in values else None
-    absolute = model.op("abs", values["a"] if product is None else product)
-    expected = {
-        1: lambda: [product],
-        2: lambda: [product],
-        3: lambda: [absolute],
-        4: lambda: [absolute],
-        5: lambda: [absolute, model.op("exp", product)],
-        6: lambda: [absolute, model.op("add", product, values["c"])],
-        7: lambda: [model.op("exp", absolute)],
-        8: lambda: [model.op("add", absolute, values["c"])],
-    }[number]()
-    for result, wanted in zip(results.values(), expected, strict=True):
-        rounding.assert_close(result, wanted)
-
-
-def body_number(number: int) -> int:
-    """Example 2 has the body of example 1."""
-    return 1 if number == 2 else number
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(n, marks=spec(f"Example {n}", "the body, as tile ops of one region", **({"listings": (1,)} if n != 2 else {})))
-        for n in EXAMPLES
-    ],
-)
-def test_body(compiled, request, number):
-    """Ops and operands of the listing are those of the region that Python code becomes."""
-    text = documents.listing(DOCUMENT, f"Example {body_number(number)}", 1)
-    if number != 2:
-        text = request.getfixturevalue("listings")[1]
-    ir = compiled(number).trace.stage("convert-ttl-to-compute").ir
-    ops = re.findall(r"(%\w+) = ttl\.(tile_\w+) (%\w+(?:, %\w+)*)", ir)
-    arguments = re.search(r"\^bb\d+\((.*?)\)\s*:?\n", ir)[1]
-    names = dict(zip(re.findall(r"(%\w+) ?:", arguments), re.findall(r"(%\w+): tile", text), strict=True))
-    for position, (name, _, _) in enumerate(ops):
-        names[name] = f"%{position}"
-    ours = [(names[name], op, tuple(names[each] for each in reads.split(", "))) for name, op, reads in ops]
-    theirs = re.findall(r"(%\w+) = (tile_\w+)\((.*?)\)", text)
-    assert ours == [(name, op, tuple(reads.split(", "))) for name, op, reads in theirs]
-
-
-def listed_intervals(text: str) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """``%in0: [0, 1]`` before the first merge, and after the last."""
-    plain, merged = re.split(r"\n(?=Merge|All values|No unary)", text, maxsplit=1) if re.search(r"\nMerge|\nNo unary", text) else (text, "")
-    found = {name: [int(a), int(b)] for name, a, b in re.findall(r"(%\w+): +\[(\d), (\d)\]", plain)}
-    later = {name: [int(a), int(b)] for name, a, b in re.findall(r"(%\w+): +\[(\d), (\d)\]", merged)}
-    for names, a, b in re.findall(r"Only merge (%\w+ and %\w+): \[(\d), (\d)\]", merged):
-        later |= {name: [int(a), int(b)] for name in names.split(" and ")}
-    for span, names in re.findall(r"single interval \[(\d, \d)\]:\n +(.*) all marked", merged):
-        later |= {name: [int(n) for n in span.split(", ")] for name in names.split(", ")}
-    return found, {**found, **later}
-
-
-@examples("intervals", "live intervals before and after the merges of phase 2")
-def test_intervals(compiled, listings, number):
-    plain, merged = listed_intervals(listings[EXAMPLES[number]["intervals"]])
-    found = working(compiled(number))["intervals"]
-    assert {each["value"]: each["interval"] for each in found} == plain
-    assert {each["value"]: each["merged"] for each in found} == merged
-
-
-@examples("copies", "the copy of phase 1 and what uses it")
-def test_copies(compiled, listings, number):
-    listed = re.findall(r"(%\w+) = copy_dest_values\((%\w+)\)", listings[EXAMPLES[number]["copies"]])
-    user = re.search(r"tile_(\w+)\(%0_copy_0\)", listings[EXAMPLES[number]["copies"]])[1]
-    assert working(compiled(number))["copies"] == [{"copy": copy, "of": of, "for": user} for copy, of in listed]
-
-
-def listed_events(text: str) -> list[tuple[str, list[int], int]]:
-    """``Process %0 [1,3]: … DST[3]``, without those that are skipped; of a merged pair the first."""
-    events = []
-    for piece in re.split(r"\n(?=Process )", text):
-        head = re.match(r"(?:[^\n]*\n)*?Process (%\w+)(?:/%\w+)? \[(\d),(\d)\]:", piece)
-        slot = re.search(r"DST\[(\d)\]", piece)
-        if head and slot:
-            events.append((head[1], [int(head[2]), int(head[3])], int(slot[1])))
-    return events
-
-
-@examples("shared", "phase 3: which value gets which slot, and the footprint")
-def test_shared_events(compiled, listings, number):
-    text = listings[EXAMPLES[number]["shared"]]
-    found = working(compiled(number))
-    assert [(event["value"], event["interval"], event["slot"]) for event in found["shared_events"]] == listed_events(text)
-    assert found["footprint"] == int(re.search(r"inputs_and_intermediates_footprint = (\d)", text)[1])
-
-
-@examples("scan", "phase 4: which output gets which slot, behind the footprint")
-def test_output_events(compiled, listings, number):
-    text = listings[EXAMPLES[number]["scan"]]
-    found = working(compiled(number))
-    assert found["footprint"] == int(re.search(r"base_out_dst_index = (\d)", text)[1])
-    ours = [({*event["set"]}, event["interval"], event["slot"]) for event in found["output_events"]]
-    theirs = listed_events(text)
-    assert [(interval, slot) for _, interval, slot in ours] == [(interval, slot) for _, interval, slot in theirs]
-    assert all(name in names for (name, _, _), (names, _, _) in zip(theirs, ours, strict=True))
-
-
-@examples("final", "the final assignment of every value")
-def test_final_assignment(compiled, listings, number):
-    assert working(compiled(number))["slots"] == drawn_slots(listings[EXAMPLES[number]["final"]])
-
-
-@examples("drawing", "the drawing of the intervals: the same slots, and the ends that phase 2 gives")
-def test_drawing(compiled, listings, number):
-    text = listings[EXAMPLES[number]["drawing"]].partition("After ")[2] or listings[EXAMPLES[number]["drawing"]]
-    found = working(compiled(number))
-    slots = drawn_slots(text)
-    assert slots == {name: found["slots"][name] for name in slots} and set(slots) == set(found["slots"])
-    drawn = {name: int(end) for name, _, end in re.findall(r"(%\w+) +\[(\d)─+(\d)\]", text)}
-    ends = {each["value"]: {each["interval"][1], each["merged"][1]} for each in found["intervals"]}
-    # A copy that is used at once is drawn to the end of the op that overwrites it.
-    assert all(end in ends[name] for name, end in drawn.items())
-
-
-@examples("unroll", "the unroll factor: min((capacity - footprint) / outputs, tiles)")
-def test_unroll_factor(compiled, listings, number):
-    text = listings[EXAMPLES[number]["unroll"]]
-    program = compiled(number)
-    found = working(program)
-    assert found["footprint"] == int(re.search(r"footprint = (\d)", text)[1])
-    assert found["outputs_per_tile"] == int(re.search(r"numOutputs = (\d)", text)[1])
-    assert found["capacity"] == int(re.search(r"= (\d) - \d = \d", text)[1])
-    assert found["unroll_factor"] == int(re.search(r"= (\d)\s*$", text)[1])
-    ir = program.trace.stage("ttl-tile-and-assign-dst").ir
-    assert f"ttl.unroll_factor = {found['unroll_factor']} : i32" in ir
-
-
-@examples("code", "the generated calls, argument by argument")
-def test_generated_calls(compiled, call_sequence, listings, number):
-    """The listings write copies as source, destination; the document says that 0.62 takes the destination first."""
-    listed = call_sequence.listed(listings[EXAMPLES[number]["code"]], BUFFERS)
-    expected = [re.sub(r"copy_dest_values\((\w+), (\w+)\)", r"copy_dest_values(\2, \1)", line) for line in listed]
-    assert call_sequence.emitted(compiled(number).cpp["compute"]) == expected
 
 
 # Capacity, pipeline, generated code -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import test_ttl_compute_operations as listings
+import dialect_texts as listings
 from text_programs import block, program, tile
 
 SMALL = {"a": (1, 1), "b": (1, 1)}
@@ -14,7 +14,7 @@ def _chain(body: str) -> str:
 
 def _dense() -> str:
     shapes = {"x_blk": (1, 2), "w_blk": (2, 1), "bias_blk": (1, 1), "ones_blk": (1, 1)}
-    return program(listings.DENSE, shapes, {"o_blk": (1, 1)}, dtype="bf16")
+    return program(listings.dense_layer(listings.kept("4.4.1", 1)), shapes, {"o_blk": (1, 1)}, dtype="bf16")
 
 
 def _matmul() -> str:
@@ -26,8 +26,8 @@ def _matmul() -> str:
 TEXTS = (
     program(listings.ADD, SMALL, {"o": (1, 1)}, attributes=', tiled = true, compute_config = {math_fidelity = "HiFi2"}'),
     _dense(),
-    _chain(listings.CHAIN),
-    _chain(listings.REGION),
+    _chain(listings.chain(listings.kept("5.6.1", 1))),
+    _chain(listings.region_and_generic(listings.kept("5.6.4", 1))[0]),
     _matmul(),
     listings.by_rows("f32"),
     listings.piped("ttl.create_pipe src_core=[0,0], dst_core_range=[#ttl.slice<1,4,1>, #ttl.slice<0,1,1>]"),

@@ -22,7 +22,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": Command("[OPTIONS] SCRIPT [ARGS …]", "run a script; every kernel call in it is compiled and simulated"),
+    "run": Command("[OPTIONS] SCRIPT|FILE.mlir [ARGS …]", "run a script; every kernel call in it is compiled and simulated"),
     "compile": Command(
         "[OPTIONS] SCRIPT|FILE.mlir [-o DIR] [-- ARGS …]", "write the C++ of the kernels a script calls, or of an .mlir file"
     ),

@@ -84,7 +84,10 @@ def pass_names(text: str) -> list[str]:
     for word in words:
         if word not in pipeline.BY_NAME and word not in pipeline.ALIASES:
             raise fail("TW604", f"unknown pass '{word}'", help=nearest(word, [*pipeline.BY_NAME, *pipeline.ALIASES]))
-    return words
+    # Two of the document's passes in a row can be one of ours, which runs once.
+    meant = [pipeline.ALIASES.get(word, word) for word in words]
+    said_twice = {n for n in range(1, len(words)) if meant[n] == meant[n - 1] and words[n] != words[n - 1]}
+    return [word for number, word in enumerate(words) if number not in said_twice]
 
 
 def nearest(word: str, known: list[str]) -> str:

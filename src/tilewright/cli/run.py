@@ -1,11 +1,18 @@
 """Run a script. Every kernel call in it is compiled and executed: in the simulator unless another engine is asked for.
+Or run an .mlir file on random tensors.
 
 `import ttl`, `ttlang`, `tilelang` and `ttnn` in the script are answered by Tilewright, so scripts written for them run
 unchanged. One line per kernel call goes to stderr. Options stand before the script; what follows is the script's.
 
+IR text has no host code: every tensor of an .mlir file is filled with random numbers (floats from -1 to 1, integers from
+0 to 99; --seed chooses others). It is simulated, and its C++ runs natively on the same data; both must give the same bits.
+With --fast or --native only that engine runs. One line per tensor says its shape, and what it holds if it was written.
+Integers that the kernel takes stand behind the file: NAME=VALUE.
+
 examples:
   tilewright run examples/01_add.py
   tilewright run --fast examples/03_grid.py
+  tilewright run --seed 7 kernel.mlir n=4
   tilewright run --allocator linear-scan --print-ir-after ttl-lower-to-loops examples/01_add.py
 """
 
@@ -30,12 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang, tilelang and ttnn"
     )
     parser.add_argument("--quiet", action="store_true", help="no summary lines")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random tensors of an .mlir file, 0 if not given")
     option_flags.add_output_flags(parser)
     option_flags.add_printing_flags(parser)
     option_flags.add_cache_flag(parser)
     option_flags.add_option_flags(parser)
-    parser.add_argument("script", metavar="SCRIPT")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
+    parser.add_argument("script", metavar="SCRIPT|FILE.mlir")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="of the script; numbers of the file")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     for flag in ("--fast", "--native", "--device"):
         if flag in arguments.arguments:
             print(f"note: {flag} stands after the script and is passed to it; ours stand before", file=sys.stderr)
-    if arguments.device:
+    text = arguments.script.endswith(".mlir")
+    if arguments.device and not text:
         from tilewright.runtime.vendor import prepare_environment
 
         prepare_environment()  # the script may open its device before any kernel is called
@@ -61,6 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
         "on_compiled": ir_printers(arguments),
     }
     try:
+        if text:
+            from tilewright.cli.text_run import run_text
+
+            return run_text(arguments, settings)
         with execution.session(**settings):
             return script.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
     except BaseException as error:
