@@ -2,7 +2,7 @@
 
 Expressions become code where they are stored. A value that is written before a pop and stored behind it would read a block that
 somebody else may have filled again, so here it crosses the pop in a buffer. A store that can take place before the pop does
-instead. What stays lazy is decided later: `passes/fusion/staged_blocks.py` takes buffers away where the pop may wait.
+instead. What stays lazy is decided later: `ttl-forward-stores` takes buffers away where the pop may wait.
 
 Requires: every acquire has its release.
 Ensures: no computed value reads a block that was released. The block itself, used after its release, is left for
