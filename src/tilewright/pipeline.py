@@ -22,6 +22,8 @@ from tilewright.passes import (
     ttkernel_combine_pack_tiles,
     ttkernel_place_inits,
     ttl_choose_exact_reductions,
+    ttl_complete_releases,
+    ttl_compute_before_release,
     ttl_divide_before_broadcast,
     ttl_drop_undemanded_broadcasts,
     ttl_expand_text_forms,
@@ -32,7 +34,9 @@ from tilewright.passes import (
     ttl_insert_tile_regs_sync,
     ttl_lower_to_loops,
     ttl_mark_demanded_faces,
+    ttl_place_blocks,
     ttl_set_compute_config,
+    ttl_store_in_branches,
     ttl_tile_and_assign_dst,
     ttl_unroll_compute_loops,
     ttl_validate,
@@ -52,7 +56,11 @@ class Pass:
 PASSES: tuple[Pass, ...] = (
     # IR text
     Pass("ttl-expand-text-forms", ttl_expand_text_forms.run, "text says more than the front end; what follows sees one form"),
-    # ttl-validate
+    # ttl-validate: complete what has one right answer, then judge
+    Pass("ttl-complete-releases", ttl_complete_releases.run, "first: what follows relies on every acquire having its release"),
+    Pass("ttl-store-in-branches", ttl_store_in_branches.run, "a value that branches have apart needs no buffer to join in"),
+    Pass("ttl-compute-before-release", ttl_compute_before_release.run, "a value means what it was where it was written"),
+    Pass("ttl-place-blocks", ttl_place_blocks.run, "needs all releases, also of buffers made just now"),
     Pass("ttl-validate", ttl_validate.run, "reject what would hang or read garbage while the source is still visible"),
     # convert-ttl-to-compute: simplify whole expressions, then make regions of them
     Pass("ttl-forward-stores", ttl_forward_stores.run, "a value read back by its own thread needs no trip through L1"),

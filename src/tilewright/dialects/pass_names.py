@@ -10,7 +10,13 @@ TEXT_FORMS = "ttl-expand-text-forms"
 
 STAGES: dict[str, tuple[str, ...]] = {
     TEXT_FORMS: (TEXT_FORMS,),
-    "ttl-validate": ("ttl-validate",),
+    "ttl-validate": (
+        "ttl-complete-releases",
+        "ttl-store-in-branches",
+        "ttl-compute-before-release",
+        "ttl-place-blocks",
+        "ttl-validate",
+    ),
     "convert-ttl-to-compute": (
         "ttl-forward-stores",
         "ttl-fold-transposes",

@@ -5,7 +5,7 @@ through L1. A trip goes if everything happens in one piece of code: the block is
 popped there. What its value reads is then needed longer, so pops of those blocks move behind the last use; they may move past
 nothing that waits for another thread, so nobody waits longer than before for anything compute waits for.
 
-A buffer the compiler made to take a value past a pop (`passes/validation/eager_values.py`) is no wish of the author. There pops
+A buffer the compiler made to take a value past a pop (`ttl-compute-before-release`) is no wish of the author. There pops
 may also move past a wait or a reserve, if all threads provably still reach their ends and buffers have room to work ahead.
 
 Requires: every acquire has its release. Ensures: what is computed is the same; a buffer without users is gone.
@@ -38,7 +38,7 @@ from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
-from tilewright.passes.validation.eager_values import EAGER
+from tilewright.passes.ttl_compute_before_release import EAGER
 from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.wording import counted
 
