@@ -1,4 +1,10 @@
-"""THE list of passes, in order, one reason each. No pass is scheduled anywhere else."""
+"""THE list of passes: every rewrite of the IR, in order, one reason each. No pass is scheduled anywhere else.
+
+The passes are grouped into the stages of the specification. The last pass of a stage bears the stage's name, and that name stands
+for the whole stage wherever passes are chosen: ``opt -p convert-ttl-to-compute`` runs the simplifications first,
+``--print-ir-after convert-ttl-to-compute`` prints what the whole stage made, and ``remaining`` counts in stages. Any other pass
+can be chosen by its own name. Which passes a stage has is said in ``dialects/pass_names.py``, which loads nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilewright.dialects.pass_names import FIRST_STAGES, PASS_NAMES, STAGE_OF, STAGES, TEXT_FORMS
 from tilewright.dialects.stages import check_stage, passes_done
 from tilewright.passes import (
     convert_ttl_to_compute,
@@ -14,10 +21,22 @@ from tilewright.passes import (
     lower_affine,
     ttkernel_combine_pack_tiles,
     ttkernel_place_inits,
+    ttl_choose_exact_reductions,
+    ttl_complete_releases,
+    ttl_compute_before_release,
+    ttl_divide_before_broadcast,
+    ttl_drop_undemanded_broadcasts,
     ttl_expand_text_forms,
+    ttl_fold_broadcasts,
+    ttl_fold_transposes,
+    ttl_forward_stores,
+    ttl_hoist_invariants,
     ttl_insert_tile_regs_sync,
     ttl_lower_to_loops,
+    ttl_mark_demanded_faces,
+    ttl_place_blocks,
     ttl_set_compute_config,
+    ttl_store_in_branches,
     ttl_tile_and_assign_dst,
     ttl_unroll_compute_loops,
     ttl_validate,
@@ -35,10 +54,31 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
+    # IR text
     Pass("ttl-expand-text-forms", ttl_expand_text_forms.run, "text says more than the front end; what follows sees one form"),
+    # ttl-validate: complete what has one right answer, then judge
+    Pass("ttl-complete-releases", ttl_complete_releases.run, "first: what follows relies on every acquire having its release"),
+    Pass("ttl-store-in-branches", ttl_store_in_branches.run, "a value that branches have apart needs no buffer to join in"),
+    Pass("ttl-compute-before-release", ttl_compute_before_release.run, "a value means what it was where it was written"),
+    Pass("ttl-place-blocks", ttl_place_blocks.run, "needs all releases, also of buffers made just now"),
     Pass("ttl-validate", ttl_validate.run, "reject what would hang or read garbage while the source is still visible"),
+    # convert-ttl-to-compute: simplify whole expressions, then make regions of them
+    Pass("ttl-forward-stores", ttl_forward_stores.run, "a value read back by its own thread needs no trip through L1"),
+    Pass("ttl-fold-transposes", ttl_fold_transposes.run, "the matrix unit turns its right operand as it reads it"),
+    Pass("ttl-fold-broadcasts", ttl_fold_broadcasts.run, "a broadcast of a broadcast is one"),
+    Pass("ttl-divide-before-broadcast", ttl_divide_before_broadcast.run, "one reciprocal per row, not a division per element"),
+    Pass(
+        "ttl-drop-undemanded-broadcasts",
+        ttl_drop_undemanded_broadcasts.run,
+        "nobody looks at what they repeat; folding shows it",
+    ),
+    Pass("ttl-hoist-invariants", ttl_hoist_invariants.run, "before regions form, or the math would be part of each of them"),
+    Pass("ttl-choose-exact-reductions", ttl_choose_exact_reductions.run, "the unit decides whether a reduction can be fused"),
     Pass("convert-ttl-to-compute", convert_ttl_to_compute.run, "fuse first: allocation must see whole expressions"),
+    # ttl-set-compute-config
+    Pass("ttl-mark-demanded-faces", ttl_mark_demanded_faces.run, "calls on fewer faces cost less: before anything is priced"),
     Pass("ttl-set-compute-config", ttl_set_compute_config.run, "DST width and sync decide how many slots there are"),
+    # one pass each
     Pass("ttl-tile-and-assign-dst", ttl_tile_and_assign_dst.run, "order, units, slots, sub-blocks, splits"),
     Pass("ttl-insert-tile-regs-sync", ttl_insert_tile_regs_sync.run, "regions fit one acquire now; still one op to bracket"),
     Pass("ttl-lower-to-loops", ttl_lower_to_loops.run, "compute nest and pack nest, DST index from tile number"),
@@ -60,13 +100,18 @@ ALIASES = {
     "InferDSTRequirements": "ttl-tile-and-assign-dst",
     "AssignDSTRegisters": "ttl-tile-and-assign-dst",
 }
-BY_NAME = {stage.name: stage for stage in PASSES}
+BY_NAME = {each.name: each for each in PASSES}
+
+
+def passes_of(names: Iterable[str]) -> list[str]:
+    """The passes that names of stages, passes and aliases stand for."""
+    return [each for name in names for each in STAGES.get(ALIASES.get(name, name), (ALIASES.get(name, name),))]
 
 
 def remaining(module: ModuleOp) -> list[str]:
-    """What is left to do with a module in text. The loops come before the sync if the text has loops without it."""
+    """The stages left to do with a module in text. The loops come before the sync if the text has loops without it."""
     done = passes_done(module)
-    names = [stage.name for stage in PASSES if stage.name not in done]
+    names = [stage for stage in STAGES if stage not in done]
     sync, unroll = "ttl-insert-tile-regs-sync", "ttl-unroll-compute-loops"
     if "ttl-lower-to-loops" in done and sync in names:
         names.remove(sync)
@@ -75,22 +120,27 @@ def remaining(module: ModuleOp) -> list[str]:
 
 
 def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:
-    stage = BY_NAME[ALIASES.get(name, name)]
+    """One pass alone; `run` is what knows stages."""
+    each = BY_NAME[name]
     started = time.perf_counter()
     try:
-        stage.run(module, context)
+        each.run(module, context)
     except Exception:
         if context.trace.keep_ir:
-            context.trace.stages.append(Stage(name=f"{stage.name}, as far as it came", seconds=0.0, ir=str(module)))
+            context.trace.stages.append(Stage(name=f"{name}, as far as it came", seconds=0.0, ir=str(module)))
         raise
     elapsed = time.perf_counter() - started
     text = str(module) if context.trace.keep_ir else ""
-    context.trace.stages.append(Stage(name=stage.name, seconds=elapsed, ir=text))
+    context.trace.stages.append(Stage(name=name, seconds=elapsed, ir=text))
 
 
 def run(module: ModuleOp, context: PassContext, names: Iterable[str] | None = None, *, check: bool = True) -> None:
-    """All passes, or the named ones. ``check`` holds each result against what may exist after that pass."""
-    for name in (stage.name for stage in PASSES) if names is None else names:
+    """All passes, or those the names stand for. ``check`` holds the result of each stage against what may exist after it."""
+    chosen = list(PASS_NAMES) if names is None else passes_of(names)
+    expanded = any(each.name == TEXT_FORMS for each in context.trace.stages)
+    if not expanded and any(STAGE_OF[name] in FIRST_STAGES for name in chosen):
+        chosen = [TEXT_FORMS, *(name for name in chosen if name != TEXT_FORMS)]
+    for name in chosen:
         run_pass(name, module, context)
-        if check:
-            check_stage(ALIASES.get(name, name), module)
+        if check and name in STAGES:
+            check_stage(name, module)

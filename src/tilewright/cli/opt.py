@@ -18,12 +18,17 @@ from typing import Any
 from tilewright.cli import failures, option_flags
 
 SPLIT_MARK = "// -----"
+MEMBER = "  "  # in front of a pass in the list, if it belongs to the stage below it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FILE.mlir", nargs="?", help="- reads stdin")
     parser.add_argument("-p", "--passes", default="", help="names, separated by commas; `all` is what the text has not behind it")
-    parser.add_argument("--list", action="store_true", help="list the passes in order, with a reason each")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="list the passes in order, with a reason each; those of a stage stand above its name",
+    )
     parser.add_argument("--split-input-file", action="store_true", help=f"treat the parts between `{SPLIT_MARK}` apart")
     parser.add_argument("--verify", action="store_true", help="verify the module after every pass")
     parser.add_argument("--generic", action="store_true", help="print ops in their generic form")
@@ -52,9 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
 def list_passes() -> int:
     from tilewright import pipeline
 
-    width = max(len(stage.name) for stage in pipeline.PASSES)
-    for stage in pipeline.PASSES:
-        print(f"{stage.name:<{width}}  {stage.reason}")
+    width = max(len(each.name) for each in pipeline.PASSES) + len(MEMBER)
+    for each in pipeline.PASSES:
+        name = each.name if each.name in pipeline.STAGES else f"{MEMBER}{each.name}"
+        print(f"{name:<{width}}  {each.reason}")
     for alias, name in pipeline.ALIASES.items():
         print(f"{alias:<{width}}  another name of {name}")
     return 0

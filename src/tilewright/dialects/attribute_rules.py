@@ -110,7 +110,7 @@ TEXTS = (
 LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest")
 FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
-    "ttl.held", "ttl.in_dst", "ttl.spill",
+    "ttl.held", "ttl.in_dst", "ttl.spill", "eager",
 )  # fmt: skip
 ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", *PINS)}
 

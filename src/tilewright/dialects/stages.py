@@ -40,7 +40,7 @@ def _names_and_dialects(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def _position(name: str) -> int:
-    return (*PASS_NAMES, "lower-affine").index(name)
+    return PASS_NAMES.index(name)
 
 
 def check_stage(name: str, module: ModuleOp) -> None:

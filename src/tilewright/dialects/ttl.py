@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
@@ -176,6 +177,10 @@ def thread_kind(function: Operation) -> str:
     """``compute`` or ``noc``; text that says nothing computes, as the specification's listings do."""
     attribute = function.attributes.get("ttl.kernel_thread")
     return "compute" if attribute is None else attribute.parameters[0].data  # pyright: ignore
+
+
+def compute_functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.ops if isinstance(op, FuncOp) and thread_kind(op) == "compute"]
 
 
 def name_of(op: Operation, default: str) -> str:

@@ -12,6 +12,8 @@ from xdsl.universe import Universe
 
 from tilewright.dialects.pass_names import PASS_NAMES
 
+LOWER_AFFINE = "lower-affine"  # xDSL has it under this name
+
 
 def _ttl() -> Dialect:
     from tilewright.dialects.registered import TTL
@@ -49,9 +51,9 @@ def _pass(name: str) -> Callable[[], type[ModulePass]]:
             from tilewright.hardware import WORMHOLE_B0
             from tilewright.options import Options
             from tilewright.passes.context import PassContext
-            from tilewright.pipeline import run_pass
+            from tilewright.pipeline import run
 
-            run_pass(name, op, PassContext(options=Options(), chip=WORMHOLE_B0))
+            run(op, PassContext(options=Options(), chip=WORMHOLE_B0), [name], check=False)
 
         words = "".join(word.capitalize() for word in name.split("-"))
         return type(f"{words}Pass", (ModulePass,), {"name": name, "apply": apply})
@@ -61,7 +63,7 @@ def _pass(name: str) -> Callable[[], type[ModulePass]]:
 
 TILEWRIGHT_UNIVERSE = Universe(
     all_dialects={"ttl": _ttl, "ttkernel": _ttkernel, "ttcore": _ttcore},
-    all_passes={name: _pass(name) for name in PASS_NAMES},
+    all_passes={name: _pass(name) for name in PASS_NAMES if name != LOWER_AFFINE},
 )
 
 

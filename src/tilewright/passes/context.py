@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from tilewright.diagnostics import Diagnostic
 from tilewright.hardware import Chip
 from tilewright.options import Options
 from tilewright.program import TensorSpec
@@ -18,3 +19,5 @@ class PassContext:
     trace: Trace = field(default_factory=Trace)
     grid: tuple[int, ...] = (1, 1)
     tensors: tuple[TensorSpec, ...] = ()
+    # By thread: what no pass can complete by itself. ttl-validate reports it together with what it finds.
+    unresolved: dict[str, list[Diagnostic]] = field(default_factory=dict[str, list[Diagnostic]])

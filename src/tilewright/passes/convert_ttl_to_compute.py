@@ -18,22 +18,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import fail
 from tilewright.dialects.dst_pins import REQUIRED
 from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, thread_kind
+from tilewright.dialects.ttl import StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_debug import PrintOp
 from tilewright.dialects.walking import erase, operations
-from tilewright.passes import ttl_expand_text_forms
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion import loop_invariants
-from tilewright.passes.fusion.broadcast_quotients import divide_before_broadcasts
-from tilewright.passes.fusion.exact_reductions import choose_exact
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, Partition, math_below, partition, shared
-from tilewright.passes.fusion.nested_broadcasts import join_broadcasts
 from tilewright.passes.fusion.region_builder import RegionEmitter
-from tilewright.passes.fusion.staged_blocks import use_staged_values
-from tilewright.passes.fusion.thin_faces import confine
-from tilewright.passes.fusion.transposed_products import fold_transposes
-from tilewright.passes.thin_values import drop_unseen_broadcasts
 from tilewright.passes.validation.events import acquire_of
 from tilewright.records import record
 from tilewright.source_places import place_of
@@ -43,21 +34,11 @@ NAME = "convert-ttl-to-compute"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    ttl_expand_text_forms.run(module, context)  # text may come here first
-    for function in module.ops:
-        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            use_staged_values(function, module, context)
-            fold_transposes(function)
-            join_broadcasts(function)
-            divide_before_broadcasts(function, context)
-            drop_unseen_broadcasts(function, module)
-            loop_invariants.hold(function, context)
-            emitter = RegionEmitter(function, module)
-            choose_exact(function, module, emitter.scalers, context)
-            for block in _blocks(function):
-                _convert_block(block, emitter, context)
-            _erase_dead_math(function)
-            confine(function, module, context)
+    for function in compute_functions(module):
+        emitter = RegionEmitter(function, module)
+        for block in _blocks(function):
+            _convert_block(block, emitter, context)
+        _erase_converted(function)
 
 
 def _blocks(op: Operation) -> list[Block]:
@@ -198,7 +179,8 @@ def _delay_releases(first: StoreOp, last: StoreOp) -> None:
         op = following
 
 
-def _erase_dead_math(function: FuncOp) -> None:
+def _erase_converted(function: FuncOp) -> None:
+    """What the regions replace, and what nobody stores: math without readers, and the blocks only it read."""
     pending = [op for op in operations(function) if isinstance(op, (*BLOCK_MATH, AttachCBOp))]
     gone: set[Operation] = set()
     while pending:

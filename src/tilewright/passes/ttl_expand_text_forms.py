@@ -74,6 +74,7 @@ def _expand_function(function: FuncOp) -> None:
     text_forms.rename(function)
     linalg_forms.expand_linalg(function)
     spilled_tiles.expand_spills(function)
+    attach_blocks(function)  # tiles became blocks: these say where they live as well
 
 
 def _approximate(module: ModuleOp) -> None:

@@ -1,4 +1,4 @@
-"""Rejects what would hang or read garbage, while the source is still visible; completes what has one right answer.
+"""Rejects what would hang or read garbage, while the source is still visible.
 
 Requires: the ``ttl`` module of a front end, or text of that shape.
 Ensures: every reserve has its push and every wait its pop, one producer and one consumer per buffer, shapes and dtypes
@@ -10,15 +10,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
-from tilewright.passes import ttl_expand_text_forms
 from tilewright.passes.context import PassContext
+from tilewright.passes.ttl_start_receives_early import start_receives_early
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends, check_limits
 from tilewright.passes.validation.core_ranges import check_core_ranges
-from tilewright.passes.validation.early_receives import start_receives_early
 from tilewright.passes.validation.events import buffers_of, functions_of
 from tilewright.passes.validation.lifecycle import check_lifecycle
-from tilewright.passes.validation.releases import complete
 from tilewright.passes.validation.rows import check_rows
 from tilewright.passes.validation.shards import check_in_place, publish_shards
 from tilewright.passes.validation.skeleton import check_communication
@@ -29,10 +27,9 @@ DEADLOCK = "TW211"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    ttl_expand_text_forms.run(module, context)  # text may come here first
     problems: list[Diagnostic] = []
     for function in functions_of(module):
-        incomplete = complete(function, context)
+        incomplete = context.unresolved.get(function.sym_name.data, [])
         problems += incomplete or check_blocks(function, context.grid)
         problems += check_slices(function, context)
         problems += check_in_place(function)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from xdsl.context import Context
 from xdsl.parser import Parser
 
 from tilewright import pipeline
 from tilewright.dialects.dominance import check_dominance
-from tilewright.dialects.pass_names import PASS_NAMES
+from tilewright.dialects.pass_names import PASS_NAMES, STAGES
 from tilewright.dialects.stages import check_stage, forbidden_after
 from tilewright.dialects.universe import TILEWRIGHT_UNIVERSE, load_dialects
 from tilewright.hardware import CHIPS
@@ -43,8 +45,8 @@ def test_every_stage_verifies_and_dominates(kernels, make_array, name, dtype):
     module, context = built(kernels, make_array, name, dtype)
     module.verify()
     check_dominance(module)
-    for stage in pipeline.PASSES:
-        pipeline.run(module, context, [stage.name])
+    for each in pipeline.PASSES:
+        pipeline.run_pass(each.name, module, context)
         module.verify()
         check_dominance(module)
 
@@ -55,11 +57,11 @@ def test_text_between_all_passes(kernels, make_array, name):
     direct, context = built(kernels, make_array, name)
     through_text, _ = built(kernels, make_array, name)
     _, other = built(kernels, make_array, name)
-    for stage in pipeline.PASSES:
-        pipeline.run(direct, context, [stage.name])
+    for each in pipeline.PASSES:
+        pipeline.run_pass(each.name, direct, context)
         through_text = Parser(load_dialects(Context()), str(through_text)).parse_module()
-        pipeline.run(through_text, other, [stage.name])
-        assert str(through_text) == str(direct), f"after {stage.name}"
+        pipeline.run_pass(each.name, through_text, other)
+        assert str(through_text) == str(direct), f"after {each.name}"
 
 
 def test_stage_check_names_what_is_left(kernels, make_array):
@@ -79,9 +81,23 @@ def test_what_is_gone_stays_gone():
 
 def test_xdsl_finds_our_passes():
     """`xdsl-opt` runs them: all but xDSL's own lower-affine, under our names."""
-    ours = [stage.name for stage in pipeline.PASSES if stage.name != "lower-affine"]
+    ours = [each.name for each in pipeline.PASSES]
     assert list(PASS_NAMES) == ours
-    assert set(TILEWRIGHT_UNIVERSE.all_passes) >= set(ours)
+    assert set(TILEWRIGHT_UNIVERSE.all_passes) >= {*ours} - {"lower-affine"}
+
+
+def test_a_stage_ends_with_the_pass_of_its_name():
+    """Its IR is what the specification shows, and the name stands for the stage."""
+    assert all(passes[-1] == stage for stage, passes in STAGES.items())
+    assert pipeline.passes_of(STAGES) == list(PASS_NAMES)
+    assert pipeline.passes_of(["LowerCompute", "ttl-hoist-invariants"]) == [*STAGES["convert-ttl-to-compute"], "ttl-hoist-invariants"]
+
+
+def test_a_pass_is_a_file_of_its_name():
+    for each in pipeline.PASSES:
+        module = sys.modules[each.run.__module__]
+        assert module.__name__ == f"tilewright.passes.{each.name.replace('-', '_')}"
+        assert each.name == "lower-affine" or each.name == module.NAME
 
 
 def test_passes_run_through_xdsl(kernels, make_array):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright import pipeline
 from tilewright.diagnostics import KernelError
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
-from tilewright.passes import ttl_validate
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.skeleton import stopped_at
 from tilewright.passes.validation.traces import Event
@@ -63,7 +63,7 @@ def validate(tmp_path):
         tensors = [TensorSpec(name=name, shape=shape, dtype="bf16") for name in ("lhs", "out")]
         built = scope["kernel"].build(*tensors)
         context = PassContext(options=Options(arch=arch), chip=CHIPS[arch], grid=built.grid, tensors=built.tensors)
-        ttl_validate.run(built.module, context)
+        pipeline.run(built.module, context, ["ttl-validate"])
         built.module.verify()
         return built.module, context.trace
 
@@ -372,12 +372,12 @@ def parsed(text: str):
 def test_text_is_checked_too():
     """A lone thread of a listing is completed; what it does wrong is found without any Python source."""
     module = parsed(LISTING.replace("STORE", "%5"))
-    ttl_validate.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+    pipeline.run(module, PassContext(options=Options(), chip=CHIPS["wormhole_b0"]), ["ttl-validate"])
     assert ops(module, "add_compute")[-3:] == ["store", "cb_push", "cb_pop"]
     with pytest.raises(KernelError) as caught:
-        ttl_validate.run(parsed(LISTING.replace("STORE", "%3")), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+        pipeline.run(parsed(LISTING.replace("STORE", "%3")), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]), ["ttl-validate"])
     assert sorted(codes(caught)) == ["TW204", "TW205"]
     wrong_thread = LISTING.replace("STORE", "%5").replace("thread<compute>", "thread<noc>")
     with pytest.raises(KernelError) as caught:
-        ttl_validate.run(parsed(wrong_thread), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]))
+        pipeline.run(parsed(wrong_thread), PassContext(options=Options(), chip=CHIPS["wormhole_b0"]), ["ttl-validate"])
     assert set(codes(caught)) == {"TW013"}

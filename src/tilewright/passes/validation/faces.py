@@ -1,7 +1,7 @@
 """Proves that nobody reads a face which a confined vector call left out.
 
-Follows the computed faces of every tile forwards, through regions and buffers. `thin_faces` asks backwards where values are
-looked at; the two have in common only which buffer a block lies in and who reads it.
+Follows the computed faces of every tile forwards, through regions and buffers. `ttl-mark-demanded-faces` asks backwards where
+values are looked at; the two have in common only which buffer a block lies in and who reads it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp
 from tilewright.dialects.walking import operations
-from tilewright.passes.fusion.thin_faces import memory_of, readers_by_memory
+from tilewright.passes.ttl_mark_demanded_faces import memory_of, readers_by_memory
 
 Faces = frozenset[int]
 # The face each face of a broadcast comes from.

@@ -15,7 +15,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.validation.faces import check_faces
 
 SPREAD = "o0.store(x + ttl.math.broadcast(ttl.math.exp(y), dims=[1], shape=(2, 2)))"
-FIRST = ["ttl-validate", "convert-ttl-to-compute"]
+FIRST = ["ttl-validate", "convert-ttl-to-compute", "ttl-mark-demanded-faces"]
 
 
 def lowered(kernels, block_kernels, body, outputs):

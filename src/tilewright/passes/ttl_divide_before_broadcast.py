@@ -1,4 +1,4 @@
-"""``x / broadcast(s)`` as ``x * broadcast(1 / s)``: one reciprocal per row, column or block instead of a division per element.
+"""Strength reduction: ``x / broadcast(s)`` is ``x * broadcast(1 / s)``, with one reciprocal per row, column or block.
 
 For bf16, unless the user sets a 32-bit DST: the reciprocal is rounded on its way through a buffer, as the bound of the row
 allows. f32 keeps the division, whose quotients of multiples are exact, and so does a quotient from which a step function is
@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.tile_ops import STEP_FUNCTIONS
-from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp
+from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp, compute_functions
 from tilewright.dialects.ttl_blocks import BcastOp, shape_of
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 
-NAME = "convert-ttl-to-compute"
+NAME = "ttl-divide-before-broadcast"
 DTYPE = "bf16"
 
 
-def divide_before_broadcasts(function: FuncOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
     if context.options.fp32_dest_acc:
         return  # somebody asks for more than 16 bits
+    for function in compute_functions(module):
+        _divide_before(function, context)
+
+
+def _divide_before(function: FuncOp, context: PassContext) -> None:
     for op in operations(function):
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
             continue

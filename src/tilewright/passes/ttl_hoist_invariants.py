@@ -1,19 +1,22 @@
-"""A value defined before a loop and used in it is computed once: it goes through a buffer that is held while the loop runs.
+"""Loop-invariant code motion: a value defined before a loop and used in it is computed once.
 
-Without this the expression would be part of every store in the loop and run in each iteration. Numbers stay where they are used,
-and so do blocks of a buffer that are only repeated or turned: the readers do that on the way.
+It goes through a buffer that is held while the loop runs. Without this the expression would be part of every store in the loop
+and run in each iteration. Numbers stay where they are used, and so do blocks of a buffer that are only repeated or turned: the
+readers do that on the way.
+
+Requires: expressions, not yet regions. Ensures: no expression in a loop reads math that stands before it, if L1 has room.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp
+from tilewright.dialects.ttl import StoreOp, compute_functions
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import operations
@@ -23,12 +26,16 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, is_math
 from tilewright.passes.validation.events import ancestor_in, effects
 
-NAME = "convert-ttl-to-compute"
+NAME = "ttl-hoist-invariants"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)
 
 
-def hold(function: FuncOp, context: PassContext) -> None:
-    """Must run before expressions become regions."""
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _hoist(function, context)
+
+
+def _hoist(function: FuncOp, context: PassContext) -> None:
     room = _room(context)
     for op in operations(function):
         if not isinstance(op, BLOCK_MATH) or isinstance(op, FillBlockOp):

@@ -1,5 +1,5 @@
 // A value that is used behind a pop of what it reads is computed before it: stored there if its target is reserved by then, else in a buffer.
-// RUN: tilewright opt %s -p ttl-validate --verify
+// RUN: tilewright opt %s -p ttl-complete-releases,ttl-compute-before-release --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
   %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>

@@ -2,7 +2,7 @@
 
 Expressions become code where they are stored. A value that is written before a pop and stored behind it would read a block that
 somebody else may have filled again, so here it crosses the pop in a buffer. A store that can take place before the pop does
-instead. What stays lazy is decided later: `passes/fusion/staged_blocks.py` takes buffers away where the pop may wait.
+instead. What stays lazy is decided later: `ttl-forward-stores` takes buffers away where the pop may wait.
 
 Requires: every acquire has its release.
 Ensures: no computed value reads a block that was released. The block itself, used after its release, is left for
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -37,18 +37,25 @@ from tilewright.passes.validation.events import (
     bind_of,
     buffer_name,
     effects,
+    functions_of,
     key_of,
 )
 from tilewright.records import record
 
-NAME = "ttl-validate"
+NAME = "ttl-compute-before-release"
 EAGER = "eager"  # marks the buffers made here
 VALUES = (TensorMathOp, *BLOCK_OPS)
 
 Queues = dict[tuple[int, str], list[Operation]]
 
 
-def compute_before_releases(function: FuncOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in functions_of(module):
+        if function.sym_name.data not in context.unresolved:
+            _compute_before_releases(function, context)
+
+
+def _compute_before_releases(function: FuncOp, context: PassContext) -> None:
     crossing = Crossing(function, context)
     crossing.walk(function.body.block, {})
     crossing.finish()

@@ -10,6 +10,7 @@ Requires: every acquire has its release.
 from __future__ import annotations
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -20,10 +21,10 @@ from tilewright.dialects.ttl_blocks import BLOCK_OPS
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, ancestor_in, attached
+from tilewright.passes.validation.events import acquire_of, ancestor_in, attached, functions_of
 from tilewright.records import record
 
-NAME = "ttl-validate"
+NAME = "ttl-store-in-branches"
 VALUES = (TensorMathOp, *BLOCK_OPS)
 
 
@@ -37,7 +38,13 @@ class Parted:
     view: SSAValue
 
 
-def store_in_branches(function: FuncOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in functions_of(module):
+        if function.sym_name.data not in context.unresolved:
+            _store_in_branches(function, context)
+
+
+def _store_in_branches(function: FuncOp, context: PassContext) -> None:
     for bind in reversed(of_kind(function, BindCBOp)):  # outer branches first: what they store, inner ones may store then
         parted = _parted(bind) if text_value(bind, "origin", "user") == "compiler" else None
         stores = _stores_behind(parted) if parted is not None else None

@@ -6,18 +6,26 @@ should has not been measured.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_blocks import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp
 from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext
 
+NAME = "ttl-fold-transposes"
 TURNED_BY_UNPACKER = ("bf16", "bfp8_b")
 
 
-def fold_transposes(function: FuncOp) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _fold(function)
+
+
+def _fold(function: FuncOp) -> None:
     for op in operations(function):
         if not isinstance(op, MatmulOp) or TRANSPOSE_B in op.attributes:
             continue

@@ -1,12 +1,14 @@
-"""Blocks that the compute thread stores only to read them back itself need no buffer: the value is used where it is wanted.
+"""Store-to-load forwarding: a block that the compute thread stores only to read it back itself needs no buffer.
 
-Scripts stage values because other compilers ask for it: a product is stored, waited for and added. Left in place, each stage is a
-trip through L1. A stage goes if everything happens in one piece of code: the block is reserved, stored to once, pushed, waited
-for and popped there. What its value reads is then needed longer, so pops of those blocks move behind the last use; they may move
-past nothing that waits for another thread, so nobody waits longer than before for anything compute waits for.
+Scripts stage values because other compilers ask for it: a product is stored, waited for and added. Left in place, each is a trip
+through L1. A trip goes if everything happens in one piece of code: the block is reserved, stored to once, pushed, waited for and
+popped there. What its value reads is then needed longer, so pops of those blocks move behind the last use; they may move past
+nothing that waits for another thread, so nobody waits longer than before for anything compute waits for.
 
-A buffer the compiler made to take a value past a pop (`passes/validation/eager_values.py`) is no wish of the author. There pops
+A buffer the compiler made to take a value past a pop (`ttl-compute-before-release`) is no wish of the author. There pops
 may also move past a wait or a reserve, if all threads provably still reach their ends and buffers have room to work ahead.
+
+Requires: every acquire has its release. Ensures: what is computed is the same; a buffer without users is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp
+from tilewright.dialects.ttl import StoreOp, TensorMathOp, compute_functions
 from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
 from tilewright.dialects.ttl_buffers import (
     SPILL,
@@ -34,20 +36,20 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
-from tilewright.passes.thin_values import ThinValues, shared_buffers
-from tilewright.passes.validation.eager_values import EAGER
+from tilewright.passes.ttl_compute_before_release import EAGER
 from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.wording import counted
 
-NAME = "convert-ttl-to-compute"
+NAME = "ttl-forward-stores"
 KINDS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)
 KEEP_SHAPE = (TensorMathOp, ReshapeOp)
 RESHAPE = (ReduceOp, BcastOp, TransposeOp)
 
 
 @dataclass(frozen=True)
-class Stage:
+class Trip:
     """One block on its way through a buffer, and the store that fills it."""
 
     reserve: Operation
@@ -57,22 +59,27 @@ class Stage:
     pop: Operation
 
 
-def use_staged_values(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _forward_stores(function, module, context)
+
+
+def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     shared = shared_buffers(module)
     binds = [op for op in operations(function) if isinstance(op, BindCBOp)]
     private: set[SSAValue] = {bind.results[0] for bind in binds if _plain(bind) and bind.cb_index not in shared}
-    thin: ThinValues | None = None
+    demanded: DemandedElements | None = None
     counts: dict[BindCBOp, int] = {}
     again = True
     while again:
         again = False
         for bind in [bind for bind in binds if bind.results[0] in private]:
-            stages = _stages(bind.results[0])
-            if not stages:
+            trips = _trips(bind.results[0])
+            if not trips:
                 continue
-            thin = thin or ThinValues(function, module)
+            demanded = demanded or DemandedElements(function, module)
             patience = Patience(private, module, context) if EAGER in bind.attributes else Patience(private)
-            gone = [stage for stage in stages if _forward(stage, patience, thin)]
+            gone = [trip for trip in trips if _forward(trip, patience, demanded)]
             counts[bind] = counts.get(bind, 0) + len(gone)
             again = again or bool(gone)
     for bind, count in counts.items():
@@ -95,7 +102,7 @@ def _name(bind: BindCBOp) -> str:
     return bind.results[0].name_hint or f"buffer {bind.cb_index}"
 
 
-def _stages(queue: SSAValue) -> list[Stage] | None:
+def _trips(queue: SSAValue) -> list[Trip] | None:
     """The blocks of a buffer, if each piece of code that uses it leaves it as empty as it was."""
     bodies: dict[Block, list[Operation]] = {}
     for use in queue.uses:
@@ -103,37 +110,37 @@ def _stages(queue: SSAValue) -> list[Stage] | None:
         if body is None or not isinstance(use.operation, (*KINDS, AttachCBOp)):
             return None
         bodies.setdefault(body, []).append(use.operation)
-    found: list[Stage] = []
+    found: list[Trip] = []
     for body, users in bodies.items():
-        stages = _stages_of(body, users)
-        if stages is None or any(_inside(stages, body, other) for other in bodies if other is not body):
+        trips = _trips_of(body, users)
+        if trips is None or any(_inside(trips, body, other) for other in bodies if other is not body):
             return None
-        found += stages
+        found += trips
     return found
 
 
-def _stages_of(body: Block, users: list[Operation]) -> list[Stage] | None:
+def _trips_of(body: Block, users: list[Operation]) -> list[Trip] | None:
     place = {op: number for number, op in enumerate(body.ops)}
     columns = [sorted((user for user in users if isinstance(user, kind)), key=place.__getitem__) for kind in KINDS]
     if len({len(column) for column in columns}) != 1:
         return None
-    found: list[Stage] = []
+    found: list[Trip] = []
     for reserve, push, wait, pop in zip(*columns, strict=True):
         store = _only_store(reserve, body)
         if store is None or not place[reserve] < place[store] < place[push] < place[wait] < place[pop]:
             return None
-        found.append(Stage(reserve, store, push, wait, pop))
+        found.append(Trip(reserve, store, push, wait, pop))
     return found
 
 
-def _inside(stages: list[Stage], body: Block, other: Block) -> bool:
+def _inside(trips: list[Trip], body: Block, other: Block) -> bool:
     """Whether another piece of code that uses the buffer runs while a block of ``body`` is on its way."""
     around: Operation | None = other.parent_op()
     while around is not None and around.parent is not body:
         around = around.parent_op()
     if around is None:
         return False
-    return any(stage.reserve.is_before_in_block(around) and around.is_before_in_block(stage.pop) for stage in stages)
+    return any(trip.reserve.is_before_in_block(around) and around.is_before_in_block(trip.pop) for trip in trips)
 
 
 def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
@@ -150,23 +157,23 @@ def _attached(acquire: Operation) -> SSAValue | None:
     return users[0].results[0] if len(users) == 1 and isinstance(users[0], AttachCBOp) else None
 
 
-def _forward(stage: Stage, patience: Patience, thin: ThinValues) -> bool:
-    block, value = _attached(stage.wait), stage.store.operands[0]
-    if block is None or not all(_reads(use.operation, stage.wait.parent) for use in block.uses):
+def _forward(trip: Trip, patience: Patience, demanded: DemandedElements) -> bool:
+    block, value = _attached(trip.wait), trip.store.operands[0]
+    if block is None or not all(_reads(use.operation, trip.wait.parent) for use in block.uses):
         return False
     if block.type != value.type:
         return False  # the buffer's format is part of what the author wrote
-    if not _computed_once(block) or not _reduced(value) <= thin.dims(block):
+    if not _computed_once(block) or not _reduced(value) <= demanded.dims(block):
         return False  # beside the results of reductions the buffer has zeros, which somebody looks at
-    late = _early_pops(value, stage)
-    if late is None or not patience.moved_behind(late, stage.pop):
+    late = _early_pops(value, trip)
+    if late is None or not patience.moved_behind(late, trip.pop):
         return False
     block.replace_all_uses_with(value)
-    target = stage.store.operands[1].owner
+    target = trip.store.operands[1].owner
     assert isinstance(target, AttachCBOp)
     attach = block.owner
     assert isinstance(attach, AttachCBOp)
-    for op in (stage.store, target, stage.reserve, stage.push, attach, stage.wait, stage.pop):
+    for op in (trip.store, target, trip.reserve, trip.push, attach, trip.wait, trip.pop):
         erase(op)
     return True
 
@@ -226,19 +233,19 @@ def _reads(user: Operation, body: Block | None) -> bool:
     return user.parent is body and isinstance(user, (*BLOCK_MATH, StoreOp))
 
 
-def _early_pops(value: SSAValue, stage: Stage) -> list[Operation] | None:
+def _early_pops(value: SSAValue, trip: Trip) -> list[Operation] | None:
     """Pops of what the value reads that come before the last use of the block; None if one cannot be told."""
     found: list[Operation] = []
     for acquire in acquires_below(value):
         if isinstance(acquire, CBReserveOp):
             return None
-        if acquire.parent is stage.store.parent:
+        if acquire.parent is trip.store.parent:
             pop = _pop_of(acquire)
             if pop is None:
                 return None
-            if pop.is_before_in_block(stage.pop):
+            if pop.is_before_in_block(trip.pop):
                 found.append(pop)
-        elif (pops := _pops_between(acquire.operands[0], stage.store, stage.pop)) is not None:
+        elif (pops := _pops_between(acquire.operands[0], trip.store, trip.pop)) is not None:
             found += [pop for pop in pops if pop not in found]
         else:
             return None

@@ -1,9 +1,8 @@
-"""Puts in the waits, pushes and pops that have exactly one right place, and says where several held blocks lie. In between values
-that outlive a block are computed before its pop (`eager_values`).
+"""Puts in the waits, pushes and pops that have exactly one right place.
 
 Requires: structured control flow (``scf.for``, ``scf.if``).
-Ensures: inside every region each acquire is followed by its release; a block that is not the first one held carries
-``tiles`` (how many to wait for) and ``tile_offset``; problems without a single answer are reported.
+Ensures: inside every region each acquire is followed by its release. Where there is no single answer, the context holds the
+problem of that thread (``unresolved``): ``ttl-validate`` reports it, and the passes in between leave the thread alone.
 """
 
 from __future__ import annotations
@@ -12,20 +11,18 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.attributes import constant_of, i32_attr
+from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.branch_values import store_in_branches
-from tilewright.passes.validation.eager_values import compute_before_releases
 from tilewright.passes.validation.events import (
     ACQUIRES,
     RELEASE_OF,
@@ -35,27 +32,31 @@ from tilewright.passes.validation.events import (
     attached,
     buffer_name,
     effects,
+    functions_of,
     key_of,
     problem,
 )
 from tilewright.records import record
 from tilewright.source_places import place_of
 
-NAME = "ttl-validate"
+NAME = "ttl-complete-releases"
 Key = tuple[int, str]
 
 
-def complete(function: FuncOp, context: PassContext) -> list[Diagnostic]:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in functions_of(module):
+        problems = _complete(function, context)
+        if problems:
+            context.unresolved.setdefault(function.sym_name.data, []).extend(problems)
+
+
+def _complete(function: FuncOp, context: PassContext) -> list[Diagnostic]:
     _insert_copy_waits(function, context)
     completion = Completion(context)
     taken = completion.suite(function.body.block)
     for releases in taken.values():
         for op in releases:
             completion.problems.append(_nothing_held(op))
-    if not completion.problems:
-        store_in_branches(function, context)
-        compute_before_releases(function, context)
-        _place_blocks(function.body.block, {}, completion.problems)
     return completion.problems
 
 
@@ -134,7 +135,7 @@ class Completion:
             return self._branches(op)
         if isinstance(op, scf.ForOp):
             taken = self.suite(op.body.block)
-            trips = _trips(op)
+            trips = trips_of(op)
             for releases in taken.values():
                 if trips is None:
                     self.problems.append(_varying(releases[0]))
@@ -189,10 +190,10 @@ def _used_from(op: Operation, queue: Sequence[Operation]) -> bool:
     block = op.parent
     assert block is not None
     uses = (effect for acquire in queue for view in attached(acquire) for effect in effects(view.results[0]))
-    return any(ancestor_in(effect, block) is op or _after(effect, op) for effect in uses)
+    return any(ancestor_in(effect, block) is op or runs_after(effect, op) for effect in uses)
 
 
-def _trips(loop: scf.ForOp) -> int | None:
+def trips_of(loop: scf.ForOp) -> int | None:
     bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
     if any(bound is None for bound in bounds):
         return None
@@ -232,88 +233,7 @@ def _shifted_inside(release: Operation, queue: list[Operation]) -> Diagnostic:
     )
 
 
-def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic]) -> dict[Key, int]:
-    """Blocks of one buffer held together lie one behind the other; a release moves the rest forward.
-
-    Returns how many blocks are held at the end.
-    """
-    held: dict[Key, list[AttachCBOp]] = {}
-    count = dict(outer)
-    for op in list(block.ops):
-        if type(op) in ACQUIRES:
-            key = key_of(op)
-            before = count.get(key, 0)
-            count[key] = before + 1
-            tiles, depth = op.operands[0].type.block_tiles, op.operands[0].type.factor.data  # pyright: ignore
-            if before + 1 > depth:
-                problems.append(_too_many(op, before + 1, depth))
-            if before:
-                op.attributes.setdefault("tiles", i32_attr((before + 1) * tiles))
-                for view in attached(op):
-                    view.attributes.setdefault("tile_offset", i32_attr(before * tiles))
-            held.setdefault(key, []).extend(attached(op))
-        elif type(op) in RELEASES:
-            key = key_of(op)
-            count[key] = count.get(key, 0) - 1
-            queue = held.get(key, [])
-            if queue:
-                queue.pop(0)
-            held[key] = [_moved_forward(view, op) for view in queue]
-        elif isinstance(op, scf.IfOp):
-            after = [_place_blocks(region.block, count, problems) for region in op.regions if region.blocks]
-            _forget_released(held, count, after[0])
-        elif isinstance(op, scf.ForOp):
-            once = _place_blocks(op.body.block, count, problems)
-            trips = _trips(op) or 0
-            _forget_released(held, count, {key: count.get(key, 0) - trips * (count.get(key, 0) - n) for key, n in once.items()})
-    return count
-
-
-def _forget_released(held: dict[Key, list[AttachCBOp]], count: dict[Key, int], after: dict[Key, int]) -> None:
-    """A loop or branch released blocks of this region; those that stay are not used any more."""
-    for key, number in after.items():
-        gone = count.get(key, 0) - number
-        held[key] = held.get(key, [])[gone:]
-        count[key] = number
-
-
-def _too_many(op: Operation, wanted: int, depth: int) -> Diagnostic:
-    _, side = key_of(op)
-    return problem(
-        "TW304",
-        f"block {wanted} of '{buffer_name(op)}' is held at once, but the buffer has {depth}",
-        op,
-        label=f"{wanted - 1} held already",
-        help=f"release blocks before the next {side}(), or set block_count={wanted}",
-    )
-
-
-def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
-    """After a release the block lies one block nearer: everything that reads it from here on uses a new view."""
-    block = release.parent
-    assert block is not None
-    tiles = view.operands[1].type.block_tiles  # pyright: ignore
-    offset = view.tile_offset - tiles
-    attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
-    if view.first_tile:
-        attributes["first_tile"] = view.attributes["first_tile"]
-    later = AttachCBOp.create(
-        operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
-    )
-    used_after = [
-        effect for effect in effects(view.results[0]) if isinstance(effect, (StoreOp, CopyOp)) and _after(effect, release)
-    ]
-    if not used_after:
-        return view
-    block.insert_op_after(later, release)
-    for effect in used_after:
-        known: dict[SSAValue, SSAValue] = {view.results[0]: later.results[0]}
-        for index, operand in enumerate(effect.operands):
-            effect.operands[index] = _rebuilt(operand, known, effect)
-    return later
-
-
-def _after(op: Operation, other: Operation) -> bool:
+def runs_after(op: Operation, other: Operation) -> bool:
     block = other.parent
     assert block is not None
     top = ancestor_in(op, block)
@@ -321,27 +241,3 @@ def _after(op: Operation, other: Operation) -> bool:
     while current is not None and current is not top:
         current = current.next_op
     return current is top and top is not None
-
-
-def _rebuilt(value: SSAValue, known: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """The same expression with some blocks replaced; only what depends on them is computed anew."""
-    if value in known:
-        return known[value]
-    owner = value.owner
-    if not isinstance(owner, Operation) or (isinstance(owner, AttachCBOp) or type(owner) in ACQUIRES):
-        return value
-    operands = [_rebuilt(operand, known, before) for operand in owner.operands]
-    result = value
-    if any(new is not old for new, old in zip(operands, owner.operands, strict=True)):
-        copy = owner.create(
-            operands=operands,
-            result_types=[r.type for r in owner.results],
-            attributes=dict(owner.attributes),
-            location=owner.location,
-        )
-        block = before.parent
-        assert block is not None
-        block.insert_op_before(copy, before)
-        result = copy.results[0]
-    known[value] = result
-    return result

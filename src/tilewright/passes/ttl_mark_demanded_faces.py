@@ -17,14 +17,14 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import int_value, text_attr
 from tilewright.dialects.location import line_of
 from tilewright.dialects.tile_faces import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
-from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
 
-NAME = "convert-ttl-to-compute"
+NAME = "ttl-mark-demanded-faces"
 Dims = frozenset[int]  # dimensions along which only the first place counts
 EVERYWHERE: Dims = frozenset()
 UNKNOWN = -1  # no buffer
@@ -33,10 +33,15 @@ REPEATED = {"row": frozenset((1,)), "col": frozenset((0,)), "scalar": NOWHERE}
 PARTS = {frozenset((1,)): COLUMN, frozenset((0,)): ROW, NOWHERE: FIRST}
 
 
-def confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
     options = context.options
     if not options.skip_faces or mode_text(COLUMN, options.metal) is None:
         return
+    for function in compute_functions(module):
+        _confine(function, module, context)
+
+
+def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     ops = operations(function)
     candidates = [op for op in ops if isinstance(op, TileOpBase) and any(form.by_faces for form in op.SPEC.forms)]
     if not candidates or not any(isinstance(op, TileBcastOp) for op in ops):
@@ -44,8 +49,8 @@ def confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     looked_at = LookedAt(function, module)
     for op in candidates:
         part = PARTS.get(looked_at.dims(op.results[0]))
-        if part is None or not op.results[0].uses:
-            continue
+        if part is None or FACES in op.attributes or not op.results[0].uses:
+            continue  # marks in text are its author's: `validation.faces` judges them
         op.attributes[FACES] = text_attr(part)
         title = f"{op.SPEC.name} on {len(MEMBERS[part])} of {len(ALL_FACES)} faces"
         what = "element" if part == FIRST else part

@@ -14,21 +14,26 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.tile_op import release_key
-from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp
+from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp, compute_functions
 from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.demanded_elements import DemandedElements
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.fusion.reduce_scalers import Scalers
 from tilewright.passes.kernel_calls.names import SFPU_REDUCE_SINCE
-from tilewright.passes.thin_values import ThinValues
 from tilewright.wording import counted
 
-NAME = "convert-ttl-to-compute"
+NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)
 
 
-def choose_exact(function: FuncOp, module: ModuleOp, scalers: Scalers, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _choose(function, module, context)
+
+
+def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     options = context.options
     if options.fp32_dest_acc is False or release_key(options.metal) < SFPU_REDUCE_SINCE:
         return
@@ -44,7 +49,7 @@ def choose_exact(function: FuncOp, module: ModuleOp, scalers: Scalers, context: 
         detail = "keep_in_dst: the matrix unit would read its operand from a buffer"
         context.trace.decide(NAME, f"{counted(len(kept), 'reduction')} in DST, on the vector unit", detail)
     if chosen or kept:
-        _clear(function, scalers, ThinValues(function, module))
+        _clear(function, Scalers(function, module), DemandedElements(function, module))
 
 
 def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:
@@ -80,7 +85,7 @@ def _sums_over_a_loop(op: ReduceOp) -> bool:
     return any(isinstance(store, StoreOp) and accumulates(store.operands[1]) for store in stores)
 
 
-def _clear(function: FuncOp, scalers: Scalers, thin: ThinValues) -> None:
+def _clear(function: FuncOp, scalers: Scalers, demanded: DemandedElements) -> None:
     vectors: dict[SSAValue, tuple[int, ...]] = {}  # value -> dimensions in which only the first place counts
     for op in operations(function):
         if isinstance(op, ReduceOp) and op.exact:
@@ -92,19 +97,19 @@ def _clear(function: FuncOp, scalers: Scalers, thin: ThinValues) -> None:
     cleared: dict[SSAValue, SSAValue] = {}
     for value, dims in vectors.items():
         for use in list(value.uses):
-            if not _looks_elsewhere(use.operation, dims, thin):
+            if not _looks_elsewhere(use.operation, dims, demanded):
                 continue
             if value not in cleared:
                 cleared[value] = _cleared(value, dims, scalers)
             use.operation.operands[use.index] = cleared[value]
 
 
-def _looks_elsewhere(user: Operation, dims: tuple[int, ...], thin: ThinValues) -> bool:
+def _looks_elsewhere(user: Operation, dims: tuple[int, ...], demanded: DemandedElements) -> bool:
     """Whether an op reads more of a value than the place its result is in."""
     if isinstance(user, BcastOp):
         return not set(dims) <= set(user.dims)
     if isinstance(user, StoreOp):
-        return not set(dims) <= thin.stored(user)
+        return not set(dims) <= demanded.stored(user)
     return not isinstance(user, TensorMathOp)
 
 

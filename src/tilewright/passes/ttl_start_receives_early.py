@@ -18,7 +18,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import HANDOVERS, buffer_name, functions_of
 from tilewright.passes.validation.talk import pipe_of
 
-NAME = "ttl-validate"
+NAME = "ttl-start-receives-early"
 
 
 def start_receives_early(module: ModuleOp, context: PassContext) -> bool:

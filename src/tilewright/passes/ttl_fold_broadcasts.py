@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import i64_list
+from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_blocks import BcastOp
 from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext
+
+NAME = "ttl-fold-broadcasts"
 
 
-def join_broadcasts(function: FuncOp) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _fold(function)
+
+
+def _fold(function: FuncOp) -> None:
     for op in operations(function):
         if not isinstance(op, BcastOp):
             continue

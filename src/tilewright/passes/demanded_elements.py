@@ -1,4 +1,4 @@
-"""Which values of a compute thread are only ever looked at in their first column, row or element.
+"""Demanded elements: which values of a compute thread are only ever looked at in their first column, row or element.
 
 A broadcast looks at the first place of the dimensions it repeats; elementwise ops look where their readers look; a block in a
 buffer is looked at where every block taken out of that buffer is. What leaves the compute thread is looked at everywhere.
@@ -13,14 +13,14 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_blocks import BcastOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import operations
 from tilewright.passes.tile_views import buffer_of
 
 EVERY = frozenset((0, 1))
 Dims = frozenset[int]
 
 
-class ThinValues:
+class DemandedElements:
     """``dims(value)``: the dimensions along which only the first place of every tile counts."""
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:
@@ -78,14 +78,3 @@ def shared_buffers(module: ModuleOp) -> set[int]:
         if isinstance(function, FuncOp) and thread_kind(function) != "compute":
             found |= {op.cb_index for op in operations(function) if isinstance(op, BindCBOp)}
     return found
-
-
-def drop_unseen_broadcasts(function: FuncOp, module: ModuleOp) -> None:
-    """A broadcast within tiles that nobody looks at beyond the first place is its operand."""
-    thin = ThinValues(function, module)
-    for op in operations(function):
-        if not isinstance(op, BcastOp) or op.results[0].type != op.operands[0].type:
-            continue
-        if set(op.dims) <= thin.dims(op.results[0]):
-            op.results[0].replace_all_uses_with(op.operands[0])
-            erase(op)
