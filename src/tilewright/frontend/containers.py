@@ -93,9 +93,10 @@ def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
     """Items that are known now, for unrolling."""
     if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
         raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
-    items = native(thread, node, list, value)
+    items = native(thread, node, list, value[: calls.UNROLL_LIMIT + 1] if isinstance(value, range) else value)
     if len(items) > calls.UNROLL_LIMIT:
-        raise thread.error("TW001", f"{len(items)} items would be unrolled", node, help="iterate over range(…)")
+        message = f"more than {calls.UNROLL_LIMIT} items would be unrolled"
+        raise thread.error("TW001", message, node, help="iterate over range(…)")
     return items
 
 

@@ -45,6 +45,8 @@ def for_loop(thread: Thread, node: ast.For) -> None:
         return
     if not sequence:
         return
+    if max(abs(bound) for bound in (sequence.start, sequence.stop, sequence.step)) >= UNBOUNDED:
+        raise thread.error("TW004", "a loop counts further than 32 bits reach", node.iter, help="keep it below 2**31")
     loop = CountedLoop(thread.span(node), len(sequence))
     thread.unrolling.around.append(loop)
     if loop.place in thread.unrolling.chosen:
