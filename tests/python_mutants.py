@@ -400,7 +400,7 @@ def run(one: Mutant) -> Outcome:
             kernel = scope.get("kernel")
             return _tried(kernel, one) if hasattr(kernel, "build") else Outcome("nothing")
     except TookTooLong as error:
-        frames = traceback.extract_tb(error.__traceback__)
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name != "stop"]
         return Outcome("nothing") if frames[-1].filename == file else Outcome("finding", "took too long:\n" + _end(error))
     finally:
         linecache.cache.pop(file, None)

@@ -543,3 +543,47 @@ def test_one_value_added_twice(kernels, block_kernels, body, factor):
     out = np.zeros_like(x)
     kernels.run(block_kernels.single_block({"x": (2, 2)}, [(2, 2)], body), x, out)
     np.testing.assert_allclose(out, factor * np.exp(x.astype(np.float64)), rtol=2**-20)
+
+
+ROUNDS_BY_CORE = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3, 1))
+def kernel(a, out):
+    a_buffer = ttl.make_dataflow_buffer_like(a, shape=(4, 4), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(4, 4), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        node, _ = ttl.node(dims=2)
+        with out_buffer.reserve() as o:
+            for _ in range(node):
+                with a_buffer.wait() as x:
+                    o += {summand}
+
+    @ttl.datamovement()
+    def read():
+        node, _ = ttl.node(dims=2)
+        for i in range(node):
+            row = (node * 2 + i) * 4
+            with a_buffer.reserve() as block:
+                ttl.copy(a[row : row + 4, 0:4], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        node, _ = ttl.node(dims=2)
+        with out_buffer.wait() as block:
+            ttl.copy(block, out[node * 4 : node * 4 + 4, 0:4]).wait()
+"""
+
+
+@pytest.mark.parametrize("summand", ["x", "x * x", "x @ x"])
+def test_a_sum_of_no_rounds_is_zero(kernels, make_array, summand):
+    """Core 0 adds nothing, and the block is larger than DST."""
+    a = make_array((6 * 4, 4), "f32", -1.0, 1.0)
+    out = np.full((3 * 128, 128), 7, np.float32)
+    kernels.run(ROUNDS_BY_CORE.format(summand=summand), a, out)
+    blocks = a.astype(np.float64).reshape(3, 2, 128, 128)
+    wanted = [sum((eval(summand, {"x": blocks[core, i]}) for i in range(core)), np.zeros((128, 128))) for core in range(3)]
+    np.testing.assert_allclose(out, np.concatenate(wanted), rtol=0, atol=0.05)
+    assert not out[:128].any()

@@ -8,6 +8,28 @@ import pytest
 from compute_bodies import DTYPES, compiler_buffers, decisions, run
 
 FORMS = {
+    "taken from a list": (
+        """
+        with a_dfb.wait() as x, b_dfb.wait() as w:
+            v = [x, w * 2, x - w][node]
+        with o_dfb.reserve() as o_block:
+            o_block.store(v * v)
+        """,
+        lambda core, a, b: ([(a[0], b[0] * 2, a[0] - b[0])[core] ** 2], []),
+        {"cores": 3},
+    ),
+    "taken from a table": (
+        """
+        with o_dfb.reserve() as o_block:
+            o_block.store(ttl.block.fill(0.0, shape=(2, 2)))
+            for i in range(3):
+                with a_dfb.wait() as x, b_dfb.wait() as w:
+                    scale = (0.5, 2.0)[node]
+                    o_block += {0: x, 1: w}[node] * scale
+        """,
+        lambda core, a, b: ([sum(b) * 2 if core else sum(a) * 0.5], []),
+        {"cores": 2, "reads": (3, 3)},
+    ),
     "chosen per core": (
         """
         with a_dfb.wait() as x, b_dfb.wait() as w, o_dfb.reserve() as o_block:

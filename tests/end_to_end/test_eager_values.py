@@ -11,6 +11,29 @@ import pytest
 from compute_bodies import DTYPES, compiler_buffers, decisions, run
 
 FORMS = {
+    "the block as a value": (
+        """
+        with a_dfb.wait() as x:
+            y, z = +x, x**1
+        with b_dfb.wait() as x, o_dfb.reserve() as o_block, p_dfb.reserve() as p_block:
+            o_block.store(y)
+            p_block.store(z * x)
+        """,
+        lambda core, a, b: ([a[0]], [a[0] * b[0]]),
+        {"writes": (1, 1)},
+    ),
+    "two blocks popped by a loop": (
+        """
+        x, w = a_dfb.wait(), a_dfb.wait()
+        y = x - w
+        for _ in range(2):
+            a_dfb.pop()
+        with o_dfb.reserve() as o_block:
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([a[0] - a[1]], []),
+        {"reads": (2, 0)},
+    ),
     "stored after the with": (
         """
         with a_dfb.wait() as x:

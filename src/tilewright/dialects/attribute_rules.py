@@ -48,7 +48,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
         "eager", "ttl.in_dst", "ttl.spill", *NAMED,
     ),
-    "attach_cb": ("tile_offset", "first_tile", "accumulate", "out_of_order", "held", "in_order"),
+    "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
     "cb_wait": ("tiles",),
     "cb_reserve": ("tiles",),
     "cb_push": ("tiles",),
@@ -110,7 +110,7 @@ TEXTS = (
 LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest")
 FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
-    "ttl.held", "ttl.in_dst", "ttl.spill", "eager",
+    "ttl.held", "ttl.in_dst", "ttl.spill", "eager", "as_value",
 )  # fmt: skip
 ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", *PINS)}
 

@@ -144,10 +144,13 @@ class PublishCBOp(_FinishOp):
 class AttachCBOp(FlatOp):
     """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held.
 
-    ``first_tile``: only the block's tiles from there on are meant.
+    ``first_tile``: only the block's tiles from there on are meant. ``as_value``: what the block holds there is meant, which stays
+    when it is released (``+x``); `passes/validation/eager_values.py` takes these away.
     """
 
     name = "ttl.attach_cb"
+
+    AS_VALUE: ClassVar[str] = "as_value"
 
     def verify_(self) -> None:
         expect_operands(self, 2)

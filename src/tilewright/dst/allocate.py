@@ -35,7 +35,7 @@ def allocate(
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
-    return checked_plan(problem, allocator, schedule, recompute_by_cost)
+    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source", recompute_by_cost)
 
 
 @lru_cache(maxsize=64)

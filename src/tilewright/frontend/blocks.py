@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import KernelError, Note, Span
@@ -23,6 +23,7 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS
 from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.frontend.core_numbers import is_core_number, number_block
 from tilewright.frontend.extents import Count, Extent
@@ -40,6 +41,16 @@ def readable(thread: Thread, block: Block, node: ast.AST) -> Block:
     """The value of a block. A reserved block that was stored to stands for what was stored."""
     held = block.held
     return block if held is None or held.kind == "wait" else content(thread, held, node)
+
+
+def value_of(thread: Thread, block: Block) -> Block:
+    """``+x``: what a block holds now, which stays when the block is released."""
+    view = block.ssa.owner
+    if thread.kind != "compute" or not isinstance(view, AttachCBOp):
+        return block
+    attributes = {**view.attributes, AttachCBOp.AS_VALUE: UnitAttr()}
+    copied = thread.emitter.add(AttachCBOp, list(view.operands), [block.ssa.type], attributes)
+    return Block(copied.results[0], block.shape, block.dtype).counting_as(block)
 
 
 def whole(thread: Thread, block: Block, node: ast.AST) -> Block:
@@ -297,7 +308,7 @@ def apply_pair(thread: Thread, op: TileOp | Composite, left: Any, right: Any, no
     if block is left:
         check_divisor(thread, op, number, node)
     if op.name == "pow" and block is left and number == 1:
-        return value
+        return value_of(thread, value)
     if op.name == "pow" and block is left and value.dtype in INTEGER_DTYPES:
         return integer_power(thread, value, number, node)
     chosen = with_number(op, number, left=block is right, dtype=value.dtype, metal=thread.build.metal)

@@ -93,9 +93,10 @@ def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
     """Items that are known now, for unrolling."""
     if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
         raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
-    items = native(thread, node, list, value)
+    items = native(thread, node, list, value[: calls.UNROLL_LIMIT + 1] if isinstance(value, range) else value)
     if len(items) > calls.UNROLL_LIMIT:
-        raise thread.error("TW001", f"{len(items)} items would be unrolled", node, help="iterate over range(…)")
+        message = f"more than {calls.UNROLL_LIMIT} items would be unrolled"
+        raise thread.error("TW001", message, node, help="iterate over range(…)")
     return items
 
 
@@ -126,6 +127,9 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
     if getattr(owner, "ndim", 0) == 1 and hasattr(owner, "tolist"):
         owner = owner.tolist()  # of NumPy
     items = cast("list[Any]", list(owner) if isinstance(owner, (tuple, list, range)) else [])  # pyright: ignore
+    table: dict[Any, Any] = cast("dict[Any, Any]", owner) if isinstance(owner, dict) else dict(enumerate(items))
+    if not isinstance(index, slice) and not thread.emitter.varies(index) and _is_table(table):
+        return _entry(thread, table, index, node)
     if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
         raise thread.error(
             "TW007",
@@ -139,6 +143,28 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
     for position in range(len(items) - 2, -1, -1):
         result = make("select", make("==", index, position), items[position], result)
     return result
+
+
+def _is_table(table: dict[Any, Any]) -> bool:
+    """Whether a core's own index may choose among these things, of which some are no integers."""
+    whole = all(isinstance(key, int) for key in table)
+    return whole and 0 < len(table) <= SELECT_LIMIT and not all(is_int_like(item) for item in table.values())
+
+
+def _entry(thread: Thread, table: dict[Any, Any], index: Value, node: ast.Subscript) -> Any:
+    """``[a, b, c][node]`` is ``a if node == 0 else b if node == 1 else c``."""
+    names: dict[str, Any] = {}
+    chain: ast.expr | None = None
+    for key, item in reversed(table.items()):
+        names[f"entry {key}"], names[f"is {key}"] = item, make("==", index, key)
+        entry, test = (ast.copy_location(ast.Name(f"{word} {key}", ast.Load()), node) for word in ("entry", "is"))
+        chain = entry if chain is None else ast.copy_location(ast.IfExp(test, entry, chain), node)
+    assert chain is not None
+    thread.frame.names.update(names)
+    found = thread.evaluate(chain)
+    for name in names:
+        del thread.frame.names[name]
+    return found
 
 
 def _of_cores(thread: Thread, items: list[Any], index: Any, node: ast.Subscript) -> Any:

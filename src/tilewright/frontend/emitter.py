@@ -14,7 +14,7 @@ from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
 from tilewright.dialects.location import location
 from tilewright.dialects.walking import erase
-from tilewright.frontend.integers import COMPARISONS, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
+from tilewright.frontend.integers import COMPARISONS, UNBOUNDED, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
 from tilewright.source_places import remember
 
 PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}  # arith.cmpi: eq, ne, slt, sle, sgt, sge
@@ -146,6 +146,9 @@ class Emitter:
         if isinstance(value, bool):
             attribute = IntegerAttr(int(value), IntegerType(1))
             op: Operation = arith.ConstantOp.create(result_types=[I1], properties={"value": attribute}, location=place)
+        elif not -UNBOUNDED <= value < 2 * UNBOUNDED:
+            message = f"a number of {value.bit_length()} bits; integers of the device have 32"
+            raise fail("TW004", message, self.span, help="compute with smaller numbers")
         else:
             op = constant(value)
             op.location = place

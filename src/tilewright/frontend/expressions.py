@@ -239,7 +239,7 @@ def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
     if isinstance(operand, Block):
         thread.at(node)
         if isinstance(node.op, ast.UAdd):
-            return operand
+            return blocks.value_of(thread, blocks.readable(thread, operand, node))
         return blocks.unary(thread, "neg" if isinstance(node.op, ast.USub) else "~", operand, node)
     if is_dynamic(operand):
         if isinstance(node.op, ast.Invert):

@@ -16,12 +16,13 @@ from tilewright.frontend.early_values import kept
 from tilewright.frontend.expressions import evaluate
 from tilewright.frontend.generators import Generated, run_loop
 from tilewright.frontend.host_calls import DynamicRange
-from tilewright.frontend.integers import UNBOUNDED, Value, bounds, is_dynamic, is_int_like, make
+from tilewright.frontend.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import CountedLoop, LeaveBody
 from tilewright.frontend.values import Block, Unusable
 from tilewright.lang.buffers import CircularBuffer
+from tilewright.network import cores_of
 
 
 def for_loop(thread: Thread, node: ast.For) -> None:
@@ -45,6 +46,8 @@ def for_loop(thread: Thread, node: ast.For) -> None:
         return
     if not sequence:
         return
+    if max(abs(bound) for bound in (sequence.start, sequence.stop, sequence.step)) >= UNBOUNDED:
+        raise thread.error("TW004", "a loop counts further than 32 bits reach", node.iter, help="keep it below 2**31")
     loop = CountedLoop(thread.span(node), len(sequence))
     thread.unrolling.around.append(loop)
     if loop.place in thread.unrolling.chosen:
@@ -125,6 +128,21 @@ def leave_loop(thread: Thread, node: ast.Break | ast.Continue) -> None:
     raise thread.error("TW001", f"'{word}' in a loop that runs on the device", node, help=remedy)
 
 
+def _may_not_run(thread: Thread, sequence: range | DynamicRange) -> bool:
+    """Whether there may be a core, or an iteration around, for which the range is empty."""
+    if isinstance(sequence, range):
+        return False
+    low, high = (sequence.stop, sequence.start) if sequence.step < 0 else (sequence.start, sequence.stop)
+    length = make("-", high, low)
+    if bounds(length)[0] > 0:
+        return False
+    for core in cores_of(thread.build.grid):
+        own = {leaf: place for leaf, place in zip(thread.coordinates_read, core, strict=False) if isinstance(leaf, Leaf)}
+        if bounds(replaced(length, own))[0] <= 0:
+            return True
+    return False
+
+
 def _counted_loop(
     thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None
 ) -> None:
@@ -145,6 +163,8 @@ def _counted_loop(
         loop = thread.emitter.for_loop(0, make("max", count, 0), 1, list(before.values()), name)
     else:
         loop = thread.emitter.for_loop(start, stop, step, list(before.values()), name)
+    if thread.kind == "compute" and _may_not_run(thread, sequence):
+        thread.skippable.add(loop)
     body = loop.body.block
     frame.names[name] = _counter(thread, body.args[0], name, start, stop, step, backwards)
     for index, carried_name in enumerate(integers):

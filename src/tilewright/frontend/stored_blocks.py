@@ -65,7 +65,7 @@ def start_sums(thread: Thread) -> None:
         assert block is not None
         attached = block.ssa.owner
         assert isinstance(attached, Operation) and attached.parent is not None
-        if _surely_written(attached.next_op, block.ssa):
+        if _surely_written(attached.next_op, block.ssa, thread.skippable):
             continue
         thread.at(node)
         with thread.emitter.aside() as ops:
@@ -74,14 +74,14 @@ def start_sums(thread: Thread) -> None:
         attached.parent.insert_ops_after(ops, attached)
 
 
-def _surely_written(op: Operation | None, block: SSAValue) -> bool:
-    """Whether ``op`` and those behind it write the block whichever way branches go; a loop is taken to run."""
+def _surely_written(op: Operation | None, block: SSAValue, skippable: set[Operation]) -> bool:
+    """Whether ``op`` and those behind it write the block whichever way branches go."""
     while op is not None:
         if isinstance(op, StoreOp) and op.operands[1] is block:
             return True
-        bodies = [region.block.first_op for region in op.regions if region.blocks]
+        bodies = [region.block.first_op for region in op.regions if region.blocks and op not in skippable]
         wanted = 2 if isinstance(op, IfOp) else 1
-        if len(bodies) >= wanted and all(_surely_written(body, block) for body in bodies):
+        if len(bodies) >= wanted and all(_surely_written(body, block, skippable) for body in bodies):
             return True
         op = op.next_op
     return False

@@ -48,6 +48,7 @@ class Thread:
         self.frames: list[Frame] = []
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.transfers: list[Transfer] = []
+        self.skippable: set[Operation] = set()  # loops that may run no round
         self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
         self.depth = 0  # of loops and dynamic branches
         self.chooses = False  # some name stands for a choice that each core makes, see `choices`
@@ -176,6 +177,11 @@ class Thread:
             core.results[axis].name_hint = name
             self._coordinates.append(self.emitter.leaf(core.results[axis], name, 0, size - 1, self.emitter.entry))
         self._core = core
+        return self._coordinates
+
+    @property
+    def coordinates_read(self) -> list[Leaf | int]:
+        """The place, if anything of the thread has asked for it; else empty."""
         return self._coordinates
 
     def finish_entry(self) -> None:

@@ -7,7 +7,7 @@ problem of that thread (``unresolved``): ``ttl-validate`` reports it, and the pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from xdsl.dialects import scf
@@ -114,14 +114,15 @@ class Completion:
                 continue
             taken = self._taken(op)
             for key, releases in taken.items():
-                for release in releases:
-                    queue = held.get(key)
-                    if queue:
-                        ends[queue.pop(0)] = op
-                        if release.parent is not block and _used_from(op, queue):
-                            self.problems.append(_shifted_inside(release, queue))
-                    else:
-                        outside.setdefault(key, []).append(release)
+                queue = held.get(key, [])
+                gone, rest = queue[: len(releases)], queue[len(releases) :]
+                ends.update(dict.fromkeys(gone, op))
+                for release in releases[len(gone) :]:
+                    outside.setdefault(key, []).append(release)
+                if gone:
+                    held[key] = rest
+                    if type(op) not in RELEASES and (_used_from(op, rest) or _used_in(op, gone[1:])):
+                        self.problems.append(_shifted_inside(releases[0], [*gone[1:], *rest]))
         order = {op: position for position, op in enumerate(block.ops)}
         for key, queue in held.items():
             self._finish(block, key, queue, ends, order)
@@ -185,12 +186,20 @@ def _filled_views(acquire: Operation, block: Block) -> list[AttachCBOp]:
     return [op for op in found if op.operands[1] is acquire.operands[0]]
 
 
-def _used_from(op: Operation, queue: Sequence[Operation]) -> bool:
-    """Whether a block of ``queue`` is used in ``op`` or after it: its place would depend on the path."""
+def _used_in(op: Operation, queue: Sequence[Operation]) -> bool:
+    """Whether a block of ``queue`` is used inside ``op``."""
     block = op.parent
     assert block is not None
-    uses = (effect for acquire in queue for view in attached(acquire) for effect in effects(view.results[0]))
-    return any(ancestor_in(effect, block) is op or runs_after(effect, op) for effect in uses)
+    return any(ancestor_in(effect, block) is op for effect in _uses(queue))
+
+
+def _used_from(op: Operation, queue: Sequence[Operation]) -> bool:
+    """Whether a block of ``queue`` is used in ``op`` or after it: its place would depend on the path."""
+    return _used_in(op, queue) or any(runs_after(effect, op) for effect in _uses(queue))
+
+
+def _uses(queue: Sequence[Operation]) -> Iterator[Operation]:
+    return (effect for acquire in queue for view in attached(acquire) for effect in effects(view.results[0]))
 
 
 def trips_of(loop: scf.ForOp) -> int | None:

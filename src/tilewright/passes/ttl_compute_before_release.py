@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from typing_extensions import TypeIs
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -23,8 +24,8 @@ from tilewright.dialects.ir_types import TileType
 from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_blocks import BLOCK_OPS
-from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, CBPushOp, CBWaitOp
-from tilewright.dialects.walking import erase
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (
@@ -59,6 +60,9 @@ def _compute_before_releases(function: FuncOp, context: PassContext) -> None:
     crossing = Crossing(function, context)
     crossing.walk(function.body.block, {})
     crossing.finish()
+    for view in of_kind(function, AttachCBOp):
+        if AttachCBOp.AS_VALUE in view.attributes:
+            _as_block(view)
 
 
 @record
@@ -119,7 +123,7 @@ class Crossing:
             for user in [use.operation for use in value.uses]:
                 if _is_late(user, release):
                     owner = value.owner
-                    if isinstance(owner, VALUES) and _has_effect(user):
+                    if _is_value(owner) and _has_effect(user):
                         late.setdefault(owner, []).append(user)
                 elif isinstance(user, VALUES) and user not in seen:
                     seen.add(user)
@@ -204,6 +208,21 @@ class Crossing:
             return self.passages
         order = {op: position for position, op in enumerate(self.function.walk())}
         return sorted(self.passages, key=lambda passage: order[passage.first])
+
+
+def _is_value(owner: Operation | Block) -> TypeIs[Operation]:
+    return isinstance(owner, VALUES) or (isinstance(owner, AttachCBOp) and AttachCBOp.AS_VALUE in owner.attributes)
+
+
+def _as_block(view: AttachCBOp) -> None:
+    """Who reads the value before the release reads the block."""
+    del view.attributes[AttachCBOp.AS_VALUE]
+    for use in view.operands[0].uses:
+        block = use.operation
+        if isinstance(block, AttachCBOp) and block.attributes == view.attributes and block is not view and _is_late(view, block):
+            view.results[0].replace_all_uses_with(block.results[0])
+            erase(view)
+            return
 
 
 def _quoted(name: str) -> str:
