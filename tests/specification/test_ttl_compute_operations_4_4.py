@@ -248,7 +248,7 @@ def test_store_wait_pop(tmp_path: Path):
 @spec("4.4.4", "a reserve without its push, or a push without a reserve, is found by ttl-validate")
 def test_unmatched_push(tmp_path: Path):
     text = program(ADD, PAIR, {"o": (2, 2)}).replace("ttl.cb_push %o\n", "ttl.cb_push %o\nttl.cb_push %o_cb\n", 1)
-    refused(text, tmp_path, "TW202", "ttl.cb_push %o_cb", "")
+    refused(text, tmp_path, "TW202", "ttl.cb_push %o_cb", "push")
 
 
 @spec("4.4.4", "ttl.require_dst: fine for what stays in DST, an error for what a unit reads from a buffer")
