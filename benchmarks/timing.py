@@ -24,9 +24,9 @@ from hand_written import COMPUTE, MARKER, Cb, Kernel, Thread, zone_cycles
 from tilewright.sim.registry import Site
 from tilewright.timing import timeline
 from tilewright.timing.clock import Engine
-from tilewright.timing.constants import constants_of
 from tilewright.timing.movement import Mover
 from tilewright.timing.network import Network, Place
+from tilewright.timing_constants import constants_of
 
 CHIPS = {"WH": "wormhole_b0", "BH": "blackhole"}
 Row = dict[str, str]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.records import record
-from tilewright.timing.constants import constants_of
+from tilewright.timing_constants import constants_of
 
 WORMHOLE = "wormhole_b0"
 BUFFER_HANDSHAKE = 40  # cycles of math per tile through a buffer of its own thread: reserve, push, wait, pop (estimated)

@@ -13,7 +13,7 @@ from tilewright.op_costs import (
     pack_cost,
     sync_cost,
 )
-from tilewright.timing.constants import constants_of
+from tilewright.timing_constants import constants_of
 
 CHIPS = ("wormhole_b0", "blackhole")
 DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")

@@ -8,7 +8,7 @@ from tilewright.dialects.tile_op import Unit
 from tilewright.program import ComputeConfig
 from tilewright.sim.registry import Site
 from tilewright.timing.clock import Cost
-from tilewright.timing.constants import Constants
+from tilewright.timing_constants import Constants
 
 STARTS = ("init_sfpu", "unary_op_init_common", "binary_op_init_common", "mm_init", "mm_block_init")
 INIT_INSTRUCTIONS, CALL_INSTRUCTIONS, COPY_INSTRUCTIONS, VECTOR_INSTRUCTIONS = 8, 6, 12, 24  # in the queue [count]

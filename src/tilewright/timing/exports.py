@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tilewright.timing.constants import constants_of
 from tilewright.timing.profile import Profile, named_engines
 from tilewright.timing.timeline import COMPUTE_ENGINES, CoreTime, Timeline
+from tilewright.timing_constants import constants_of
 
 MOST_EVENTS = 400_000  # of a trace: viewers become slow beyond
 ORDER = ("reader", "unpack", "math", "pack", "writer")

@@ -13,7 +13,7 @@ from functools import cache
 from tilewright.hardware import BLACKHOLE, WORMHOLE_B0
 from tilewright.records import record
 from tilewright.sim.registry import Site
-from tilewright.timing.constants import Constants
+from tilewright.timing_constants import Constants
 
 Place = tuple[int, int]  # column and row of the die, as network 0 counts them
 

@@ -13,9 +13,9 @@ from tilewright.records import record
 from tilewright.sim.registry import ROLES, Site
 from tilewright.timing import calls, movement, timeline
 from tilewright.timing.clock import Engine
-from tilewright.timing.constants import constants_of
 from tilewright.timing.network import link_name
 from tilewright.timing.timeline import CoreTime, Timeline
+from tilewright.timing_constants import constants_of
 
 SATURATED = 0.75  # share of the time from which a link or bank is what binds
 # How far predictions are off, by what binds: nine of ten published programs lie within (benchmarks/timing.py).

@@ -40,10 +40,10 @@ from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, translate
 from tilewright.timing.calls import TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks
-from tilewright.timing.constants import Constants, constants_of
 from tilewright.timing.costs import CallCosts
 from tilewright.timing.movement import Mover
 from tilewright.timing.network import Network, Place
+from tilewright.timing_constants import Constants, constants_of
 
 Core = tuple[int, ...]
 COMPUTE_ENGINES = ("unpack", "math", "pack")

@@ -14,9 +14,9 @@ from hand_written import COMPUTE, Cb, Kernel, zone_cycles
 
 from tilewright.sim.registry import Site
 from tilewright.timing.clock import Engine
-from tilewright.timing.constants import ROWS, constants_of
 from tilewright.timing.movement import Mover
 from tilewright.timing.network import DIES, Network, hops, route
+from tilewright.timing_constants import ROWS, constants_of
 
 SITE = Site("flow", "flow", "d", None, {})
 CHIPS = ("wormhole_b0", "blackhole")
