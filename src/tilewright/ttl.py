@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.diagnostics import KernelError
-from tilewright.frontend.names import MODULE_NAMES
 from tilewright.lang import annotations
 from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
@@ -13,6 +12,7 @@ from tilewright.lang.coordinates import CoreFunction
 from tilewright.lang.grid import grid_size
 from tilewright.lang.kernel import Kernel, kernel
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function, unknown_name
+from tilewright.lang.names import MODULE_NAMES
 from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, SrcPipeIdentity
 from tilewright.lang.runtime_integers import runtime_int
 from tilewright.lang.semaphores import Semaphore

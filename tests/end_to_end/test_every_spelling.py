@@ -7,8 +7,8 @@ import pytest
 
 import op_kernels
 from tilewright.dialects import tile_ops
-from tilewright.frontend.names import BLOCK_FUNCTIONS
 from tilewright.lang.language import function_names
+from tilewright.lang.names import BLOCK_FUNCTIONS
 from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate

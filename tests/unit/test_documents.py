@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.error_codes import CODES
-from tilewright.frontend import names
+from tilewright.lang import names
 from tilewright.report import errors_page
 
 ROOT = Path(__file__).resolve().parents[2]

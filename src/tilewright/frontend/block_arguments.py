@@ -7,9 +7,9 @@ from typing import Any
 
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.frontend.describe import described
-from tilewright.frontend.names import DIMS_NAMES
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
+from tilewright.lang.names import DIMS_NAMES
 
 
 def require_float(thread: Thread, what: str, block: Block, node: ast.AST) -> None:

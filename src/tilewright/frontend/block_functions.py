@@ -26,11 +26,11 @@ from tilewright.frontend.blocks import (
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import MATRICES_APART, fold, grows_in_place, matrices, require_one_matrix, unfold
 from tilewright.frontend.named_arguments import by_position, parameters
-from tilewright.frontend.names import BLOCK_FUNCTIONS, dtype_name
 from tilewright.frontend.numbers import BareFill, filled, is_number
 from tilewright.frontend.reductions import reduce_mean, reduce_min, reduction
 from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
+from tilewright.lang.names import BLOCK_FUNCTIONS, dtype_name
 
 
 def call_function(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.Call) -> Block | BareFill:

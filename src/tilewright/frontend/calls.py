@@ -18,12 +18,12 @@ from tilewright.frontend import block_functions, containers, early_ends, movemen
 from tilewright.frontend.describe import described
 from tilewright.frontend.generators import Generated, is_generator
 from tilewright.frontend.host_calls import SPECIAL, Deferred, container_method, host_call, is_kernel_value, make_range
-from tilewright.frontend.integers import is_dynamic, make
 from tilewright.frontend.known_values import native
 from tilewright.frontend.numbers import plain_number
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Frame, LocalFunction, Transfer, TransferGroup
+from tilewright.integers import is_dynamic, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_places, folded_sizes, grid_size

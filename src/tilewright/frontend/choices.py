@@ -28,11 +28,11 @@ from tilewright.frontend.describe import described
 from tilewright.frontend.early_values import acquired, new_buffer, store_in
 from tilewright.frontend.emitter import FREE_OPS
 from tilewright.frontend.extents import joined
-from tilewright.frontend.integers import Value, is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, TensorSlice, Transfer, Unusable
+from tilewright.integers import Value, is_dynamic, is_int_like, is_truth, make
 from tilewright.records import record
 
 READS = "tilewright_reads"  # names that a statement reads, kept with the node

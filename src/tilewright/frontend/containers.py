@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from tilewright.frontend import calls, pipes, prints, slices
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Text
+from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.network import Field, cores_of

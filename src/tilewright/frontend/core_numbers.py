@@ -14,10 +14,10 @@ from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import CBPushOp
 from tilewright.frontend.early_values import acquired, new_buffer
 from tilewright.frontend.extents import EITHER
-from tilewright.frontend.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.frontend.numbers import filled
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
+from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 
 MOST_BITS = 16
 EXACT_IN_BF16 = 256  # whole numbers up to this

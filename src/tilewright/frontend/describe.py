@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tilewright.frontend.integers import is_dynamic, is_truth
 from tilewright.frontend.values import Block, BoundMethod, LocalFunction, TensorSlice, Transfer, TransferGroup
+from tilewright.integers import is_dynamic, is_truth
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 

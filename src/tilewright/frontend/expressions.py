@@ -12,12 +12,12 @@ from typing import Any
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import block_functions, blocks, body_values, calls, carried, choices, containers, objects, pipes
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
 from tilewright.frontend.numbers import plain_number
 from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGroup, Unusable
+from tilewright.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, function_names, suggestion
 from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet

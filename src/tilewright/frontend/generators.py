@@ -10,9 +10,9 @@ from typing import Any
 
 from tilewright.frontend.assigned import loop_names
 from tilewright.frontend.choices import Parted
-from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Unusable
+from tilewright.integers import is_dynamic
 from tilewright.records import record
 
 YIELDS = (ast.Yield, ast.YieldFrom)

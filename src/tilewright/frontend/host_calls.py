@@ -14,10 +14,10 @@ from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.frontend.prints import print_call
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, LocalFunction, TensorSlice, Transfer
+from tilewright.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import LanguageFunction, find_function
 from tilewright.lang.tensors import KernelTensor

@@ -8,10 +8,10 @@ from typing import Any
 
 from tilewright.frontend import carried
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic, is_truth, make
 from tilewright.frontend.semaphores import RemoteSemaphore
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, BoundMethod, TensorSlice, Transfer, TransferGroup
+from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.tensors import KernelTensor
 
 RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, carried.Scope)

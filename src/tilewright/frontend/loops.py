@@ -16,11 +16,11 @@ from tilewright.frontend.early_values import kept
 from tilewright.frontend.expressions import evaluate
 from tilewright.frontend.generators import Generated, run_loop
 from tilewright.frontend.host_calls import DynamicRange
-from tilewright.frontend.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.frontend.known_values import truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import CountedLoop, LeaveBody
 from tilewright.frontend.values import Block, Unusable
+from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.network import cores_of
 

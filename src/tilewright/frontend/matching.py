@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from tilewright.frontend.calls import bind_name
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
 from tilewright.frontend.thread import Thread
+from tilewright.integers import is_dynamic
 
 SUBJECT = "subject of match"  # no name of the user's can be that
 Captured = dict[str, Any]

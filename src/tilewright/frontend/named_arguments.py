@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewright.dialects.tile_op import Composite, TileOp
 from tilewright.dialects.tile_ops import BY_PYTHON, COMPOSITE_BY_PYTHON
-from tilewright.frontend.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, OPERAND_NAMES, PARAMETER_NAMES
 from tilewright.frontend.thread import Thread
+from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, OPERAND_NAMES, PARAMETER_NAMES
 
 
 def by_position(name: str, args: list[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

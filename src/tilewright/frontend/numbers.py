@@ -15,9 +15,9 @@ from tilewright.dialects.tile_op import Composite, Param, TileOp
 from tilewright.dialects.ttl_blocks import FillBlockOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
-from tilewright.frontend.integers import is_dynamic
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block
+from tilewright.integers import is_dynamic
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 

@@ -16,9 +16,9 @@ from tilewright.dialects.location import location
 from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.ttl_network import CoreTableOp, NetPipeOp, nested_attr
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Value, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, LocalFunction, Transfer
+from tilewright.integers import Value, make
 from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.network import Core, Field, NetSpec, cores_of, form_of, table_of
 from tilewright.records import record

@@ -11,10 +11,10 @@ from tilewright.dialects.attributes import INDEX, i64_attr
 from tilewright.dialects.location import location
 from tilewright.dialects.ttl_network import RuntimeArgumentOp
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Leaf, Value, make
 from tilewright.frontend.slices import emit_slice
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import TensorSlice
+from tilewright.integers import Leaf, Value, make
 from tilewright.lang.runtime_integers import RuntimeInteger
 from tilewright.lang.tensors import KernelTensor
 

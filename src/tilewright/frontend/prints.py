@@ -11,9 +11,9 @@ from xdsl.ir import Attribute, SSAValue
 from tilewright.dialects.attributes import i32_attr
 from tilewright.dialects.ttl_debug import PrintOp
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import is_dynamic, is_truth, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Text
+from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record

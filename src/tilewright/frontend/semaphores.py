@@ -18,8 +18,8 @@ from tilewright.dialects.ttl_network import (
     nested_attr,
 )
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Value, bounds, is_int_like, make
 from tilewright.frontend.thread import Thread
+from tilewright.integers import Value, bounds, is_int_like, make
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.semaphores import Semaphore
 from tilewright.network import folded_grid

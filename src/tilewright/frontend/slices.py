@@ -13,9 +13,9 @@ from tilewright.dialects.ir_types import SliceType, int_array, tile_type
 from tilewright.dialects.ttl_movement import TensorSliceOp
 from tilewright.dialects.walking import erase
 from tilewright.frontend.describe import described
-from tilewright.frontend.integers import Value, constant_difference, is_dynamic, is_int_like, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import TensorSlice
+from tilewright.integers import Value, constant_difference, is_dynamic, is_int_like, make
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 from tilewright.wording import counted

@@ -12,11 +12,11 @@ from tilewright.frontend.assigned import assigned_names
 from tilewright.frontend.calls import bind_name, bind_target, local_function
 from tilewright.frontend.describe import described
 from tilewright.frontend.expressions import BINARY, evaluate
-from tilewright.frontend.integers import Value, is_dynamic
 from tilewright.frontend.known_values import native, truth
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.unrolling import LeaveBody
 from tilewright.frontend.values import Block
+from tilewright.integers import Value, is_dynamic
 
 HELP: dict[type[ast.stmt], str] = {
     ast.Try: "kernels cannot raise; test with an if on integers",

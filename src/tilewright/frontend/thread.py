@@ -20,9 +20,9 @@ from tilewright.dialects.ttl_movement import TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.extents import ThreadSites
-from tilewright.frontend.integers import Leaf
 from tilewright.frontend.unrolling import Unrolling
 from tilewright.frontend.values import Acquisition, Frame, Transfer
+from tilewright.integers import Leaf
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.semaphores import Semaphore

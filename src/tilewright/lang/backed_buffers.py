@@ -7,9 +7,9 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
-from tilewright.frontend.names import dtype_name
 from tilewright.lang.buffers import CircularBuffer, checked_count, checked_shape, is_integer
 from tilewright.lang.building import Build, caller_span, current_build
+from tilewright.lang.names import dtype_name
 from tilewright.lang.tensors import KernelTensor
 from tilewright.network import chip_place, cores_of
 from tilewright.program import TensorSpec

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
-from tilewright.frontend.names import BUFFER_ARGUMENTS
 from tilewright.lang.building import caller_span, current_build
+from tilewright.lang.names import BUFFER_ARGUMENTS
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
 
 

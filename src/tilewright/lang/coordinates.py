@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, make
+from tilewright.integers import Leaf, Node, Value, is_dynamic, make
 from tilewright.lang.building import Build, caller_span, possible_build
 from tilewright.lang.grid import checked_dims, folded_places
 from tilewright.lang.language import LanguageFunction

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
-from tilewright.frontend.names import (
+from tilewright.lang.names import (
     DECORATOR_WITHOUT_EFFECT,
     OPTION_FLAGS,
     OPTION_FLAGS_WITHOUT_EFFECT,

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.diagnostics import Diagnostic, KernelError, fail
-from tilewright.frontend.names import BLOCK_FUNCTIONS
 from tilewright.lang.building import caller_span
+from tilewright.lang.names import BLOCK_FUNCTIONS
 
 
 class LanguageFunction:

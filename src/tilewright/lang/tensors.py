@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
 from tilewright.dtypes import DTYPES, WORDS
-from tilewright.frontend.names import dtype_name
+from tilewright.lang.names import dtype_name
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.shards import block_places, cores_in_order, shard_grid
 

@@ -11,11 +11,11 @@ import pytest
 
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
-from tilewright.frontend.names import MODULE_NAMES
 from tilewright.hardware import CHIPS
 from tilewright.lang.decorator_options import compile_options
 from tilewright.lang.grid import folded_sizes, resolve_grid
 from tilewright.lang.kernel import Kernel
+from tilewright.lang.names import MODULE_NAMES
 
 SCALE = 2.0
 OFFSETS = {"all": 1.0}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tilewright.frontend.integers import bounds, make
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.liveness import Liveness, read_by, reads
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Product, Read
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, bodies, walk
 from tilewright.hardware import dst_tiles
+from tilewright.integers import bounds, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.records import record
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright.frontend.integers import Leaf, Value, linear, make
 from tilewright.frontend.tilelang.elements import store_element
 from tilewright.frontend.tilelang.primitives import copy, window_like
 from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor, plain
 from tilewright.frontend.tilelang.tile_program import Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, Value, linear, make
 from tilewright.records import record
 
 PARTS = "parts"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.frontend.integers import is_truth, make
 from tilewright.frontend.tilelang.symbols import (
     BIT_OPERATORS,
     Apply,
@@ -23,6 +22,7 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import is_truth, make
 
 CONDITIONS = {"&": "and", "|": "or"}
 WHOLE_FORMATS = ("i32", "u32", "u16")

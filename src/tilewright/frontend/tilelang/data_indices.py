@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.frontend.integers import COMPARISONS, Node, Value, make
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Number, Position
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import COMPARISONS, Node, Value, make
 
 ELEMENT = "element"  # of an integer tensor: its number, then the indices
 OPERATORS = {"+": "+", "-": "-", "*": "*", "floordiv": "//", "remainder": "%", "min": "min", "max": "max", "where": "select"}

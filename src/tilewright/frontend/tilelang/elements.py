@@ -10,7 +10,6 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
-from tilewright.frontend.integers import Leaf, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.data_indices import refuse_data
 from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, element_name, tile_dtype
@@ -42,6 +41,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, Node, Value, is_truth, linear, make
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
 

@@ -12,11 +12,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.integers import Leaf, Value, linear, make
 from tilewright.frontend.tilelang.liveness import reads
 from tilewright.frontend.tilelang.symbols import Fragment, Read
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, Value, linear, make
 from tilewright.records import record
 
 if TYPE_CHECKING:

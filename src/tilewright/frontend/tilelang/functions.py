@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.integers import make
 from tilewright.frontend.tilelang.elements import converted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
@@ -22,6 +21,7 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import make
 
 # T's name -> row of the op table, and its value on a plain number.
 UNARY: dict[str, tuple[str, Callable[[float], float]]] = {

@@ -11,11 +11,11 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, leaves, linear, make
 from tilewright.frontend.tilelang.data_indices import ELEMENT, is_data
 from tilewright.frontend.tilelang.symbols import Read, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, leaves, linear, make
 from tilewright.records import record
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.frontend.integers import COMPARISONS, Node, Value, is_truth, linear, make
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Position, Tensor
+from tilewright.integers import COMPARISONS, Node, Value, is_truth, linear, make
 
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 

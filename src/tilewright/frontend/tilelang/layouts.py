@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
-from tilewright.frontend.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.frontend.tilelang.symbols import Fragment, Tensor
 from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
+from tilewright.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.lang.tensors import TRAVELS_AS
 from tilewright.program import TensorSpec
 from tilewright.records import record

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.frontend.integers import Leaf, Node, Value, linear
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Position, Product, Read, Reduction
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, TileProgram, Window
+from tilewright.integers import Leaf, Node, Value, linear
 
 
 def listing(program: TileProgram) -> str:

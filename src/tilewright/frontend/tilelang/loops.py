@@ -7,11 +7,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tilewright.frontend.assigned import assigned_names, read_before_assigned
-from tilewright.frontend.integers import Leaf, Value, bounds, make
 from tilewright.frontend.tilelang.domains import Counted, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.symbols import Fragment, is_integer, is_symbolic, plain, raw
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Statement
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, Value, bounds, make
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reader import Reader

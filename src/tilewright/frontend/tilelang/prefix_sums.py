@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.frontend.integers import Leaf, make
 from tilewright.frontend.tilelang.elements import element_assigned
 from tilewright.frontend.tilelang.primitives import need_fragment, reduced, whole
 from tilewright.frontend.tilelang.reading import Reading
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Position, Product, Read
 from tilewright.frontend.tilelang.tile_program import Assign
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, make
 
 
 def cumsum(reading: Reading, src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **_hints: Any) -> None:

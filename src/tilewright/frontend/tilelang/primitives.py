@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.integers import Value, make
 from tilewright.frontend.tilelang.conversions import FLOATS, simplified
 from tilewright.frontend.tilelang.data_indices import refuse_data
 from tilewright.frontend.tilelang.elements import assign_whole, element_assigned
@@ -32,6 +31,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Value, make
 
 
 def whole(fragment: Fragment) -> Read:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
-from tilewright.frontend.integers import Leaf, Value, constant_difference, is_int_like
 from tilewright.frontend.tilelang.data_indices import HELP, integer_of
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.fragment_parts import FragmentParts
@@ -26,6 +25,7 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Window
 from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.frontend.tilelang.workspaces import Workspaces
+from tilewright.integers import Leaf, Value, constant_difference, is_int_like
 from tilewright.records import record
 from tilewright.source_places import span_of_node
 

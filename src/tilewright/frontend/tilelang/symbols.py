@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.frontend.integers import Leaf, Node, Value, is_dynamic, is_truth, make
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Leaf, Node, Value, is_dynamic, is_truth, make
 from tilewright.records import record
 
 SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"  # forms of a `Read`

@@ -20,10 +20,10 @@ from tilewright.dialects.location import location
 from tilewright.dialects.ttl_work import WorkOp
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.extents import KernelExtents
-from tilewright.frontend.integers import Leaf, Node, Value, bounds, make
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement, TileProgram
 from tilewright.frontend.values import Frame
+from tilewright.integers import Leaf, Node, Value, bounds, make
 from tilewright.lang.building import Build, ThreadFunction
 
 

@@ -1,6 +1,6 @@
 """What a TileLang kernel means, free of its syntax: loads, stores and whole-fragment assignments in loops and branches.
 
-Indices are `tilewright.frontend.integers` values in elements; their leaves are block coordinates and loop variables.
+Indices are `tilewright.integers` values in elements; their leaves are block coordinates and loop variables.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.integers import Leaf, Value
+from tilewright.integers import Leaf, Value
 from tilewright.records import record
 
 if TYPE_CHECKING:

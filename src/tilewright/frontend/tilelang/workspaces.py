@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.integers import Value
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.symbols import ALONG, SAME, Fragment, Read, Tensor
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Statement, Store
 from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.integers import Value
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading

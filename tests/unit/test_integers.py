@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.frontend.integers import ARITHMETIC, COMPARISONS, Leaf, Node, bounds, constant_difference, is_dynamic, make
+from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, bounds, constant_difference, is_dynamic, make
 
 X = Leaf(0, "x", 0, 4)
 Y = Leaf(1, "y", -2, 3)
