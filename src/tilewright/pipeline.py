@@ -35,7 +35,9 @@ from tilewright.passes import (
     ttl_lower_to_loops,
     ttl_mark_demanded_faces,
     ttl_place_blocks,
+    ttl_publish_shards,
     ttl_set_compute_config,
+    ttl_start_receives_early,
     ttl_store_in_branches,
     ttl_tile_and_assign_dst,
     ttl_unroll_compute_loops,
@@ -61,6 +63,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("ttl-store-in-branches", ttl_store_in_branches.run, "a value that branches have apart needs no buffer to join in"),
     Pass("ttl-compute-before-release", ttl_compute_before_release.run, "a value means what it was where it was written"),
     Pass("ttl-place-blocks", ttl_place_blocks.run, "needs all releases, also of buffers made just now"),
+    Pass("ttl-publish-shards", ttl_publish_shards.run, "what a shard holds is there: its reader may wait for it"),
+    Pass("ttl-start-receives-early", ttl_start_receives_early.run, "a ring that sends first would stand still"),
     Pass("ttl-validate", ttl_validate.run, "reject what would hang or read garbage while the source is still visible"),
     # convert-ttl-to-compute: simplify whole expressions, then make regions of them
     Pass("ttl-forward-stores", ttl_forward_stores.run, "a value read back by its own thread needs no trip through L1"),

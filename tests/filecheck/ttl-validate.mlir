@@ -1,4 +1,4 @@
-// A program whose waits and pushes meet passes unchanged, except that a pop or push the source leaves out is written in.
+// A program whose waits and pushes meet passes unchanged; the pop that the source leaves out was written in by a pass before.
 // RUN: tilewright opt %s -p ttl-validate --verify
 
 func.func @add_compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {

@@ -15,6 +15,8 @@ STAGES: dict[str, tuple[str, ...]] = {
         "ttl-store-in-branches",
         "ttl-compute-before-release",
         "ttl-place-blocks",
+        "ttl-publish-shards",
+        "ttl-start-receives-early",
         "ttl-validate",
     ),
     "convert-ttl-to-compute": (

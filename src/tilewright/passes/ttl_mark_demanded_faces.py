@@ -11,23 +11,21 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import int_value, text_attr
+from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.location import line_of
 from tilewright.dialects.tile_faces import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.validation.events import memory_of, readers_by_memory
 
 NAME = "ttl-mark-demanded-faces"
 Dims = frozenset[int]  # dimensions along which only the first place counts
 EVERYWHERE: Dims = frozenset()
-UNKNOWN = -1  # no buffer
 NOWHERE: Dims = frozenset((0, 1))
 REPEATED = {"row": frozenset((1,)), "col": frozenset((0,)), "scalar": NOWHERE}
 PARTS = {frozenset((1,)): COLUMN, frozenset((0,)): ROW, NOWHERE: FIRST}
@@ -103,43 +101,3 @@ def _values_backwards(compute: ComputeOp) -> Iterator[SSAValue]:
     for op in reversed(list(compute.block.ops)):
         yield from op.results
     yield from compute.block.args
-
-
-def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAValue] | None]:
-    """For each buffer memory the values inside compute regions that stand for its tiles; ``None`` if anybody else reads it."""
-    found: dict[int, list[SSAValue] | None] = dict.fromkeys(_memory_elsewhere(function, module))
-    for op in operations(function):
-        if isinstance(op, AttachCBOp):
-            _add_readers(op.results[0], found)
-    return found
-
-
-def _add_readers(block: SSAValue, found: dict[int, list[SSAValue] | None]) -> None:
-    memory = memory_of(block)
-    for use in block.uses:
-        user, known = use.operation, found.setdefault(memory, [])
-        if isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
-            _add_readers(user.results[0], found)
-        elif not isinstance(user, ComputeOp):
-            found[memory] = None
-        elif known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
-            known.append(user.block.args[use.index])
-
-
-def memory_of(block: SSAValue) -> int:
-    """Index of the buffer whose memory a block lies in; a block of text input may lie in none."""
-    owner = block.owner
-    while isinstance(owner, (ExtractSliceOp, CollapseShapeOp)):
-        owner = owner.operands[0].owner
-    bind = owner.operands[1].owner if isinstance(owner, AttachCBOp) else None
-    return int_value(bind, ALIAS_OF, bind.cb_index) if isinstance(bind, BindCBOp) else UNKNOWN
-
-
-def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
-    """Buffers that another thread binds, or that are a tensor's own memory."""
-    found = {UNKNOWN}
-    for other in module.ops:
-        if isinstance(other, FuncOp):
-            binds = of_kind(other, BindCBOp)
-            found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
-    return found

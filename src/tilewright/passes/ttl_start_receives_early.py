@@ -2,7 +2,7 @@
 
 A send ends only after its receiver has reserved a block. A ring in which every core first sends and then receives says what it
 means, but nobody would reserve. Reserving and announcing the block first changes nothing else: the receive is waited for where
-it was.
+it was. Requires: every acquire has its release. Ensures: a program whose only fault is such a circle has none.
 """
 
 from __future__ import annotations
@@ -15,15 +15,44 @@ from tilewright.dialects.ttl_movement import CopyOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import HANDOVERS, buffer_name, functions_of
+from tilewright.passes.validation.blocks import check_blocks
+from tilewright.passes.validation.buffers import check_ends
+from tilewright.passes.validation.events import HANDOVERS, buffer_name, buffers_of, functions_of
+from tilewright.passes.validation.skeleton import communication_problems
 from tilewright.passes.validation.talk import pipe_of
+from tilewright.passes.validation.traces import Unpredictable
 
 NAME = "ttl-start-receives-early"
 
 
-def start_receives_early(module: ModuleOp, context: PassContext) -> bool:
-    """Moves every receive that can start before the send it stands behind, in the same piece of code; says whether one did."""
-    moved = False
+DEADLOCK = "TW211"
+Moves = list[tuple[CopyOp, Operation]]  # receives, each with the send it starts before
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    if _receives_behind_sends(module) and not context.unresolved and _deadlocks(module, context.grid):
+        trial = module.clone()
+        if _start_early(trial) and not _deadlocks(trial, context.grid):
+            for net in _start_early(module):
+                title = f"the receive from '{net}' starts before the send in front of it"
+                context.trace.decide(NAME, title, "in a circle of cores, each would wait for the next to receive")
+
+
+def _deadlocks(module: ModuleOp, grid: tuple[int, ...]) -> bool:
+    """Whether that is all that is wrong: what else is wrong `ttl-validate` reports, about the program as it was written."""
+    buffers = buffers_of(module)
+    if check_ends(buffers) or any(check_blocks(function, grid) for function in functions_of(module)):
+        return False
+    try:
+        problems, _ = communication_problems(module, buffers, grid)
+    except Unpredictable:
+        return False
+    return any(found.code == DEADLOCK for found in problems)
+
+
+def _receives_behind_sends(module: ModuleOp) -> Moves:
+    """The first receive behind a send into the same net, in the same piece of code."""
+    found: Moves = []
     for function in functions_of(module):
         sends: dict[tuple[object, int], Operation] = {}
         for copy in of_kind(function, CopyOp):
@@ -33,11 +62,15 @@ def start_receives_early(module: ModuleOp, context: PassContext) -> bool:
             key = (copy.parent, pipe.net.number)
             if copy.operands[1] is pipe.results[0]:
                 sends.setdefault(key, copy)
-            elif key in sends and _move(copy, sends.pop(key)):
-                moved = True
-                title = f"the receive from '{pipe.net.name}' starts before the send in front of it"
-                context.trace.decide(NAME, title, "in a circle of cores, each would wait for the next to receive")
-    return moved
+            elif key in sends:
+                found.append((copy, sends.pop(key)))
+    return found
+
+
+def _start_early(module: ModuleOp) -> list[str]:
+    """Moves what can be moved; the nets whose receives start earlier now."""
+    moved = [receive for receive, send in _receives_behind_sends(module) if _move(receive, send)]
+    return [pipe.net.name for pipe in map(pipe_of, moved) if pipe is not None]
 
 
 def _move(receive: CopyOp, send: Operation) -> bool:

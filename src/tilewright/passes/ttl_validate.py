@@ -1,4 +1,4 @@
-"""Rejects what would hang or read garbage, while the source is still visible.
+"""Rejects what would hang or read garbage, while the source is still visible. Changes nothing.
 
 Requires: the ``ttl`` module of a front end, or text of that shape.
 Ensures: every reserve has its push and every wait its pop, one producer and one consumer per buffer, shapes and dtypes
@@ -11,19 +11,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.passes.context import PassContext
-from tilewright.passes.ttl_start_receives_early import start_receives_early
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends, check_limits
 from tilewright.passes.validation.core_ranges import check_core_ranges
 from tilewright.passes.validation.events import buffers_of, functions_of
 from tilewright.passes.validation.lifecycle import check_lifecycle
 from tilewright.passes.validation.rows import check_rows
-from tilewright.passes.validation.shards import check_in_place, publish_shards
+from tilewright.passes.validation.shards import check_in_place
 from tilewright.passes.validation.skeleton import check_communication
 from tilewright.passes.validation.slices import check_slices
 
 NAME = "ttl-validate"
-DEADLOCK = "TW211"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -35,15 +33,12 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems += check_in_place(function)
         problems += check_rows(function, context)
         problems += check_lifecycle(function)
-    publish_shards(module, context)
     buffers = buffers_of(module)
     problems += check_limits(buffers, context)
     problems += [] if problems else check_core_ranges(module, buffers, context)
     if not problems and not _is_fragment(module, context):
         # What threads say to each other makes sense only if each makes sense by itself.
         problems = check_ends(buffers) or check_communication(module, buffers, context)
-        if any(found.code == DEADLOCK for found in problems) and start_receives_early(module, context):
-            problems = check_communication(module, buffers_of(module), context) and problems
     if problems:
         raise KernelError(*_unique(problems))
 

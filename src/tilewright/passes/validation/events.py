@@ -11,9 +11,11 @@ from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
+from tilewright.dialects.attributes import int_value
 from tilewright.dialects.ir_types import CBType
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
     IN_DST,
     AttachCBOp,
     BindCBOp,
@@ -25,7 +27,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_movement import CopyOp, WaitOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.records import record
 from tilewright.source_places import place_of
 
@@ -40,6 +42,7 @@ WORDS: dict[type[Operation], str] = {
     CBPushOp: "push",
     PublishCBOp: "push",
 }
+NO_MEMORY = -1  # of a block that lies in no buffer
 RELEASE_OF: dict[str, type[Operation]] = {"wait": CBPopOp, "reserve": CBPushOp}
 
 
@@ -198,3 +201,43 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
     while current is not None and current.parent is not block:
         current = current.parent_op()
     return current
+
+
+def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAValue] | None]:
+    """For each buffer memory the values inside compute regions that stand for its tiles; ``None`` if anybody else reads it."""
+    found: dict[int, list[SSAValue] | None] = dict.fromkeys(_memory_elsewhere(function, module))
+    for op in operations(function):
+        if isinstance(op, AttachCBOp):
+            _add_readers(op.results[0], found)
+    return found
+
+
+def _add_readers(block: SSAValue, found: dict[int, list[SSAValue] | None]) -> None:
+    memory = memory_of(block)
+    for use in block.uses:
+        user, known = use.operation, found.setdefault(memory, [])
+        if isinstance(user, (ExtractSliceOp, CollapseShapeOp)):
+            _add_readers(user.results[0], found)
+        elif not isinstance(user, ComputeOp):
+            found[memory] = None
+        elif known is not None and (use.index < len(user.inputs) or user.block.args[use.index].uses):
+            known.append(user.block.args[use.index])
+
+
+def memory_of(block: SSAValue) -> int:
+    """Index of the buffer whose memory a block lies in; a block of text input may lie in none."""
+    owner = block.owner
+    while isinstance(owner, (ExtractSliceOp, CollapseShapeOp)):
+        owner = owner.operands[0].owner
+    bind = owner.operands[1].owner if isinstance(owner, AttachCBOp) else None
+    return int_value(bind, ALIAS_OF, bind.cb_index) if isinstance(bind, BindCBOp) else NO_MEMORY
+
+
+def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
+    """Buffers that another thread binds, or that are a tensor's own memory."""
+    found = {NO_MEMORY}
+    for other in module.ops:
+        if isinstance(other, FuncOp):
+            binds = of_kind(other, BindCBOp)
+            found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
+    return found

@@ -18,7 +18,7 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_tile_blocks import TileBcastOp
 from tilewright.dialects.walking import operations
-from tilewright.passes.ttl_mark_demanded_faces import memory_of, readers_by_memory
+from tilewright.passes.validation.events import memory_of, readers_by_memory
 
 Faces = frozenset[int]
 # The face each face of a broadcast comes from.

@@ -1,41 +1,18 @@
-"""Buffers in the memory of a tensor's shard: who hands their blocks over, and what may be overwritten in place."""
+"""Buffers in the memory of a tensor's shard: what may be overwritten in place."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import int_value
 from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
-from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
+from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.walking import operations
-from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, bind_of, buffer_name, buffers_of, problem, sources
+from tilewright.passes.validation.events import acquire_of, bind_of, buffer_name, problem, sources
 from tilewright.source_places import place_of
-
-NAME = "ttl-validate"
-
-
-def publish_shards(module: ModuleOp, context: PassContext) -> None:
-    """What a shard holds is there from the start: where nobody says so, its reader does."""
-    for buffer in buffers_of(module).values():
-        if not buffer.backed or buffer.producers or not buffer.consumers:
-            continue
-        reader = buffer.consumers[0]
-        bind = next(bind for bind in buffer.binds if bind.parent is reader.body.block)
-        last = max(_binds(reader), key=lambda op: op.cb_index)
-        publish = PublishCBOp.create(operands=[bind.results[0]], location=bind.location)
-        reader.body.block.insert_op_after(publish, last)
-        context.trace.decide(
-            NAME,
-            f"publish() of '{buffer.name}' inserted at the start of '{reader.sym_name.data}'",
-            "no thread fills the buffer, and its shard holds data already",
-            place=f"line {line_of(bind)}",
-        )
 
 
 def _binds(function: FuncOp) -> list[BindCBOp]:

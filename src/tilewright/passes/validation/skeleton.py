@@ -34,15 +34,22 @@ Courses = tuple[tuple[Item, ...], ...]
 
 
 def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
-    """Checks one core of each group of cores whose threads do the same."""
     try:
-        traces = [trace_thread(function) for function in functions_of(module)]
-        groups = core_groups(traces, context.grid)
+        problems, groups = communication_problems(module, buffers, context.grid)
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
         return [found for buffer in buffers.values() for found in several_users(buffer)]
+    context.trace.facts["communication"] = {"core_groups": groups}
+    return problems
+
+
+def communication_problems(
+    module: ModuleOp, buffers: dict[int, Buffer], grid: tuple[int, ...]
+) -> tuple[list[Diagnostic], int]:
+    """Checks one core of each group of cores whose threads do the same; also says how many groups there are."""
+    traces = [trace_thread(function) for function in functions_of(module)]
+    groups = core_groups(traces, grid)
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
-    context.trace.facts["communication"] = {"core_groups": len(groups)}
     talking = cores_talk(module)
     for courses, core in groups.items():
         several = len(groups) > 1
@@ -51,8 +58,8 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
         problems = problems or ([] if talking else _deadlock(courses, traces, buffers, depths, core if several else None))
         problems = problems or [found for course in courses for found in check_windows(course, buffers)]
         if problems:
-            return problems
-    return check_network(module, traces, buffers, context.grid) if talking else []
+            return problems, len(groups)
+    return check_network(module, traces, buffers, grid) if talking else [], len(groups)
 
 
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
