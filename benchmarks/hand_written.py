@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, Mo
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tilewright.dialects.ir_types import KernelCBType, ThreadAttr, TileType
+from tilewright.dialects.attributes import KernelCBType, ThreadAttr, TileType
 from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
 from tilewright.hardware import tile_bytes
 from tilewright.options import Options

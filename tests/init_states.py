@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType
 from tilewright.dialects.tile_op import Unit
 
 BLOCK_INIT_OF = {

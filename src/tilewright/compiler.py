@@ -11,8 +11,7 @@ from xdsl.ir import Operation
 
 from tilewright import pipeline
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import int_value, text_value
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES

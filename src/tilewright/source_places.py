@@ -8,7 +8,7 @@ import linecache
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Span
-from tilewright.dialects.location import span_of
+from tilewright.dialects.walking import span_of
 from tilewright.records import record
 
 

@@ -13,7 +13,7 @@ from text_programs import block, program, tile
 from tilewright.cli import mlir_files
 from tilewright.compiler import compile_module
 from tilewright.diagnostics import KernelError
-from tilewright.dialects.attribute_rules import ATTRIBUTES, known_attributes
+from tilewright.dialects.text_input import ATTRIBUTES, known_attributes
 from tilewright.dialects.tile_ops import ROWS
 from tilewright.options import Options
 

@@ -11,8 +11,7 @@ import pytest
 from dialect_texts import PLACES, kept, refused, spec
 from text_programs import block, run, tile, values
 
-from tilewright.dialects.attribute_rules import known_attributes
-from tilewright.dialects.registered import TTL
+from tilewright.dialects.text_input import TTL, known_attributes
 
 # 4.7 Utilities --------------------------------------------------------------------------------------------------------------------
 

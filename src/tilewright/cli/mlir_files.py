@@ -37,9 +37,9 @@ def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
     from xdsl.context import Context
     from xdsl.utils.exceptions import ParseError
 
-    from tilewright.dialects.ir_types import KNOWN_ALIASES
-    from tilewright.dialects.text_parser import TextParser
-    from tilewright.dialects.universe import load_dialects
+    from tilewright.dialects.assembly import TextParser
+    from tilewright.dialects.attributes import KNOWN_ALIASES
+    from tilewright.dialects.text_input import load_dialects
 
     parser: TextParser | None = None
     try:
@@ -81,10 +81,8 @@ def verify(module: ModuleOp) -> None:
     """Every op by itself, so that what is wrong has a line; then what no single op can say."""
     from xdsl.utils.exceptions import VerifyException
 
-    from tilewright.dialects.attribute_rules import check_attributes
-    from tilewright.dialects.dominance import check_dominance
-    from tilewright.dialects.location import span_of
-    from tilewright.dialects.walking import operations
+    from tilewright.dialects.text_input import check_attributes, check_dominance
+    from tilewright.dialects.walking import operations, span_of
 
     for op in operations(module):
         try:

@@ -1,20 +1,100 @@
-"""How our ops are written: shared parsing and printing, so that each op class states only what differs."""
+"""What our op classes are made of: shared checks, parsing and printing, so that each class states only what differs."""
 
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
+from xdsl.context import Context
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, LocationAttr, StringAttr, UnitAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.verify import expect_operands
+from tilewright.dialects.attributes import CBType
+from tilewright.dialects.tile_op import Param, TileOp
+from tilewright.dialects.walking import location
+
+
+def expect(op: Operation, holds: bool, rule: str) -> None:
+    if not holds:
+        raise VerifyException(f"{op.name}: {rule}")
+
+
+def expect_operands(op: Operation, count: int) -> None:
+    if len(op.operands) != count:
+        raise VerifyException(f"{op.name}: takes {count} operands, found {len(op.operands)}")
+
+
+def plain_value(attribute: Attribute) -> Any:
+    """The Python value of a number, truth or text attribute."""
+    if isinstance(attribute, IntegerAttr):
+        value = attribute.value.data
+        return bool(value) if getattr(getattr(attribute.type, "width", None), "data", 0) == 1 else value
+    if isinstance(attribute, FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    raise VerifyException(f"not a plain value: {attribute}")
+
+
+def parameters_of(op: Operation, row: TileOp) -> dict[str, Any]:
+    """The row's parameters as this op carries them, defaults filled in."""
+    values: dict[str, Any] = {}
+    for param in row.params:
+        attribute = op.attributes.get(param.name)
+        if attribute is None and param.default is None:
+            raise VerifyException(f"{op.name}: needs the attribute '{param.name}'")
+        values[param.name] = param.default if attribute is None else plain_value(attribute)
+    return values
+
+
+def expect_parameters(op: Operation, row: TileOp) -> None:
+    """Those the op carries are there, and of the right kind and size."""
+    values = parameters_of(op, row)
+    for param in row.params:
+        if param.name in op.attributes:
+            _expect_value(op, param, values[param.name])
+
+
+KINDS: dict[str, tuple[type, ...]] = {"float": (float, int), "int": (int,), "bool": (bool, int), "str": (str,)}
+
+
+def _expect_value(op: Operation, param: Param, value: Any) -> None:
+    right = isinstance(value, KINDS[param.kind]) and (param.kind in ("bool", "str") or not isinstance(value, bool))
+    expect(op, right, f"{param.name} is {'text' if param.kind == 'str' else 'a number'}")
+    low, high = param.low, param.high
+    expect(op, low is None or value >= low, f"{param.name} is {low} or more")
+    expect(op, high is None or value <= high, f"{param.name} is {high} or less")
+
+
+Kind = TypeVar("Kind", bound=Operation)
+
+
+class ClassTable(Mapping[str, type[Kind]]):
+    """Classes by name."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], type[Kind]]) -> None:
+        self._made: dict[str, type[Kind] | None] = dict.fromkeys(names)
+        self._make = make
+
+    def __getitem__(self, name: str) -> type[Kind]:
+        known = self._made[name]
+        if known is None:
+            known = self._made[name] = self._make(name)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 def parse_type(parser: Parser) -> Attribute:
@@ -365,3 +445,45 @@ class CallOp(PlainOp):
         kind = parser.parse_function_type()
         operands = parser.resolve_operands(unresolved, kind.inputs.data, parser.pos)
         return cls.create(operands=operands, result_types=list(kind.outputs.data), attributes=attributes)
+
+
+class TextParser(Parser):
+    """xDSL's parser with places. ``first_line`` is the number of the text's first line in its file."""
+
+    def __init__(self, context: Context, text: str, name: str, *, first_line: int = 1) -> None:
+        super().__init__(context, text, name)
+        self.file, self.first_line = name, first_line
+        self.line_starts = [0, *(index + 1 for index, letter in enumerate(text) if letter == "\n")]
+        self.argument_types: Sequence[Attribute] = ()  # of the next region's entry block, where the text gives none
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1."""
+        line = bisect_right(self.line_starts, offset) - 1
+        return self.first_line + line, offset - self.line_starts[line] + 1
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location(self.file, *self.place(start))
+        return op
+
+    def _parse_optional_block_arg_list(self, block: Block) -> Block | None:
+        known, self.argument_types = self.argument_types, ()
+        if self._current_token.kind != MLIRTokenKind.L_PAREN:
+            return None
+
+        def parse_argument() -> None:
+            name = self._parse_token(MLIRTokenKind.PERCENT_IDENT, "block argument expected").span
+            number = len(block.args)
+            if self.parse_optional_punctuation(":"):
+                kind = self.parse_attribute()
+            elif number < len(known):
+                kind = known[number]
+            else:
+                self.raise_error(f"give the type of argument {name.text}")
+            argument = block.insert_arg(kind, number, self.parse_optional_location())
+            self._register_ssa_definition(name.text[1:], (argument,), name)
+
+        self.parse_comma_separated_list(self.Delimiter.PAREN, parse_argument)
+        return block

@@ -1,8 +1,11 @@
-"""Shared attributes and the cheapest way to make the constants that passes need everywhere."""
+"""Types and attributes of the ``ttcore``, ``ttl`` and ``ttkernel`` dialects, in the spelling of the specification's listings, and
+the cheapest way to make the attributes, constants and loops that passes need everywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
@@ -12,16 +15,372 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
+    TensorType,
     UnknownLoc,
+    bf16,
     f32,
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.scf import YieldOp as ScfYieldOp
+from xdsl.ir import Attribute, Block, Dialect, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineMap
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from tilewright import hardware
+
+# Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
+MEMORY_SPACES = ("l1", "dram")
+BARE_FORMATS = ("bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, TypeAttribute):
+    """``!ttcore.tile<32x32, bf16>``"""
+
+    name = "ttcore.tile"
+
+    rows: IntAttr
+    cols: IntAttr
+    format: StringAttr
+
+    @property
+    def dtype(self) -> str:
+        return self.format.data
+
+    @property
+    def bytes(self) -> int:
+        return hardware.tile_bytes(self.dtype)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            rows, cols = _parse_tile_shape(parser)
+            parser.parse_punctuation(",")
+            return [IntAttr(rows), IntAttr(cols), StringAttr(_parse_format(parser))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.rows.data}x{self.cols.data}, {self.dtype}")
+
+
+@irdl_attr_definition
+class MemorySpaceAttr(ParametrizedAttribute):
+    """``#ttcore.memory_space<l1>``: where a memref of tiles is."""
+
+    name = "ttcore.memory_space"
+
+    space: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return [_parse_word(parser, MEMORY_SPACES, f"a memory space is one of {', '.join(MEMORY_SPACES)}")]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.space.data)
+
+
+def _parse_tile_shape(parser: AttrParser) -> tuple[int, int]:
+    rows = parser.parse_shape_dimension(allow_dynamic=False)
+    parser.parse_shape_delimiter()
+    cols = parser.parse_shape_dimension(allow_dynamic=False)
+    return rows, cols
+
+
+def _parse_word(parser: AttrParser, words: Sequence[str], else_message: str) -> StringAttr:
+    """``<word>``, one of these."""
+    with parser.in_angle_brackets():
+        word = parser.parse_identifier()
+        if word not in words:
+            parser.raise_error(else_message)
+        return StringAttr(word)
+
+
+def _parse_format(parser: AttrParser) -> str:
+    word = parser.parse_optional_identifier()
+    if word in BARE_FORMATS:
+        return str(word)
+    if word is not None and word not in ("bf16", "f32"):
+        parser.raise_error(f"unknown tile format '{word}'")
+    if word is not None:
+        return word
+    kind = parser.parse_type()
+    if kind == bf16:
+        return "bf16"
+    if kind == f32:
+        return "f32"
+    return parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
+
+
+SCALARS: dict[str, Attribute] = {"bf16": bf16, "f32": f32, "i32": i32}  # element types of what lies row by row
+
+
+def scalar_format(kind: Attribute) -> str:
+    """The tile format that holds such elements; empty if there is none."""
+    return next((name for name, known in SCALARS.items() if known == kind), "")
+
+
+def is_block(kind: Attribute) -> bool:
+    """A tensor of tiles; in text also one of elements that make whole tiles."""
+    if not isinstance(kind, TensorType):
+        return False
+    shape = kind.get_shape()
+    sizes = (hardware.TILE_ROWS, hardware.TILE_COLS)
+    whole = len(shape) >= 2 and not any(size % unit for size, unit in zip(shape[-2:], sizes, strict=True))
+    return isinstance(kind.element_type, TileType) or (whole and scalar_format(kind.element_type) != "")
+
+
+def _print_shape(printer: Printer, shape: ArrayAttr[IntAttr]) -> None:
+    printer.print_string("[" + ", ".join(str(dim.data) for dim in shape) + "]")
+
+
+def _parse_shape(parser: AttrParser) -> ArrayAttr[IntAttr]:
+    dims = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    return ArrayAttr([IntAttr(dim) for dim in dims])
+
+
+class _TilesType(ParametrizedAttribute, TypeAttribute):
+    """Shared by buffers and tensors: ``<[shape in tiles], what a tile is, one more word>``."""
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+
+    @classmethod
+    @abstractmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute: ...
+
+    @abstractmethod
+    def print_last(self, printer: Printer) -> None: ...
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            shape = _parse_shape(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            return [shape, element, cls.parse_last(parser)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_shape(printer, self.shape)
+            printer.print_string(", ")
+            printer.print_attribute(self.element)
+            printer.print_string(", ")
+            self.print_last(printer)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(dim.data for dim in self.shape)
+
+    @property
+    def tile(self) -> TileType:
+        assert isinstance(self.element, TileType)
+        return self.element
+
+    @property
+    def tiled(self) -> bool:
+        """Whether the shape counts tiles; else it counts elements, and the data lies row by row."""
+        return isinstance(self.element, TileType)
+
+
+class _BufferType(_TilesType):
+    """Shared by the two buffer types: the shape is a block's, and the last word says how many blocks."""
+
+    factor: IntAttr
+
+    @classmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute:
+        return IntAttr(parser.parse_integer())
+
+    def print_last(self, printer: Printer) -> None:
+        printer.print_string(str(self.factor.data))
+
+    @property
+    def block_tiles(self) -> int:
+        tiles = 1
+        for dim in self.dims:
+            tiles *= dim
+        return tiles
+
+    @property
+    def total_tiles(self) -> int:
+        return self.block_tiles * self.factor.data
+
+
+@irdl_attr_definition
+class CBType(_BufferType):
+    """``!ttl.cb<[2, 2], !ttcore.tile<32x32, bf16>, 2>``: block shape, element, number of blocks."""
+
+    name = "ttl.cb"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    factor: IntAttr
+
+    @property
+    def block_type(self) -> TensorType[Attribute]:
+        return TensorType(self.element, self.dims)
+
+
+@irdl_attr_definition
+class KernelCBType(_BufferType):
+    """``!ttkernel.cb<…>``: the same buffer once only hardware calls remain."""
+
+    name = "ttkernel.cb"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    factor: IntAttr
+
+
+@irdl_attr_definition
+class DstType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.dst``: token of a tile that was brought into DST."""
+
+    name = "ttl.dst"
+
+
+@irdl_attr_definition
+class TransferType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.transfer``: a copy under way."""
+
+    name = "ttl.transfer"
+
+
+@irdl_attr_definition
+class SemaphoreType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.semaphore``"""
+
+    name = "ttl.semaphore"
+
+
+@irdl_attr_definition
+class PipeType(ParametrizedAttribute, TypeAttribute):
+    """``!ttl.pipe``"""
+
+    name = "ttl.pipe"
+
+
+class _TensorRefType(_TilesType):
+    """Shared by whole tensors and slices of them: the last word says in which memory they lie."""
+
+    memory: StringAttr
+
+    @classmethod
+    def parse_last(cls, parser: AttrParser) -> Attribute:
+        return StringAttr(parser.parse_str_literal())
+
+    def print_last(self, printer: Printer) -> None:
+        printer.print_string_literal(self.memory.data)
+
+
+@irdl_attr_definition
+class AccessorType(_TensorRefType):
+    """``!ttl.accessor<[64, 64], !ttcore.tile<32x32, bf16>, "dram">``: a whole tensor outside the core, shape in tiles."""
+
+    name = "ttl.accessor"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    memory: StringAttr
+
+
+@irdl_attr_definition
+class SliceType(_TensorRefType):
+    """``!ttl.slice<[2, 2], …>``: a rectangle of tiles of such a tensor."""
+
+    name = "ttl.slice"
+
+    shape: ArrayAttr[IntAttr]
+    element: Attribute
+    memory: StringAttr
+
+
+@irdl_attr_definition
+class SliceAttr(ParametrizedAttribute):
+    """``#ttl.slice<1, 8, 1>``: start, stop and step of a range of cores, as Python's slice."""
+
+    name = "ttl.slice"
+
+    start: IntAttr
+    stop: IntAttr
+    step: IntAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        numbers = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_integer)
+        if len(numbers) not in (2, 3):
+            parser.raise_error("a slice is <start, stop, step>; the step may be left out")
+        return [IntAttr(number) for number in (*numbers, 1)[:3]]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.start.data}, {self.stop.data}, {self.step.data}")
+
+
+@irdl_attr_definition
+class ThreadAttr(ParametrizedAttribute):
+    """``#ttkernel.thread<compute>`` or ``#ttkernel.thread<noc>``: which processor runs a function."""
+
+    name = "ttkernel.thread"
+
+    kind: StringAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return [_parse_word(parser, ("compute", "noc"), "a thread is compute or noc")]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.kind.data)
+
+
+@lru_cache(maxsize=64)
+def tile_type(dtype: str) -> TileType:
+    return TileType(IntAttr(hardware.TILE_ROWS), IntAttr(hardware.TILE_COLS), StringAttr(dtype))
+
+
+def int_array(values: Iterable[int]) -> ArrayAttr[IntAttr]:
+    return _int_array(tuple(values))
+
+
+@lru_cache(maxsize=1024)
+def _int_array(values: tuple[int, ...]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr([IntAttr(value) for value in values])
+
+
+@lru_cache(maxsize=1024)
+def cb_type(shape: tuple[int, ...], dtype: str, factor: int) -> CBType:
+    return CBType(int_array(shape), tile_type(dtype), IntAttr(factor))
+
+
+@lru_cache(maxsize=1024)
+def tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
+
+
+def block_type(shape: Iterable[int], dtype: str) -> TensorType[Attribute]:
+    return tensor_type(tile_type(dtype), tuple(shape))
+
+
+COMPUTE_THREAD = ThreadAttr(StringAttr("compute"))
+NOC_THREAD = ThreadAttr(StringAttr("noc"))
+# Names the specification's listings use without defining them.
+KNOWN_ALIASES: dict[str, Attribute] = {f"#{space.upper()}": MemorySpaceAttr(StringAttr(space)) for space in MEMORY_SPACES}
+
+TTCore = Dialect("ttcore", [], [TileType, MemorySpaceAttr])
+
+
+# Attributes and constants. Equal ones are one object: making them is what costs.
 
 INDEX = IndexType()
 I32 = IntegerType(32)
@@ -127,3 +486,27 @@ def add(left: SSAValue, right: SSAValue) -> Operation:
 
 def multiply(left: SSAValue, right: SSAValue) -> Operation:
     return MuliOp.create(operands=[left, right], result_types=[INDEX], location=NOWHERE)
+
+
+def for_loop(low: SSAValue, high: SSAValue, step: SSAValue, body: Block, carried: Sequence[SSAValue] = ()) -> ForOp:
+    return ForOp.create(
+        operands=[low, high, step, *carried],
+        result_types=[value.type for value in carried],
+        regions=[Region(body)],
+        location=NOWHERE,
+    )
+
+
+def loop_end(values: Sequence[SSAValue] = ()) -> Operation:
+    return ScfYieldOp.create(operands=list(values), location=NOWHERE)
+
+
+# What an op may say about where its result lies in DST, from text to the allocator.
+
+PINNED = "ttl.dst_reg"  # the register that the result of the first tile lies in
+REQUIRED = "ttl.require_dst"  # the result may not go through a buffer
+
+
+def pins_of(op: Operation) -> dict[str, Attribute]:
+    """Those of an op, for the one that stands for it."""
+    return {key: op.attributes[key] for key in (PINNED, REQUIRED) if key in op.attributes}

@@ -12,10 +12,8 @@ from xdsl.ir import ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import CallOp
-from tilewright.dialects.class_table import ClassTable
+from tilewright.dialects.assembly import CallOp, ClassTable, expect
 from tilewright.dialects.tile_op import TileOp, UnitForm
-from tilewright.dialects.verify import expect
 from tilewright.records import record
 
 

@@ -1,4 +1,4 @@
-"""``ttl.compute`` and what lives in it: loads, copies between DST slots, linear tile indices."""
+"""``ttl.compute`` and what lives in it: loads, copies between DST slots, linear tile indices, and tile ops that are no rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -21,20 +30,23 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilewright.dialects.assembly import (
+    DST_REG,
     FlatOp,
     InheritedKind,
     PlainOp,
     TileMathOp,
+    expect,
+    expect_operands,
     parse_groups,
     parse_operands,
     parse_types,
+    parser_value_type,
     print_attributes,
     print_groups,
     print_types,
 )
-from tilewright.dialects.attributes import segments, text_array
-from tilewright.dialects.ir_types import DstType, TileType
-from tilewright.dialects.verify import expect, expect_operands
+from tilewright.dialects.attributes import DstType, TileType, int_value, segments, text_array, text_value
+from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
 
 @lru_cache(maxsize=256)
@@ -252,6 +264,67 @@ class L1AccumulateOp(FlatOp):
         expect(self, isinstance(self.operands[0].type, IndexType), "takes 0 or 1")
 
 
+class SpillTileOp(FlatOp):
+    """``%s = ttl.spill_tile_to_l1 %tile, %d : type, index -> type``: this tile leaves DST for a buffer of one tile.
+
+    ``%d``, which may be left out or be a number, is the register that the tile lies in.
+    """
+
+    name = "ttl.spill_tile_to_l1"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = [parser.parse_unresolved_operand()]
+        attributes: dict[str, Attribute] = {}
+        if parser.parse_optional_punctuation(","):
+            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            if number is None:
+                unresolved.append(parser.parse_unresolved_operand())
+                attributes[DST_REG] = UnitAttr()
+            else:
+                attributes["index"] = IntegerAttr(number, 32)
+        attributes |= parser.parse_optional_attr_dict()
+        types, result = [parser_value_type(parser, operand) for operand in unresolved], None
+        if parser.parse_optional_punctuation(":"):
+            types = parse_types(parser)
+            types += [IndexType()] * (len(unresolved) - len(types))
+            result = parser.parse_type() if parser.parse_optional_punctuation("->") else None
+        operands = parser.resolve_operands(unresolved, types, parser.pos)
+        return cls.create(operands=operands, result_types=[result or types[0]], attributes=attributes)
+
+    def verify_(self) -> None:
+        expect(self, len(self.operands) in (1, 2), "takes a tile and perhaps its register")
+        expect(self, isinstance(self.operands[0].type, TileType), "puts a tile away")
+        expect(self, len(self.operands) == 1 or isinstance(self.operands[1].type, IndexType), "a register is of type index")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives the tile that is away")
+        for use in self.results[0].uses:
+            expect(self, isinstance(use.operation, RestoreTileOp), "what is away is restored before it is used")
+
+
+class RestoreTileOp(FlatOp):
+    """``%t = ttl.restore_tile_from_l1 %s : type -> type``: and comes back."""
+
+    name = "ttl.restore_tile_from_l1"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        unresolved = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        kind = parser_value_type(parser, unresolved)
+        if parser.parse_optional_punctuation(":"):
+            kind = parser.parse_type()
+            if parser.parse_optional_punctuation("->"):
+                parser.parse_type()
+        operand = parser.resolve_operand(unresolved, kind)
+        return cls.create(operands=[operand], result_types=[kind], attributes=attributes)
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        owner = self.operands[0].owner
+        expect(self, isinstance(owner, SpillTileOp), "restores what ttl.spill_tile_to_l1 put away")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives that tile")
+
+
 COMPUTE_OPS: tuple[type[Operation], ...] = (
     ComputeOp,
     CopyTileOp,
@@ -260,4 +333,163 @@ COMPUTE_OPS: tuple[type[Operation], ...] = (
     DstTileOp,
     MulAccumulateOp,
     L1AccumulateOp,
+    SpillTileOp,
+    RestoreTileOp,
+)
+
+
+# Tile ops that are not elementwise: they read buffers, not DST, and some of them run over several tiles. Each works on the tile
+# its operand's map names. ``ttl.tile_matmul`` and ``ttl.tile_reduce`` add up over further tiles of their operands: the op
+# states how many, so that a region stays one body over its output tiles.
+
+DIMS = ("row", "col", "scalar")  # what is left: a column of row results, a row of column results, one element
+
+
+class IrregularTileOp(TileMathOp):
+    """Base of the ops that are not rows of the op table."""
+
+    @property
+    def kind(self) -> str:
+        return text_value(self, "kind")
+
+    @property
+    def dim(self) -> str:
+        return text_value(self, "dim")
+
+
+class TileMatmulOp(IrregularTileOp):
+    """``%r = ttl.tile_matmul %a, %b {k = 4 : i32, columns = 2 : i32}``: sum over k of a[k] @ b[k * columns]."""
+
+    name = "ttl.tile_matmul"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.attributes.get("k"), IntegerAttr), "needs k, the number of tiles to add up")
+
+    @property
+    def k(self) -> int:
+        return int_value(self, "k")
+
+    @property
+    def transposed(self) -> bool:
+        return TRANSPOSE_B in self.attributes
+
+    @property
+    def turned(self) -> bool:
+        """Tiles of the right operand that follow each other along a column of the product's depth lie in a row."""
+        return TURNED_B in self.attributes
+
+
+class AccumulateMatmulOp(TileMatmulOp):
+    """``%r = ttl.tile_matmul_accumulate %acc, %a, %b {k, columns}``: acc + the product, added onto the slot of acc."""
+
+    name = "ttl.tile_matmul_accumulate"
+
+    def verify_(self) -> None:
+        expect_operands(self, 3)
+
+
+class TileReduceOp(IrregularTileOp):
+    """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
+
+    name = "ttl.tile_reduce"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.attributes.get("kind"), StringAttr), "needs kind, sum or max")
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return int_value(self, "rows", 1), int_value(self, "cols", 1)
+
+
+class TileScratchOp(IrregularTileOp):
+    """``%s = ttl.tile_scratch``: a DST slot that a later op may use on its way; it holds nothing."""
+
+    name = "ttl.tile_scratch"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+
+
+class TileFoldOp(IrregularTileOp):
+    """``%r = ttl.tile_fold %x, %scratch {kind = "sum", rows, cols}``: that many tiles joined element by element, in DST."""
+
+    name = "ttl.tile_fold"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return int_value(self, "rows", 1), int_value(self, "cols", 1)
+
+
+class TileVectorReduceOp(IrregularTileOp):
+    """``%r = ttl.tile_vector_reduce %x {kind = "sum", dim = "row"}``: within a tile in DST; the rest of it is left undefined."""
+
+    name = "ttl.tile_vector_reduce"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, self.kind in ("sum", "max"), "kind is sum or max")
+        expect(self, self.dim in DIMS[:2], f"dim is one of {DIMS[:2]}")
+
+
+class TileBcastOp(IrregularTileOp):
+    """``%r = ttl.tile_bcast %x {dim = "col"}``: column 0, row 0 or element (0, 0) repeated over the tile."""
+
+    name = "ttl.tile_bcast"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+
+class TileTransposeOp(IrregularTileOp):
+    """``%r = ttl.tile_transpose %x``"""
+
+    name = "ttl.tile_transpose"
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+
+
+class TileBinaryBcastOp(IrregularTileOp):
+    """``%r = ttl.tile_binary_bcast %x, %v {kind = "add", dim = "col"}``: x with v repeated over the tile, in one call."""
+
+    name = "ttl.tile_binary_bcast"
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, self.kind in ("add", "sub", "mul"), "kind is add, sub or mul")
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+
+class ResidentTileOp(IrregularTileOp):
+    """``%r = ttl.tile_resident {resident = 0 : i32}``: a tile that earlier code of the same acquire left in DST."""
+
+    name = "ttl.tile_resident"
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+
+    @property
+    def number(self) -> int:
+        return int_value(self, "resident")
+
+
+TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
+    TileMatmulOp,
+    AccumulateMatmulOp,
+    TileReduceOp,
+    TileScratchOp,
+    TileFoldOp,
+    TileVectorReduceOp,
+    TileBcastOp,
+    TileTransposeOp,
+    TileBinaryBcastOp,
+    ResidentTileOp,
 )

@@ -10,10 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
-from tilewright.dialects.assembly import FlatOp
-from tilewright.dialects.attributes import i64_attr, int_value, text_value
-from tilewright.dialects.ir_types import PipeType, SemaphoreType, SliceAttr
-from tilewright.dialects.verify import expect, expect_operands
+from tilewright.dialects.assembly import FlatOp, expect, expect_operands
+from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, text_value
 from tilewright.network import NetSpec, PipeSpec
 
 NET = "tilewright_net"

@@ -17,9 +17,17 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure
 
 from tilewright import hardware
-from tilewright.dialects.assembly import FlatOp, PlainOp, parse_operands, parse_types, print_attributes, print_types
-from tilewright.dialects.attributes import int_value
-from tilewright.dialects.ir_types import (
+from tilewright.dialects.assembly import (
+    FlatOp,
+    PlainOp,
+    expect,
+    expect_operands,
+    parse_operands,
+    parse_types,
+    print_attributes,
+    print_types,
+)
+from tilewright.dialects.attributes import (
     SCALARS,
     AccessorType,
     CBType,
@@ -27,11 +35,11 @@ from tilewright.dialects.ir_types import (
     PipeType,
     SliceType,
     int_array,
+    int_value,
     scalar_format,
 )
 from tilewright.dialects.ttl_buffers import CORE_RANGES
 from tilewright.dialects.ttl_network import are_places, is_range, nested_value
-from tilewright.dialects.verify import expect, expect_operands
 from tilewright.options import CHOICES
 
 TILE = hardware.TILE_ROWS  # tiles are square

@@ -1,8 +1,7 @@
 """``ttl.compute_region`` and the ``ttl.block_*`` names of the specification, and the DST markers of its IR.
 
 The block ops are the tensor-level ops under the specification's names. They exist for text; ``ttl-expand-text-forms`` turns them
-into the ops the front end writes.
-"""
+into the ops the front end writes."""
 
 from __future__ import annotations
 
@@ -10,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.linalg import Linalg
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -28,18 +28,18 @@ from xdsl.traits import NoTerminator
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import (
     DST_REG,
+    ClassTable,
     FlatOp,
     PlainOp,
+    TextParser,
+    expect,
+    expect_operands,
+    expect_parameters,
     parse_groups,
-    parse_types,
-    parser_value_type,
     print_attributes,
     print_groups,
 )
-from tilewright.dialects.class_table import ClassTable
-from tilewright.dialects.ir_types import CBType, TileType, is_block
-from tilewright.dialects.text_parser import TextParser
-from tilewright.dialects.verify import expect, expect_operands, expect_parameters
+from tilewright.dialects.attributes import CBType, TileType, is_block
 
 AXIS = "axis"
 
@@ -330,67 +330,6 @@ class ReleaseDstOp(FlatOp):
         expect(self, isinstance(self.operands[0].owner, AcquireDstOp), "releases what ttl.acquire_dst gave")
 
 
-class SpillTileOp(FlatOp):
-    """``%s = ttl.spill_tile_to_l1 %tile, %d : type, index -> type``: this tile leaves DST for a buffer of one tile.
-
-    ``%d``, which may be left out or be a number, is the register that the tile lies in.
-    """
-
-    name = "ttl.spill_tile_to_l1"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        unresolved = [parser.parse_unresolved_operand()]
-        attributes: dict[str, Attribute] = {}
-        if parser.parse_optional_punctuation(","):
-            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-            if number is None:
-                unresolved.append(parser.parse_unresolved_operand())
-                attributes[DST_REG] = UnitAttr()
-            else:
-                attributes["index"] = IntegerAttr(number, 32)
-        attributes |= parser.parse_optional_attr_dict()
-        types, result = [parser_value_type(parser, operand) for operand in unresolved], None
-        if parser.parse_optional_punctuation(":"):
-            types = parse_types(parser)
-            types += [IndexType()] * (len(unresolved) - len(types))
-            result = parser.parse_type() if parser.parse_optional_punctuation("->") else None
-        operands = parser.resolve_operands(unresolved, types, parser.pos)
-        return cls.create(operands=operands, result_types=[result or types[0]], attributes=attributes)
-
-    def verify_(self) -> None:
-        expect(self, len(self.operands) in (1, 2), "takes a tile and perhaps its register")
-        expect(self, isinstance(self.operands[0].type, TileType), "puts a tile away")
-        expect(self, len(self.operands) == 1 or isinstance(self.operands[1].type, IndexType), "a register is of type index")
-        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives the tile that is away")
-        for use in self.results[0].uses:
-            expect(self, isinstance(use.operation, RestoreTileOp), "what is away is restored before it is used")
-
-
-class RestoreTileOp(FlatOp):
-    """``%t = ttl.restore_tile_from_l1 %s : type -> type``: and comes back."""
-
-    name = "ttl.restore_tile_from_l1"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        unresolved = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        kind = parser_value_type(parser, unresolved)
-        if parser.parse_optional_punctuation(":"):
-            kind = parser.parse_type()
-            if parser.parse_optional_punctuation("->"):
-                parser.parse_type()
-        operand = parser.resolve_operand(unresolved, kind)
-        return cls.create(operands=[operand], result_types=[kind], attributes=attributes)
-
-    def verify_(self) -> None:
-        expect_operands(self, 1)
-        owner = self.operands[0].owner
-        expect(self, isinstance(owner, SpillTileOp), "restores what ttl.spill_tile_to_l1 put away")
-        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives that tile")
-
-
 class GetTileOp(FlatOp):
     """``%t = ttl.get_tile %cb, %i : <…>, index -> type``: tile ``%i`` of the block that was waited for, in DST."""
 
@@ -435,7 +374,46 @@ REGION_OPS: tuple[type[Operation], ...] = (  # and the aliases
     BlockBcastOp,
     BlockStoreOp,
     *MARKERS,
-    SpillTileOp,
-    RestoreTileOp,
     *TILE_ACCESS,
+)
+
+
+# ``linalg.fill`` on tiles: xDSL's own reads blocks of numbers only.
+
+class FillOp(PlainOp):
+    """``linalg.fill ins(%number : f32) outs(%block : memref<…>)``; on tensors it gives the filled block: ``-> tensor<…>``."""
+
+    name = "linalg.fill"
+
+    @property
+    def number(self) -> SSAValue:
+        return self.operands[0]
+
+    @property
+    def target(self) -> SSAValue:
+        return self.operands[1]
+
+    def print(self, printer: Printer) -> None:
+        print_groups(printer, self.operands[:1], self.operands[1:])
+        if self.results:
+            printer.print_string(" -> ")
+            printer.print_attribute(self.results[0].type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        inputs, outputs = parse_groups(parser)
+        results: list[Attribute] = [parser.parse_type()] if parser.parse_optional_punctuation("->") else []
+        return cls.create(operands=[*inputs, *outputs], result_types=results)
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        kind = self.target.type
+        tiles = isinstance(kind, (MemRefType, TensorType)) and isinstance(kind.element_type, TileType)
+        expect(self, tiles, f"fills a block of tiles, not {kind}")
+        wanted = [kind] if isinstance(kind, TensorType) else []
+        expect(self, [result.type for result in self.results] == wanted, "gives the filled tensor; a memref is filled in place")
+
+
+TILE_LINALG = Dialect(
+    "linalg", [*(op for op in Linalg.operations if op.name != FillOp.name), FillOp], list(Linalg.attributes)
 )

@@ -1,14 +1,17 @@
 """Ways through the IR: every op below an op, the cheap way (xDSL's ``walk`` goes through three generators per op and level), the
-module above one, and out of it.
+module above one, out of it, and back to the Python line an op came from.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeVar
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+
+from tilewright.diagnostics import Span
 
 Kind = TypeVar("Kind", bound=Operation)
 
@@ -59,3 +62,20 @@ def erase(op: Operation) -> None:
     assert all(result.first_use is None for result in op.results), f"{op.name} is still used"
     op.detach()
     op.drop_all_references()
+
+
+@lru_cache(maxsize=4096)
+def location(file: str, line: int, column: int) -> FileLineColLoc:
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+
+
+def span_of(op: Operation) -> Span | None:
+    place = op.location
+    if not isinstance(place, FileLineColLoc):
+        return None
+    return Span(place.filename.data, place.line.data, place.column.data)
+
+
+def line_of(op: Operation) -> int | None:
+    place = op.location
+    return place.line.data if isinstance(place, FileLineColLoc) else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright import hardware
-from tilewright.dialects.attributes import int_value, text_value
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.tile_op import DATA_FORMATS
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl_network import nested_value

@@ -13,13 +13,11 @@ from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects import tile_ops
+from tilewright.dialects.assembly import plain_value
 from tilewright.dialects.attributes import I1, int_value, text_value
-from tilewright.dialects.location import line_of
-from tilewright.dialects.tile_faces import mode_text
-from tilewright.dialects.tile_op import UnitForm, dst_format
+from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
-from tilewright.dialects.verify import plain_value
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import line_of, operations
 from tilewright.emit import network
 from tilewright.emit.arguments import Arguments, numbered
 from tilewright.emit.expressions import Expressions, is_expression

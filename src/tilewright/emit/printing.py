@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.dialects.attributes import int_value, text_value
-from tilewright.dialects.location import line_of
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.walking import line_of
 
 FORMATTED = (0, 78)  # from here on DPRINT takes a format; before, it is a stream
 NEW_PATHS = (0, 69)

@@ -6,8 +6,7 @@ import struct
 
 from xdsl.dialects.builtin import FloatAttr
 
-from tilewright.dialects.attributes import text_value
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.hardware import FACE_COLS, FACE_ROWS
 

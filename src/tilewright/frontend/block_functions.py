@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
-from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl import BcastOp, MatmulOp, ReshapeOp, TransposeOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.frontend import carried
 from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take

@@ -21,8 +21,7 @@ from tilewright.dialects.tile_ops import (
     in_release,
     with_number,
 )
-from tilewright.dialects.ttl import TENSOR_OPS
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.frontend.core_numbers import is_core_number, number_block

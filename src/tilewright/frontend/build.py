@@ -13,10 +13,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
-from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, SliceType
-from tilewright.dialects.location import location
-from tilewright.dialects.ttl_movement import CopyOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.attributes import COMPUTE_THREAD, NOC_THREAD, SliceType
+from tilewright.dialects.ttl_buffers import CopyOp
+from tilewright.dialects.walking import location, operations
 from tilewright.frontend import early_ends, one_body, source
 from tilewright.frontend.calls import invoke, outer_names
 from tilewright.frontend.emitter import erase_unused_arithmetic

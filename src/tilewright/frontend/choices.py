@@ -21,8 +21,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import KernelError
-from tilewright.dialects.ttl_buffers import CBPushOp
-from tilewright.dialects.ttl_movement import TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
 from tilewright.frontend.blocks import at_whole_tiles, whole
 from tilewright.frontend.describe import described
 from tilewright.frontend.early_values import acquired, new_buffer, store_in

@@ -12,8 +12,7 @@ from xdsl.ir import Block as IRBlock
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
-from tilewright.dialects.location import location
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import erase, location
 from tilewright.integers import COMPARISONS, UNBOUNDED, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
 from tilewright.source_places import remember
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-from tilewright.dialects.ir_types import block_type
+from tilewright.dialects.attributes import block_type
 from tilewright.frontend.thread import Thread, folded
 from tilewright.frontend.values import Block
 

@@ -8,13 +8,11 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from tilewright.diagnostics import Note
-from tilewright.dialects.attributes import i32_attr, number_attr
-from tilewright.dialects.ir_types import TransferType
+from tilewright.dialects.attributes import TransferType, i32_attr, number_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, PublishCBOp
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CopyOp, PublishCBOp, WaitOp
 from tilewright.frontend import pipes, stored_blocks
 from tilewright.frontend.blocks import apply_op, at_size, beside, converted, readable
 from tilewright.frontend.carried import for_store

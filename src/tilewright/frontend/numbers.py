@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.tile_op import Composite, Param, TileOp
-from tilewright.dialects.ttl_blocks import FillBlockOp
+from tilewright.dialects.ttl import FillBlockOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.folding import value_type
 from tilewright.frontend.thread import Thread

@@ -10,11 +10,10 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute
 
 from tilewright.diagnostics import Note
-from tilewright.dialects.attributes import INDEX, i32_attr
-from tilewright.dialects.ir_types import PipeType, TransferType
-from tilewright.dialects.location import location
-from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.attributes import INDEX, PipeType, TransferType, i32_attr
+from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.ttl_network import CoreTableOp, NetPipeOp, nested_attr
+from tilewright.dialects.walking import location
 from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, LocalFunction, Transfer

@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.dialects.builtin import StringAttr
 
 from tilewright.dialects.attributes import INDEX, i64_attr
-from tilewright.dialects.location import location
 from tilewright.dialects.ttl_network import RuntimeArgumentOp
+from tilewright.dialects.walking import location
 from tilewright.frontend.describe import described
 from tilewright.frontend.slices import emit_slice
 from tilewright.frontend.thread import Thread

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.dialects.attributes import i32_attr
-from tilewright.dialects.ttl_debug import PrintOp
+from tilewright.dialects.ttl import PrintOp
 from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Block, Text

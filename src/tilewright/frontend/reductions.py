@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from tilewright import hardware
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME
-from tilewright.dialects.ttl_blocks import ReduceOp
+from tilewright.dialects.ttl import ReduceOp
 from tilewright.frontend.block_arguments import dims_of, require_float, require_rows_and_columns, shape_of, take
 from tilewright.frontend.blocks import apply_op, check_same, emit, readable, require_known, whole
 from tilewright.frontend.describe import described

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tilewright.dialects.ir_types import SemaphoreType
+from tilewright.dialects.attributes import SemaphoreType
 from tilewright.dialects.ttl_network import (
     GetRemoteMulticastSemaphoreOp,
     GetRemoteSemaphoreOp,

@@ -8,9 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.dialects.attributes import i32_list, text_attr
-from tilewright.dialects.ir_types import SliceType, int_array, tile_type
-from tilewright.dialects.ttl_movement import TensorSliceOp
+from tilewright.dialects.attributes import SliceType, i32_list, int_array, text_attr, tile_type
+from tilewright.dialects.ttl_buffers import TensorSliceOp
 from tilewright.dialects.walking import erase
 from tilewright.frontend.describe import described
 from tilewright.frontend.thread import Thread

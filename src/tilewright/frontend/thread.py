@@ -11,13 +11,21 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
-from tilewright.dialects.attributes import INDEX, i32_attr, i64_attr, text_attr
-from tilewright.dialects.ir_types import AccessorType, SemaphoreType, cb_type, int_array, tile_type
-from tilewright.dialects.location import location
+from tilewright.dialects.attributes import (
+    INDEX,
+    AccessorType,
+    SemaphoreType,
+    cb_type,
+    i32_attr,
+    i64_attr,
+    int_array,
+    text_attr,
+    tile_type,
+)
 from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_buffers import BindCBOp
-from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
+from tilewright.dialects.walking import location
 from tilewright.frontend.emitter import Emitter
 from tilewright.frontend.extents import ThreadSites
 from tilewright.frontend.unrolling import Unrolling

@@ -7,8 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, text_attr
-from tilewright.dialects.ir_types import CBType, cb_type
+from tilewright.dialects.attributes import CBType, cb_type, i32_attr, text_attr
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import function_of, operations
 

@@ -16,12 +16,10 @@ from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.dst_pins import REQUIRED
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, compute_functions
+from tilewright.dialects.attributes import REQUIRED
+from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.ttl_debug import PrintOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, Partition, math_below, partition, shared
 from tilewright.passes.fusion.region_builder import RegionEmitter

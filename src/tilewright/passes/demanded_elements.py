@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ttl import StoreOp, TensorMathOp, thread_kind
-from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.dialects.ttl import BcastOp, StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.tile_views import buffer_of

@@ -15,8 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import constant_of, int_value, text_attr
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType, constant_of, int_value, text_attr
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind

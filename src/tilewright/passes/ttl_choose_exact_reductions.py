@@ -11,11 +11,19 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, TensorType, Un
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType, i64_list
 from tilewright.dialects.tile_op import release_key
-from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp, compute_functions
-from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp
+from tilewright.dialects.ttl import (
+    KEEP_IN_DST,
+    TENSOR_OPS,
+    BcastOp,
+    FillBlockOp,
+    MatmulOp,
+    ReduceOp,
+    StoreOp,
+    TensorMathOp,
+    compute_functions,
+)
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements

@@ -18,10 +18,8 @@ from xdsl.ir import Block, Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
+from tilewright.dialects.walking import line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (
     ACQUIRES,

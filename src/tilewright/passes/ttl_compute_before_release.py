@@ -19,13 +19,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import constant_of, text_value
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp
-from tilewright.dialects.ttl_blocks import BLOCK_OPS
+from tilewright.dialects.attributes import TileType, constant_of, text_value
+from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (

@@ -13,12 +13,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.location import line_of
+from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_ops import STEP_FUNCTIONS
-from tilewright.dialects.ttl import TENSOR_OPS, TensorMathOp, compute_functions
-from tilewright.dialects.ttl_blocks import BcastOp, shape_of
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, TensorMathOp, compute_functions, shape_of
+from tilewright.dialects.walking import erase, line_of, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-divide-before-broadcast"

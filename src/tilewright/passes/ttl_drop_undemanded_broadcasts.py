@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.dialects.ttl import BcastOp, compute_functions
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements

@@ -7,8 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.ttl_blocks import BcastOp
+from tilewright.dialects.ttl import BcastOp, compute_functions
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 

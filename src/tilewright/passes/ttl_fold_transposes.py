@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.ttl_blocks import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp
+from tilewright.dialects.attributes import TileType
+from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp, compute_functions
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 

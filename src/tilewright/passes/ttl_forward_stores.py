@@ -19,11 +19,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import text_value
-from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp, compute_functions
-from tilewright.dialects.ttl_blocks import BcastOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.attributes import CBType, text_value
+from tilewright.dialects.ttl import BcastOp, ReduceOp, ReshapeOp, StoreOp, TensorMathOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import (
     SPILL,
     AttachCBOp,
@@ -34,7 +31,7 @@ from tilewright.dialects.ttl_buffers import (
     CBWaitOp,
     acquires_below,
 )
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH

@@ -14,12 +14,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, compute_functions
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, ReshapeOp, TransposeOp
+from tilewright.dialects.attributes import TileType
+from tilewright.dialects.ttl import BcastOp, FillBlockOp, ReshapeOp, StoreOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext

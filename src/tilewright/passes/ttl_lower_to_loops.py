@@ -19,26 +19,25 @@ from tilewright.dialects.attributes import (
     INDEX,
     constant,
     constant_of,
+    for_loop,
     i32_attr,
     int_list,
     int_value,
+    loop_end,
     text_array,
     text_attr,
     text_value,
 )
-from tilewright.dialects.loops import for_loop, loop_end
 from tilewright.dialects.ttl import StoreOp, TileOpBase, TileRegsAcquireOp, thread_kind
 from tilewright.dialects.ttl_compute import (
     ComputeOp,
     CopyDestValuesOp,
     CopyTileOp,
     DstTileOp,
+    IrregularTileOp,
     L1AccumulateOp,
     LinearizedIndexOp,
     MulAccumulateOp,
-)
-from tilewright.dialects.ttl_tile_blocks import (
-    IrregularTileOp,
     ResidentTileOp,
     TileFoldOp,
     TileMatmulOp,

@@ -14,12 +14,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import text_attr
-from tilewright.dialects.location import line_of
-from tilewright.dialects.tile_faces import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
+from tilewright.dialects.tile_op import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS, ROW, mode_text
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
+from tilewright.dialects.walking import line_of, of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import memory_of, readers_by_memory
 

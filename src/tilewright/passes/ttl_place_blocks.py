@@ -13,8 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import i32_attr
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_complete_releases import Key, runs_after, trips_of
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem

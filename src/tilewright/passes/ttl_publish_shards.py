@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
+from tilewright.dialects.walking import line_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import buffers_of
 

@@ -11,15 +11,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import i32_list, int_list, int_value, number_attr, text_attr, text_value
-from tilewright.dialects.ir_types import CBType, TileType
-from tilewright.dialects.location import span_of
+from tilewright.dialects.attributes import CBType, TileType, i32_list, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
+from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.config_choice import cheapest
 from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers

@@ -10,8 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
-from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext

@@ -15,11 +15,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import text_value
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp
-from tilewright.dialects.ttl_blocks import BLOCK_OPS
+from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import acquire_of, ancestor_in, attached, functions_of
 from tilewright.records import record

@@ -13,22 +13,22 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import INDEX, constant, i32_attr, identity_map, number_attr, text_attr
-from tilewright.dialects.ir_types import DstType
-from tilewright.dialects.location import line_of, span_of
+from tilewright.dialects.attributes import INDEX, DstType, constant, i32_attr, identity_map, number_attr, text_attr
 from tilewright.dialects.stages import ASSIGNED
-from tilewright.dialects.tile_faces import FACES
-from tilewright.dialects.tile_op import release_key
+from tilewright.dialects.tile_op import FACES, release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
 from tilewright.dialects.ttl_compute import (
+    AccumulateMatmulOp,
     ComputeOp,
     CopyDestValuesOp,
     CopyTileOp,
     LinearizedIndexOp,
     MulAccumulateOp,
+    TileBcastOp,
+    TileBinaryBcastOp,
+    TileMatmulOp,
 )
-from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileBcastOp, TileBinaryBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace

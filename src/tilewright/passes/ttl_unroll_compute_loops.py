@@ -10,8 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import StoreOp, TileOpBase
-from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, MulAccumulateOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
+from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, IrregularTileOp, MulAccumulateOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes.context import PassContext
 

@@ -25,7 +25,7 @@ HEADING = """\
 # Tile ops
 
 Made from the op table by `python -m tilewright.report.ops_page docs/ops.md`; a test compares the two. One op is one row in
-`src/tilewright/dialects/op_rows/`, and every part of Tilewright reads that row.
+`src/tilewright/dialects/float_rows.py` or `src/tilewright/dialects/integer_rows.py`, and every part of Tilewright reads that row.
 
 * **cycles** are math-thread cycles per 32x32 tile with 16-bit / 32-bit DST, at HiFi4. Wormhole's are counted instructions;
   Blackhole's were published for that chip where they are bold, else they are Wormhole's. `~` marks an estimate.

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.ir_types import ThreadAttr
-from tilewright.dialects.location import span_of
+from tilewright.dialects.attributes import ThreadAttr
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.walking import span_of
 from tilewright.program import Program
 from tilewright.sim import integers, registry
 from tilewright.sim.attributes import plain_attributes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tilewright import op_costs
-from tilewright.dialects.tile_faces import share
-from tilewright.dialects.tile_op import Unit
+from tilewright.dialects.tile_op import Unit, share
 from tilewright.program import ComputeConfig
 from tilewright.sim.registry import Site
 from tilewright.timing.clock import Cost

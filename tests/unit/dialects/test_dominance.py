@@ -10,8 +10,7 @@ from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.dialects.dominance import check_dominance
-from tilewright.dialects.universe import load_dialects
+from tilewright.dialects.text_input import check_dominance, load_dialects
 
 
 def parse(body: str):

@@ -7,8 +7,7 @@ import pytest
 from xdsl.context import Context
 from xdsl.parser import Parser
 
-from tilewright.dialects.dominance import check_dominance
-from tilewright.dialects.universe import load_dialects
+from tilewright.dialects.text_input import check_dominance, load_dialects
 
 STAGES = range(1, 8)
 

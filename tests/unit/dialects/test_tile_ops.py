@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from tilewright.dialects import row_references as references
 from tilewright.dialects import tile_ops
-from tilewright.dialects.op_rows import references
 from tilewright.dialects.tile_op import (
     DATA_FORMATS,
     INTEGER_DTYPES,

@@ -8,8 +8,8 @@ from xdsl.dialects import builtin, func
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from tilewright.dialects.ir_types import TTCore
-from tilewright.dialects.registered import TTL
+from tilewright.dialects.attributes import TTCore
+from tilewright.dialects.text_input import TTL
 
 
 def block(*shape: int) -> str:

@@ -7,7 +7,7 @@ from xdsl.context import Context
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from tilewright.dialects.universe import load_dialects
+from tilewright.dialects.text_input import load_dialects
 
 TILE = "!ttcore.tile<32x32, bf16>"
 WIDE = "!ttcore.tile<32x32, f32>"

@@ -10,7 +10,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
 from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_movement import TensorSliceOp
+from tilewright.dialects.ttl_buffers import TensorSliceOp
 from tilewright.program import TensorSpec
 
 READER = """

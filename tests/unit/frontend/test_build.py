@@ -7,7 +7,7 @@ import re
 import pytest
 from xdsl.dialects.builtin import FileLineColLoc
 
-from tilewright.dialects.location import line_of
+from tilewright.dialects.walking import line_of
 
 OLD = """
 from tilewright.lang.standin import installed

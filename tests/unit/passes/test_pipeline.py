@@ -9,13 +9,13 @@ from xdsl.context import Context
 from xdsl.parser import Parser
 
 from tilewright import pipeline
-from tilewright.dialects.dominance import check_dominance
 from tilewright.dialects.pass_names import PASS_NAMES, STAGES
 from tilewright.dialects.stages import check_stage, forbidden_after
-from tilewright.dialects.universe import TILEWRIGHT_UNIVERSE, load_dialects
+from tilewright.dialects.text_input import check_dominance, load_dialects
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
+from tilewright.universe import TILEWRIGHT_UNIVERSE
 
 CASES = {
     "add": ({"out": "a + b"}, {"block": (2, 2)}, {}),

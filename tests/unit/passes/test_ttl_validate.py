@@ -360,8 +360,8 @@ def parsed(text: str):
     from xdsl.dialects import builtin, func
     from xdsl.parser import Parser
 
-    from tilewright.dialects.ir_types import TTCore
-    from tilewright.dialects.registered import TTL, TTKernel
+    from tilewright.dialects.attributes import TTCore
+    from tilewright.dialects.text_input import TTL, TTKernel
 
     context = Context()
     for dialect in (builtin.Builtin, func.Func, TTL, TTCore, TTKernel):

@@ -9,8 +9,8 @@ from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, scf
 from xdsl.parser import Parser
 
-from tilewright.dialects.ir_types import TTCore
-from tilewright.dialects.registered import TTKernel
+from tilewright.dialects.attributes import TTCore
+from tilewright.dialects.text_input import TTKernel
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
 from tilewright.sim.numerics import fpu

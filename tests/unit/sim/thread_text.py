@@ -16,8 +16,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tilewright.dialects import ttkernel
-from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, KernelCBType, int_array, tile_type
-from tilewright.dialects.location import location
+from tilewright.dialects.attributes import COMPUTE_THREAD, NOC_THREAD, KernelCBType, int_array, tile_type
+from tilewright.dialects.walking import location
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
 from tilewright.trace import Trace

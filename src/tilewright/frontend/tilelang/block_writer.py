@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
-from tilewright.dialects.ttl_blocks import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
+from tilewright.dialects.ttl import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute
 
-from tilewright.dialects.ir_types import SliceType, TransferType, int_array, tile_type
-from tilewright.dialects.ttl_movement import CopyOp, TensorSliceOp, WaitOp
+from tilewright.dialects.attributes import SliceType, TransferType, int_array, tile_type
+from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
 from tilewright.frontend import movement
 from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.symbols import Tensor

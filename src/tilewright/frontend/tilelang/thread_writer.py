@@ -14,10 +14,9 @@ from xdsl.ir import Region
 
 from tilewright import work
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import INDEX, i32_attr
-from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD
-from tilewright.dialects.location import location
-from tilewright.dialects.ttl_work import WorkOp
+from tilewright.dialects.attributes import COMPUTE_THREAD, INDEX, NOC_THREAD, i32_attr
+from tilewright.dialects.ttl import WorkOp
+from tilewright.dialects.walking import location
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.extents import KernelExtents
 from tilewright.frontend.thread import Thread

@@ -14,8 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import INDEX, constant
 from tilewright.dialects.ttl import StoreOp, TileRegsAcquireOp, TileRegsReleaseOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
-from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp
-from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, TileMatmulOp, TileReduceOp
 from tilewright.passes.tile_views import buffer_of
 
 ACCUMULATE = "accumulate"

@@ -10,14 +10,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import identity_map
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.location import line_of
+from tilewright.dialects.attributes import TileType, identity_map
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, module_of, of_kind
+from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
+from tilewright.dialects.walking import erase, line_of, module_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.early_reserves import handovers_between, move
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock, without_input

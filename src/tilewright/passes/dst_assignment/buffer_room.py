@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp

@@ -8,12 +8,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import text_value
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_faces import FACES, share
-from tilewright.dialects.tile_op import Unit, UnitForm, Writes, release_key, template_text
+from tilewright.dialects.attributes import TileType, text_value
+from tilewright.dialects.tile_op import FACES, Unit, UnitForm, Writes, release_key, share, template_text
 from tilewright.dialects.ttl import TileOpBase
-from tilewright.dialects.ttl_tile_blocks import (
+from tilewright.dialects.ttl_compute import (
     IrregularTileOp,
     ResidentTileOp,
     TileBcastOp,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp

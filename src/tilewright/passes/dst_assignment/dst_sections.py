@@ -14,11 +14,10 @@ from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_list, text_attr
-from tilewright.dialects.location import line_of
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import IN_DST, BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_blocks, running_sums
 from tilewright.passes.dst_assignment.bias_first import start_from_bias

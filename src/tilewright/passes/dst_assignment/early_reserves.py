@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.attributes import CBType
 from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.walking import module_of
 from tilewright.passes.context import PassContext

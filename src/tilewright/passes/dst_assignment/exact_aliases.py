@@ -11,11 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, text_attr, text_value
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.attributes import CBType, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import ComputeOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext

@@ -10,8 +10,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, PublishCBOp
-from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    BindCBOp,
+    CBReserveOp,
+    CopyOp,
+    PublishCBOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+)
 from tilewright.dialects.walking import operations
 from tilewright.hardware import SOURCE_SIGNIFICANT_BITS
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.assembly import parameters_of
+from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_op import Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import TileOpBase
-from tilewright.dialects.verify import parameters_of
 from tilewright.dst.problem import Leaf, Op
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import int_value
-from tilewright.dialects.dst_pins import PINNED, REQUIRED
-from tilewright.dialects.location import span_of
+from tilewright.dialects.attributes import PINNED, REQUIRED, int_value
+from tilewright.dialects.walking import span_of
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
 from tilewright.dst.checker import check
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem

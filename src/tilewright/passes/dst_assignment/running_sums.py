@@ -5,13 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import number_attr
-from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.location import line_of
+from tilewright.dialects.attributes import CBType, number_attr
 from tilewright.dialects.ttl import TileOpBase, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import erase, line_of
 from tilewright.hardware import dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import ACCUMULATE

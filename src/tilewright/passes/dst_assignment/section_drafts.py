@@ -13,8 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilewright.dialects.attributes import i32_attr, identity_map, number_attr
 from tilewright.dialects.ttl import TILE_OPS, YieldOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp, ResidentTileOp, TileReduceOp
+from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
 from tilewright.passes import compiler_buffers
 from tilewright.passes.dst_assignment import running_sums
 from tilewright.passes.dst_assignment.running_blocks import RunningBlock

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import ResidentTileOp
+from tilewright.dialects.ttl_compute import ComputeOp, ResidentTileOp
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
 from tilewright.dst.checker import CheckError, check

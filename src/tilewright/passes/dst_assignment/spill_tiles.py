@@ -9,12 +9,10 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import identity_map
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType, identity_map
 from tilewright.dialects.ttl import YieldOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_regions import RestoreTileOp, SpillTileOp
+from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes import compiler_buffers
 

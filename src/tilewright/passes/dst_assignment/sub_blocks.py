@@ -16,9 +16,18 @@ from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import INDEX, constant, constant_of, i64_array, i64_list, identity_map, segments
-from tilewright.dialects.ir_types import tensor_type
-from tilewright.dialects.loops import for_loop, loop_end
+from tilewright.dialects.attributes import (
+    INDEX,
+    constant,
+    constant_of,
+    for_loop,
+    i64_array,
+    i64_list,
+    identity_map,
+    loop_end,
+    segments,
+    tensor_type,
+)
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.dialects.walking import erase
 from tilewright.passes.tile_views import DYNAMIC, row_major

@@ -14,8 +14,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ttl import TensorMathOp
-from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TensorMathOp, TransposeOp
 from tilewright.passes.fusion.repeated_broadcasts import repeat_by_level
 from tilewright.records import record
 

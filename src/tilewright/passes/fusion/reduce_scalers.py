@@ -10,12 +10,9 @@ from xdsl.dialects.builtin import FloatAttr, FunctionType, LocationAttr, ModuleO
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import text_attr
-from tilewright.dialects.ir_types import NOC_THREAD, TileType
-from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_blocks import ReduceOp
-from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp
-from tilewright.dialects.ttl_movement import FillScalerOp
+from tilewright.dialects.attributes import NOC_THREAD, TileType, text_attr
+from tilewright.dialects.ttl import ReduceOp, thread_kind
+from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, FillScalerOp
 from tilewright.passes import compiler_buffers
 
 FACES = "faces"  # the first row of every face

@@ -9,15 +9,24 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from tilewright.dialects.attributes import i32_attr, identity_map, text_attr, text_value
-from tilewright.dialects.dst_pins import pins_of
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType, i32_attr, identity_map, pins_of, text_attr, text_value
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
-from tilewright.dialects.ttl import TILE_OPS, TensorMathOp, YieldOp
-from tilewright.dialects.ttl_blocks import KEEP_IN_DST, TURNED_B, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl import (
+    KEEP_IN_DST,
+    TILE_OPS,
+    TURNED_B,
+    BcastOp,
+    FillBlockOp,
+    MatmulOp,
+    ReduceOp,
+    ReshapeOp,
+    TensorMathOp,
+    TransposeOp,
+    YieldOp,
+)
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import (
+from tilewright.dialects.ttl_compute import (
+    ComputeOp,
     TileBcastOp,
     TileFoldOp,
     TileMatmulOp,

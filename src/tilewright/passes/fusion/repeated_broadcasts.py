@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ttl_blocks import BcastOp, ReshapeOp
+from tilewright.dialects.ttl import BcastOp, ReshapeOp
 
 REPEATABLE = (BcastOp, ReshapeOp)
 

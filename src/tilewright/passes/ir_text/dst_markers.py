@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects.assembly import DST_REG
-from tilewright.dialects.attributes import constant_of, i32_attr, int_value
-from tilewright.dialects.dst_pins import PINNED, REQUIRED
+from tilewright.dialects.attributes import PINNED, REQUIRED, constant_of, i32_attr, int_value
 from tilewright.dialects.ttl import StoreOp, YieldOp
-from tilewright.dialects.ttl_regions import AcquireDstOp, BlockOp, BlockStoreOp, ReleaseDstOp, RequireDstOp, SpillTileOp
+from tilewright.dialects.ttl_compute import SpillTileOp
+from tilewright.dialects.ttl_regions import AcquireDstOp, BlockOp, BlockStoreOp, ReleaseDstOp, RequireDstOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.source_places import place_of
 

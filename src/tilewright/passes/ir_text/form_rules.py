@@ -12,10 +12,19 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ttl import StoreOp, TensorMathOp
-from tilewright.dialects.ttl_blocks import BLOCK_OPS
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    CopyOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+    WaitOp,
+)
 from tilewright.dialects.ttl_network import (
     REMOTE_SEMAPHORES,
     CreateSemaphoreOp,

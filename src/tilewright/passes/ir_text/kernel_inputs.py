@@ -12,9 +12,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import constant_of, i32_attr, i64_attr, int_value
-from tilewright.dialects.ir_types import AccessorType
-from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.dialects.attributes import AccessorType, constant_of, i32_attr, i64_attr, int_value
+from tilewright.dialects.ttl_buffers import TensorAccessorOp
 from tilewright.dialects.ttl_network import RuntimeArgumentOp, nested_value
 from tilewright.dialects.ttl_program import ComputeThreadOp, DataMovementThreadOp, GridSliceOp, KernelOp, ProgramOp
 from tilewright.dialects.walking import operations

@@ -17,13 +17,11 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.rewriter import Rewriter
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import i32_attr
-from tilewright.dialects.ir_types import TileType, cb_type, tensor_type
-from tilewright.dialects.tile_fill import FillOp
-from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TileOpBase
-from tilewright.dialects.ttl_blocks import FillBlockOp
+from tilewright.dialects.attributes import TileType, cb_type, i32_attr, tensor_type
+from tilewright.dialects.ttl import TENSOR_OPS, FillBlockOp, StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp
-from tilewright.dialects.ttl_tile_blocks import AccumulateMatmulOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import AccumulateMatmulOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_regions import FillOp
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.ir_text.tile_bodies import REDUCED, TileBody

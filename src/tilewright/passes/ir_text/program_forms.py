@@ -13,11 +13,23 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import INDEX, add, constant, i32_attr, i64_attr, int_value, multiply, text_value
-from tilewright.dialects.ir_types import COMPUTE_THREAD, NOC_THREAD, CBType, PipeType, SliceType
+from tilewright.dialects.attributes import (
+    COMPUTE_THREAD,
+    INDEX,
+    NOC_THREAD,
+    CBType,
+    PipeType,
+    SliceType,
+    add,
+    constant,
+    i32_attr,
+    i64_attr,
+    int_value,
+    multiply,
+    text_value,
+)
 from tilewright.dialects.ttl import CoreOp, GridSizeOp
-from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp
-from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_buffers import CORE_RANGES, BindCBOp, CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp, RuntimeArgumentOp, nested_attr, nested_value
 from tilewright.dialects.ttl_program import (
     ComputeThreadOp,

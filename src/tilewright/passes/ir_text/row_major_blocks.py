@@ -13,9 +13,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import add, constant, constant_of, multiply
-from tilewright.dialects.ir_types import AccessorType, CBType, SliceType, int_array, scalar_format, tile_type
-from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.attributes import (
+    AccessorType,
+    CBType,
+    SliceType,
+    add,
+    constant,
+    constant_of,
+    int_array,
+    multiply,
+    scalar_format,
+    tile_type,
+)
+from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR

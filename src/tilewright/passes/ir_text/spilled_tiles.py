@@ -14,8 +14,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import identity_map
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import SPILL, AttachCBOp, CBPopOp, CBPushOp, CBReserveOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_regions import RestoreTileOp, SpillTileOp
+from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.ir_text.tile_bodies import TileBody

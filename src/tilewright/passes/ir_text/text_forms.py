@@ -10,11 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import i64_list, number_attr, text_attr
-from tilewright.dialects.dst_pins import pins_of
+from tilewright.dialects.attributes import i64_list, number_attr, pins_of, text_attr
 from tilewright.dialects.tile_ops import BY_NAME
-from tilewright.dialects.ttl import TENSOR_OPS, StoreOp, TensorMathOp
-from tilewright.dialects.ttl_blocks import KEEP_IN_DST, BcastOp, MatmulOp, ReduceOp
+from tilewright.dialects.ttl import KEEP_IN_DST, TENSOR_OPS, BcastOp, MatmulOp, ReduceOp, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_regions import (
     BlockAliasOp,
     BlockBcastOp,

@@ -6,9 +6,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Span, fail
-from tilewright.dialects.attributes import int_value, text_value
-from tilewright.dialects.ir_types import AccessorType
-from tilewright.dialects.ttl_movement import TensorAccessorOp
+from tilewright.dialects.attributes import AccessorType, int_value, text_value
+from tilewright.dialects.ttl_buffers import TensorAccessorOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR, TensorSpec

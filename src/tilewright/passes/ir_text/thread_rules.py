@@ -8,8 +8,7 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import text_value
-from tilewright.dialects.ir_types import COMPUTE_THREAD
+from tilewright.dialects.attributes import COMPUTE_THREAD, text_value
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
 from tilewright.source_places import place_of

@@ -14,13 +14,11 @@ from xdsl.dialects.scf import ForOp, YieldOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import constant_of, i32_attr, int_value
-from tilewright.dialects.dst_pins import PINNED
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.attributes import PINNED, CBType, constant_of, i32_attr, int_value
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_compute import IrregularTileOp
 from tilewright.dialects.ttl_regions import TILE_ACCESS, AcquireDstOp, GetTileOp, PackTileOp, ReleaseDstOp, RequireDstOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
 from tilewright.dialects.walking import operations
 from tilewright.passes.ir_text.tile_bodies import TileBody
 from tilewright.records import record

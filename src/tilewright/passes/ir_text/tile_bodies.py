@@ -8,11 +8,9 @@ from xdsl.dialects.builtin import ArrayAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import i64_list, text_attr, text_value
-from tilewright.dialects.ir_types import TileType, tensor_type
-from tilewright.dialects.ttl import TENSOR_OPS, TileOpBase
-from tilewright.dialects.ttl_blocks import BcastOp, MatmulOp, ReduceOp, shape_of
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
+from tilewright.dialects.attributes import TileType, i64_list, tensor_type, text_attr, text_value
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, MatmulOp, ReduceOp, TileOpBase, shape_of
+from tilewright.dialects.ttl_compute import TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
 from tilewright.source_places import place_of
 
 REDUCED = {"row": (1,), "col": (0,), "scalar": (0, 1)}  # dimensions that a tile op's ``dim`` does away with

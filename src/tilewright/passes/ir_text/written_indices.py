@@ -15,8 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value, text_attr, text_value
-from tilewright.dialects.ir_types import TileType
+from tilewright.dialects.attributes import TileType, constant, constant_of, i32_attr, int_value, text_attr, text_value
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import Unit, Writes
 from tilewright.dialects.ttl import TileOpBase

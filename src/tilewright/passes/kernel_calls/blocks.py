@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, text_array, text_attr, text_value
 from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_tile_blocks import (
+from tilewright.dialects.ttl_compute import (
     AccumulateMatmulOp,
     IrregularTileOp,
     TileBcastOp,

@@ -8,10 +8,9 @@ from typing import Any
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
-from tilewright.dialects.ir_types import CBType, KernelCBType
+from tilewright.dialects.attributes import INDEX, CBType, KernelCBType, i32_attr, text_attr, text_value
 from tilewright.dialects.ttkernel import CALLS
-from tilewright.dialects.ttl import CoreOp, InitSfpuOp
+from tilewright.dialects.ttl import CoreOp, InitSfpuOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
@@ -23,7 +22,6 @@ from tilewright.dialects.ttl_buffers import (
     CBWaitOp,
     PublishCBOp,
 )
-from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
 
 FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}

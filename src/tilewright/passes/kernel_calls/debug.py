@@ -6,9 +6,8 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import hardware
-from tilewright.dialects.attributes import i32_attr
-from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.ttl_debug import PrintOp
+from tilewright.dialects.attributes import CBType, i32_attr
+from tilewright.dialects.ttl import PrintOp
 from tilewright.passes.kernel_calls.buffers import call
 
 

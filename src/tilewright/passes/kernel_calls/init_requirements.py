@@ -9,8 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import text_attr, text_value
-from tilewright.dialects.ir_types import KernelCBType
+from tilewright.dialects.attributes import KernelCBType, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call

@@ -10,13 +10,18 @@ from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_attr, int_value, number_attr, text_array, text_attr, text_value
-from tilewright.dialects.ir_types import TileType
-from tilewright.dialects.tile_faces import FACES
-from tilewright.dialects.tile_op import INTEGER_DTYPES, Unit, UnitForm, dst_format
+from tilewright.dialects.attributes import TileType, i32_attr, int_value, number_attr, text_array, text_attr, text_value
+from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
-from tilewright.dialects.ttl_compute import BY_POSITION, CopyDestValuesOp, CopyTileOp, DstTileOp, L1AccumulateOp, MulAccumulateOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
+from tilewright.dialects.ttl_compute import (
+    BY_POSITION,
+    CopyDestValuesOp,
+    CopyTileOp,
+    DstTileOp,
+    IrregularTileOp,
+    L1AccumulateOp,
+    MulAccumulateOp,
+)
 from tilewright.passes.dst_assignment.init_keys import init_params, template_values, worked_on
 from tilewright.passes.kernel_calls.blocks import convert_block_op
 from tilewright.passes.kernel_calls.buffers import call

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import INDEX, i32_attr, text_attr
-from tilewright.dialects.ir_types import AccessorType, SliceType
-from tilewright.dialects.loops import for_loop, loop_end
+from tilewright.dialects.attributes import INDEX, AccessorType, SliceType, for_loop, i32_attr, loop_end, text_attr
 from tilewright.dialects.ttkernel import KernelAccessorType
-from tilewright.dialects.ttl_movement import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_buffers import CopyOp, FillScalerOp, TensorAccessorOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import erase
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 from tilewright.passes.kernel_calls.buffers import block_place, block_pointer, call

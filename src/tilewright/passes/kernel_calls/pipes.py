@@ -16,9 +16,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import I1, INDEX, i32_attr, text_attr
-from tilewright.dialects.ir_types import CBType, PipeType
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.dialects.attributes import I1, INDEX, CBType, PipeType, i32_attr, text_attr
+from tilewright.dialects.ttl_buffers import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import erase, operations
 from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.ttl_movement import CopyOp
+from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.ttl_network import (
     CreateSemaphoreOp,
     GetRemoteMulticastSemaphoreOp,

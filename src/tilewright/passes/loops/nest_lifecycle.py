@@ -15,7 +15,6 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.location import span_of
 from tilewright.dialects.ttl import (
     InitSfpuOp,
     StoreOp,
@@ -25,9 +24,8 @@ from tilewright.dialects.ttl import (
     TileRegsReleaseOp,
     TileRegsWaitOp,
 )
-from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, L1AccumulateOp, MulAccumulateOp
-from tilewright.dialects.ttl_tile_blocks import IrregularTileOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, IrregularTileOp, L1AccumulateOp, MulAccumulateOp
+from tilewright.dialects.walking import operations, span_of
 from tilewright.passes.tile_views import buffer_of
 
 MATH = (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp)

@@ -9,12 +9,9 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from tilewright.dialects.attributes import INDEX, i32_attr, number_attr
-from tilewright.dialects.ir_types import DstType
-from tilewright.dialects.loops import for_loop, loop_end
+from tilewright.dialects.attributes import INDEX, DstType, for_loop, i32_attr, loop_end, number_attr
 from tilewright.dialects.ttl import TILE_OPS
-from tilewright.dialects.ttl_compute import BY_POSITION, CopyTileOp, DstTileOp
-from tilewright.dialects.ttl_tile_blocks import TileFoldOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import BY_POSITION, CopyTileOp, DstTileOp, TileFoldOp, TileMatmulOp, TileReduceOp
 from tilewright.passes.dst_assignment.dst_forms import FOLDS
 
 if TYPE_CHECKING:

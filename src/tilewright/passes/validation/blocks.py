@@ -13,9 +13,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF
+from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
 from tilewright.passes.validation.events import (
     ACQUIRES,

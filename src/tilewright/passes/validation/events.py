@@ -11,8 +11,7 @@ from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
-from tilewright.dialects.attributes import int_value
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.attributes import CBType, int_value
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
@@ -23,10 +22,11 @@ from tilewright.dialects.ttl_buffers import (
     CBPushOp,
     CBReserveOp,
     CBWaitOp,
+    CopyOp,
     PublishCBOp,
+    WaitOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.records import record
 from tilewright.source_places import place_of

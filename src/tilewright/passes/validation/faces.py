@@ -12,12 +12,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.dialects.attributes import text_value
-from tilewright.dialects.location import span_of
-from tilewright.dialects.tile_faces import ALL_FACES, FACES, MEMBERS
+from tilewright.dialects.tile_op import ALL_FACES, FACES, MEMBERS
 from tilewright.dialects.ttl import TileOpBase, YieldOp
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_tile_blocks import TileBcastOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
+from tilewright.dialects.walking import operations, span_of
 from tilewright.passes.validation.events import memory_of, readers_by_memory
 
 Faces = frozenset[int]

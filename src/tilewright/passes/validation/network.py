@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.ir_types import CBType, PipeType
+from tilewright.dialects.attributes import CBType, PipeType
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
 from tilewright.dialects.walking import of_kind, operations

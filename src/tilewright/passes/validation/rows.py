@@ -5,10 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.ir_types import AccessorType, SliceType
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl_movement import CopyOp, TensorAccessorOp, TensorSliceOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.attributes import AccessorType, SliceType
+from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import problem

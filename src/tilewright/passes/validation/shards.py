@@ -6,8 +6,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.attributes import int_value
-from tilewright.dialects.ir_types import CBType
+from tilewright.dialects.attributes import CBType, int_value
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.walking import operations

@@ -12,10 +12,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_movement import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl import CoreOp, WorkOp
+from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
-from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validation.events import problem
 from tilewright.wording import counted
 from tilewright.work import core_number

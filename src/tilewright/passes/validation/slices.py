@@ -12,14 +12,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ir_types import AccessorType, SliceType
-from tilewright.dialects.location import line_of
-from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_movement import TensorSliceOp
+from tilewright.dialects.attributes import AccessorType, SliceType, constant_of
+from tilewright.dialects.ttl import CoreOp, WorkOp
+from tilewright.dialects.ttl_buffers import TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
-from tilewright.dialects.ttl_work import WorkOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.records import record
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.ir_types import PipeType
-from tilewright.dialects.ttl_movement import CopyOp, WaitOp
+from tilewright.dialects.attributes import PipeType
+from tilewright.dialects.ttl_buffers import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import (
     CreateSemaphoreOp,
     GetRemoteMulticastSemaphoreOp,

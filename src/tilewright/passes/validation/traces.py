@@ -15,12 +15,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import constant_of
-from tilewright.dialects.ir_types import CBType
-from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.attributes import CBType, constant_of
+from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import PublishCBOp
 from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp, RuntimeArgumentOp
-from tilewright.dialects.ttl_work import WorkOp
 from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, bind_of
 from tilewright.passes.validation.talk import TALKING, integers_of, talk_ops
 from tilewright.records import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.dialects.tile_faces import MEMBERS
+from tilewright.dialects.tile_op import MEMBERS
 from tilewright.hardware import FACE_COLS, FACE_ROWS
 from tilewright.sim.tensors import Array
 

@@ -8,7 +8,7 @@ import pytest
 from tilewright import pipeline
 from tilewright.diagnostics import KernelError
 from tilewright.dialects.attributes import text_attr
-from tilewright.dialects.tile_faces import FACES
+from tilewright.dialects.tile_op import FACES
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext

@@ -1,20 +1,54 @@
-"""Which attributes each op has, and what they hold. An attribute that no pass would look at is refused, not dropped.
-
-The front end writes no others; this is for text, of any stage.
-"""
+"""IR text coming in: the dialects with all their ops, as parsers need them, and what verifiers of single ops cannot know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.context import Context
+from xdsl.dialects import affine, arith, func, scf, tensor
+from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.dst_pins import PINNED, REQUIRED
-from tilewright.dialects.ir_types import ThreadAttr
+from tilewright.dialects.attributes import (
+    PINNED,
+    REQUIRED,
+    AccessorType,
+    CBType,
+    DstType,
+    KernelCBType,
+    PipeType,
+    SemaphoreType,
+    SliceAttr,
+    SliceType,
+    ThreadAttr,
+    TransferType,
+    TTCore,
+)
+from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
+from tilewright.dialects.ttl import (
+    BLOCK_OPS,
+    DEBUG_OPS,
+    SYNC_OPS,
+    TENSOR_OPS,
+    TILE_OPS,
+    WORK_OPS,
+    CoreOp,
+    GridSizeOp,
+    InitSfpuOp,
+    StoreOp,
+    YieldOp,
+)
+from tilewright.dialects.ttl_buffers import BUFFER_OPS, MOVEMENT_OPS
+from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
+from tilewright.dialects.ttl_network import NETWORK_OPS
+from tilewright.dialects.ttl_program import PROGRAM_OPS
+from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG
+
+# Which attributes each op has, and what they hold. An attribute that no pass would look at is refused, not dropped. The front
+# end writes no others; this is for text, of any stage.
 
 PINS = (PINNED, REQUIRED)
 PLACED = ("dst_idx", "dst_stride", "ttl.unit", "ttl.faces", *PINS)  # of tile ops, once they have a register
@@ -172,3 +206,73 @@ def _is_list(op: Operation, key: str, value: Attribute) -> bool:
 
 def _is_truth(value: Attribute) -> bool:
     return isinstance(value, IntegerAttr) and getattr(value.type, "width", None) is not None and value.type.width.data == 1  # pyright: ignore
+
+
+# Every use comes after its definition. xDSL's verifier does not look.
+
+def check_dominance(op: Operation) -> None:
+    """Our control flow is structured: a value is visible after its definition in its block, and in regions below."""
+    _region_of(op, set())
+
+
+def _region_of(op: Operation, visible: set[SSAValue]) -> None:
+    for region in op.regions:
+        for block in region.blocks:
+            _block(block, set(visible))
+
+
+def _block(block: Block, visible: set[SSAValue]) -> None:
+    visible.update(block.args)
+    for op in block.ops:
+        for index, operand in enumerate(op.operands):
+            if operand not in visible:
+                error = VerifyException(f"{op.name}: operand {index} is used before it is defined")
+                error.op = op  # pyright: ignore[reportAttributeAccessIssue]
+                raise error
+        if op.regions:
+            _region_of(op, visible)
+        visible.update(op.results)
+
+
+TTL = Dialect(
+    "ttl",
+    [
+        *BUFFER_OPS,
+        *MOVEMENT_OPS,
+        *DEBUG_OPS,
+        *COMPUTE_OPS,
+        *BLOCK_OPS,
+        *TILE_BLOCK_OPS,
+        *REGION_OPS,
+        *BLOCK_ALIASES.values(),
+        *WORK_OPS,
+        *NETWORK_OPS,
+        *PROGRAM_OPS,
+        CoreOp,
+        GridSizeOp,
+        StoreOp,
+        YieldOp,
+        InitSfpuOp,
+        *SYNC_OPS,
+        *TENSOR_OPS.values(),
+        *TILE_OPS.values(),
+    ],
+    [CBType, DstType, TransferType, SemaphoreType, PipeType, AccessorType, SliceType, SliceAttr],
+)
+
+TTKernel = Dialect("ttkernel", [*CALLS.values()], [KernelCBType, KernelAccessorType, ThreadAttr])
+
+
+def _memref() -> Dialect:
+    from xdsl.dialects.memref import MemRef
+
+    return MemRef
+
+
+def load_dialects(context: Context) -> Context:
+    """Everything our IR text may contain."""
+    context.register_dialect("linalg", lambda: TILE_LINALG)
+    context.register_dialect("memref", _memref)
+    for dialect in (Builtin, func.Func, arith.Arith, scf.Scf, tensor.Tensor, affine.Affine, TTCore, TTL, TTKernel):
+        context.load_dialect(dialect)
+    return context

@@ -16,33 +16,21 @@ LOWER_AFFINE = "lower-affine"  # xDSL has it under this name
 
 
 def _ttl() -> Dialect:
-    from tilewright.dialects.registered import TTL
+    from tilewright.dialects.text_input import TTL
 
     return TTL
 
 
 def _ttkernel() -> Dialect:
-    from tilewright.dialects.registered import TTKernel
+    from tilewright.dialects.text_input import TTKernel
 
     return TTKernel
 
 
 def _ttcore() -> Dialect:
-    from tilewright.dialects.ir_types import TTCore
+    from tilewright.dialects.attributes import TTCore
 
     return TTCore
-
-
-def _linalg() -> Dialect:
-    from tilewright.dialects.tile_fill import TILE_LINALG
-
-    return TILE_LINALG
-
-
-def _memref() -> Dialect:
-    from xdsl.dialects.memref import MemRef
-
-    return MemRef
 
 
 def _pass(name: str) -> Callable[[], type[ModulePass]]:
@@ -65,15 +53,3 @@ TILEWRIGHT_UNIVERSE = Universe(
     all_dialects={"ttl": _ttl, "ttkernel": _ttkernel, "ttcore": _ttcore},
     all_passes={name: _pass(name) for name in PASS_NAMES if name != LOWER_AFFINE},
 )
-
-
-def load_dialects(context: Context) -> Context:
-    """Everything our IR text may contain."""
-    from xdsl.dialects import affine, arith, func, scf, tensor
-    from xdsl.dialects.builtin import Builtin
-
-    context.register_dialect("linalg", _linalg)
-    context.register_dialect("memref", _memref)
-    for dialect in (Builtin, func.Func, arith.Arith, scf.Scf, tensor.Tensor, affine.Affine, _ttcore(), _ttl(), _ttkernel()):
-        context.load_dialect(dialect)
-    return context

@@ -1,12 +1,17 @@
-"""Builders of rows: what unary, binary and ternary SFPU ops have in common."""
+"""Builders of rows: what unary, binary and ternary ops have in common, and what those of one family have."""
+
+# The lambdas are formulas on NumPy arrays, whose types say nothing.
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.dialects.tile_op import Param, Spelling, TileOp, Unit, UnitForm, Writes
+from tilewright.dialects.row_references import np, truth
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Param, Spelling, TileOp, Unit, UnitForm, Writes
 
 UNARY = "eltwise_unary/"
 KERNEL_API = "compute_kernel_api.h"
@@ -195,3 +200,149 @@ def taking(reference: Callable[..., Any], params: tuple[Param, ...]) -> Callable
         return reference(*tiles, **{key: value for key, value in values.items() if key not in ignored})
 
     return meaning
+
+
+# Arithmetic on the matrix unit and on the vector unit.
+
+BINARY_HEADER = "eltwise_binary.h"
+
+
+def fpu_forms(name: str, *, writes: Writes, commutes: bool) -> tuple[UnitForm, ...]:
+    """Buffer with buffer, DST with buffer, buffer with DST."""
+    reuse = "binary_dest_reuse_tiles"
+    kind = f"EltwiseBinaryType::ELW{name.upper()}"
+
+    def reuse_form(unit: Unit, side: str, buffer: str, tile: str, slot: str) -> UnitForm:
+        template = (kind, f"EltwiseBinaryReuseDestType::DEST_TO_{side}")
+        return UnitForm(
+            unit=unit, init=f"{reuse}_init", call=reuse, header=BINARY_HEADER, writes=Writes.IN_PLACE,
+            args=(buffer, tile, slot), template=template, init_template=template, init_args=(buffer,), stateful=True,
+            rounds="nearest-away", commutes=commutes,
+        )  # fmt: skip
+
+    return (
+        UnitForm(
+            unit=Unit.FPU, init=f"{name}_tiles_init", call=f"{name}_tiles", header=BINARY_HEADER, writes=writes,
+            args=("b0", "b1", "t0", "t1", "o"), init_args=("b0", "b1"), stateful=True, rounds="nearest-away",
+            commutes=commutes,
+        ),
+        reuse_form(Unit.REUSE_A, "SRCA", "b1", "t1", "d0"),
+        reuse_form(Unit.REUSE_B, "SRCB", "b0", "t0", "d1"),
+    )  # fmt: skip
+
+
+def in_dst(call: str, *, rounds: str = "truncate", commutes: bool = False) -> UnitForm:
+    args = ("d0", "d1", "o")
+    return sfpu_form(call, header=BINARY_SFPU, args=args, writes=Writes.ANY, rounds=rounds, commutes=commutes)
+
+
+def integer_row(name: str) -> tuple[tuple[str, str], ...]:
+    """The row that serves every integer dtype."""
+    return tuple((dtype, name) for dtype in INTEGER_DTYPES)
+
+
+# Functions and activations.
+
+TRIGONOMETRY = UNARY + "trigonometry.h"
+NEAREST = "nearest-even"
+
+
+def log_to_base(name: str, base: float) -> TileOp:
+    """The call multiplies the natural logarithm by 1 / ln(base)."""
+    scale = 1.0 / math.log(base)
+    factor = Param(name="base_scale", default=scale, hidden=True, summary=f"1 / ln({base:g})")
+
+    def reference(x: Any, base_scale: float = scale) -> Any:
+        return np.log(x) * base_scale
+
+    return unary(
+        name, f"Elementwise logarithm to base {base:g}.", reference, call="log_with_base_tile", header=KERNEL_API,
+        args=("base_scale:f32",), params=(factor,), rounds=NEAREST, domain=(0.1, 8.0), golden=name, bound_ulp=0.8,
+        since="0.69",
+    )  # fmt: skip
+
+
+def trigonometric(name: str, summary: str, reference: Callable[..., Any], bound_ulp: float, **fields: Any) -> TileOp:
+    fields = {"header": TRIGONOMETRY, "rounds": NEAREST, "golden": name, **fields}
+    return unary(name, summary, reference, bound_ulp=bound_ulp, **fields)
+
+
+def redundant(name: str, of: str) -> Param:
+    """TT-Lang passes some reciprocals beside the number itself; the number decides."""
+    return Param(name=name, default=0.0, summary=f"taken and not used: it is 1 / {of}")
+
+
+# Comparisons: 1 and 0 in the operands' dtype.
+
+COMP = UNARY + "comp.h"
+BOUND = Param(name="scalar", example=1.5, summary="the Python number")
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+def comparing(test: Callable[..., Any]) -> Callable[..., Any]:
+    def meaning(a: Any, b: Any) -> Any:
+        return truth(test(a, b))
+
+    return meaning
+
+
+def comparing_tiles(name: str, sign: str, words: str, test: Callable[..., Any]) -> TileOp:
+    return binary(
+        name, f"1 where a {words} b, else 0.", comparing(test), operator=sign, rounds="exact", since="0.69",
+        commutes=name in ("eq", "ne"), scalar=f"{name}_scalar", rscalar=f"{MIRRORED[name]}_scalar",
+        by_dtype=tuple((dtype, f"{name}_int") for dtype in INTEGER_DTYPES), golden=f"sfpu_{name}", bound_ulp=0.0,
+    )  # fmt: skip
+
+
+def comparing_scalar(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+    return scalar_op(
+        f"{name}_scalar", f"1 where x {words} scalar, else 0.", naming_scalar(comparing(test)), call=f"unary_{name}_tile",
+        header=COMP, rounds="exact", params=(BOUND,), by_dtype=(("i32", f"{name}_int_scalar"),), golden=f"{name}_s",
+        bound_ulp=0.0,
+        since="0.62" if name in ("ne", "gt", "lt") else "0.69",
+    )  # fmt: skip
+
+
+def comparing_zero(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+    return unary(
+        f"{name}z", f"1 where x {words} 0, else 0.", lambda x: truth(test(x, 0.0)), header=COMP, rounds="exact",
+        golden=f"{name}z", bound_ulp=0.0,
+    )  # fmt: skip
+
+
+def test_for(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+    return unary(
+        name, f"1 where x is {words}, else 0.", lambda x: truth(test(x)), header=UNARY + "isinf_isnan.h", rounds="exact",
+        golden=name, bound_ulp=0.0,
+    )  # fmt: skip
+
+
+# Integers. They need 32-bit DST, except u16.
+
+SIGNED = ("i32",)
+WHOLE = Param(name="scalar", kind="int", low=-(2**31), high=2**32 - 1, example=3, summary="a whole number")
+INTEGER_FIELDS = {"rounds": "exact", "bound_ulp": 0.0}
+
+
+def whole(test: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison whose 1 and 0 are integers."""
+
+    def meaning(a: Any, b: Any) -> Any:
+        return np.asarray(test(a, b), dtype="int64")
+
+    return meaning
+
+
+def int_binary(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+    fields = {**INTEGER_FIELDS, "python": (), "since": "0.69", "domain": (0.0, 1000.0), **fields}
+    return binary(name, summary, reference, call=call, header=header, **fields)
+
+
+def int_scalar(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+    fields = {**INTEGER_FIELDS, "since": "0.69", "domain": (0.0, 1000.0), "dtypes": SIGNED, "params": (WHOLE,), **fields}
+    return scalar_op(name, summary, reference, encoding="int", call=call, header=header, **fields)
+
+
+def int_unary(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+    fields = {**INTEGER_FIELDS, "python": (), "domain": (-1000.0, 1000.0), "dtypes": SIGNED, **fields}
+    return unary(name, summary, reference, call=call, header=header, **fields)
