@@ -103,7 +103,7 @@ def without_copies(text: str) -> str:
 def problem(prim_func: Any, own: Any, same_text: bool) -> str:
     """Why the two differ; empty if they do not."""
     from tilewright import execution, tilelang
-    from tilewright.frontend.tilelang.listing import listing
+    from tilewright.frontend.tilelang.tile_program import listing
     from tilewright.lang.tilelang_eager import UNDECLARED
 
     imported = tilelang.compile(prim_func)

@@ -39,7 +39,7 @@ class TensorArguments:
         return _values(self.given[number], "i32")
 
     def finish(self, *, run: bool) -> Any:
-        from tilewright.frontend.tilelang.atomics import Parts
+        from tilewright.frontend.tilelang.primitives import Parts
 
         for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
             if run and layout.stored and source is not None and array is not source:
@@ -54,8 +54,8 @@ def _argument(layout: TensorLayout, source: Any, table: Callable[[int], Any]) ->
     """``table`` gives the integers of the caller's tensor of this number."""
     import numpy as np
 
-    from tilewright.frontend.tilelang.atomics import Parts
     from tilewright.frontend.tilelang.gathers import Gather, gathered_values
+    from tilewright.frontend.tilelang.primitives import Parts
     from tilewright.frontend.tilelang.symbols import View
 
     if layout.made and not isinstance(layout.origin, View):

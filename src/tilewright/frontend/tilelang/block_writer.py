@@ -17,7 +17,6 @@ from tilewright.frontend import block_functions, blocks
 from tilewright.frontend.blocks import emit
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.layouts import fragment_tiles
-from tilewright.frontend.tilelang.liveness import Fragments
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     BIT_OPERATORS,
@@ -33,7 +32,7 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Reduction,
 )
-from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
+from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW, Fragments
 from tilewright.frontend.values import Block
 from tilewright.records import record
 

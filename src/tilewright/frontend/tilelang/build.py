@@ -9,15 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import fail
 from tilewright.frontend.build import BuiltKernel
-from tilewright.frontend.tilelang.buffers import Buffers
 from tilewright.frontend.tilelang.compute import ComputeWriter
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
-from tilewright.frontend.tilelang.layouts import TensorLayout, tensor_layouts
-from tilewright.frontend.tilelang.movers import MoverWriter
-from tilewright.frontend.tilelang.symbols import Tensor
+from tilewright.frontend.tilelang.layouts import Buffers, TensorLayout, layouts_of, tensor_layouts
+from tilewright.frontend.tilelang.symbols import Tensor, Trouble
+from tilewright.frontend.tilelang.threads import MoverWriter
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
-from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.frontend.tilelang.vectors import layouts_of
 from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
 from tilewright.lang.grid import resolve_grid

@@ -1,13 +1,30 @@
-"""TileLang's names of element types, and the tile formats that hold them."""
+"""Element types, the tile formats that hold them, and which conversions of an expression matter.
+
+Types of eight bits are held as bfloat16, which has all their values. Arithmetic on 8-bit integers is done in float32, where their
+products and sums are exact; a result becomes one by truncation, as in C. Nothing rounds to an 8-bit float:
+those can only be read.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.frontend.tilelang.symbols import (
+    BIT_OPERATORS,
+    Apply,
+    Cast,
+    Expression,
+    Number,
+    Position,
+    Product,
+    Read,
+    Reduction,
+    Trouble,
+)
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
+
 
 TILE_FORMATS = {
     "float16": "f32",
@@ -77,3 +94,108 @@ def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:
     if name in OTHER_INTEGERS and reading is not None:
         reading.note(f"{name} is held as int32", "numbers beyond 32 bits are an error of the call")
     return found
+
+
+WHOLE = ("trunc", "round", "floor", "ceil", *BIT_OPERATORS)
+
+
+def promoted(value: Read) -> Expression:
+    """A fragment in an expression: 8-bit integers are computed with as float32."""
+    return Cast("f32", value) if value.fragment.dtype in SMALL_INTEGERS else value
+
+
+def fitted(dtype: str, value: Expression) -> Expression:
+    """``value`` as it goes into a fragment or tensor of type ``dtype``."""
+    if dtype in SMALL_INTEGERS and not _is_whole(value):
+        return Apply("trunc", (value,))
+    if dtype in SMALL_FLOATS and not _is_of(value, dtype):
+        raise Trouble(
+            "TW107", f"a value is rounded to {dtype}", help="no unit does that: store bfloat16, and convert it on the host"
+        )
+    return value
+
+
+def _is_whole(value: Expression) -> bool:
+    if isinstance(value, Number):
+        return value.value == int(value.value)
+    if isinstance(value, Cast):
+        return value.dtype == "i32" or _is_whole(value.argument)
+    if isinstance(value, Read):
+        return value.fragment.dtype.startswith(("int", "uint"))
+    if isinstance(value, Apply) and value.op in ("min", "max", "neg", "abs", "where"):
+        return all(_is_whole(argument) for argument in value.arguments[value.op == "where" :])
+    return isinstance(value, Apply) and value.op in WHOLE
+
+
+def _is_of(value: Expression, dtype: str) -> bool:
+    if isinstance(value, Number):
+        return value.value == 0
+    return _is_of(value.argument, dtype) if isinstance(value, Cast) else isinstance(value, Read) and value.fragment.dtype == dtype
+
+
+FLOATS = ("bf16", "f32")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+def format_of(value: Expression) -> str | None:
+    """The tile format a value is computed in; None of numbers, which take that of their company."""
+    if isinstance(value, Read):
+        return value.fragment.format
+    if isinstance(value, Cast):
+        return value.dtype
+    if isinstance(value, Product):
+        return widest([value.left.format, value.right.format])
+    if isinstance(value, Reduction):
+        return format_of(value.argument)
+    if isinstance(value, Apply):
+        return widest([found for argument in value.arguments if (found := format_of(argument)) is not None])
+    return None
+
+
+def widest(formats: list[str]) -> str | None:
+    return next((wide for wide in ("f32", "bf16") if wide in formats), formats[0] if formats else None)
+
+
+def simplified(value: Expression, target: str) -> Expression:
+    """``value`` as it goes into a fragment of format ``target``."""
+    result = _inner(value)
+    while isinstance(result, Cast) and result.dtype == target and _is_float(result.argument) and target in FLOATS:
+        result = result.argument
+    return result
+
+
+def _inner(value: Expression) -> Expression:
+    if isinstance(value, Cast):
+        return _cast(value)
+    if isinstance(value, Reduction):
+        return Reduction(value.kind, value.dim, _inner(value.argument), value.shape)
+    if not isinstance(value, Apply):
+        return value
+    arguments = tuple(_inner(argument) for argument in value.arguments)
+    if value.op == "*" and len(arguments) == 2:
+        for factor, other in (arguments, arguments[::-1]):
+            if isinstance(factor, Number) and abs(factor.value) == 1 and not isinstance(other, Number):
+                return other if factor.value == 1 else Apply("neg", (other,))
+    plain = tuple(_promotion(argument, [other for other in arguments if other is not argument]) for argument in arguments)
+    return Apply(value.op, plain, value.parameters)
+
+
+def _cast(value: Cast) -> Expression:
+    argument = _inner(value.argument)
+    if isinstance(argument, Position) or (isinstance(argument, Number) and value.dtype in FLOATS):
+        return argument  # positions are made where they are needed, numbers take the format of their company
+    if isinstance(argument, Cast) and (argument.dtype, value.dtype) == ("f32", "bf16") and format_of(argument.argument) == "bf16":
+        return argument.argument  # there and back
+    return argument if format_of(argument) == value.dtype else Cast(value.dtype, argument)
+
+
+def _promotion(argument: Expression, others: list[Expression]) -> Expression:
+    """Without the widening that its company asks for anyway."""
+    if not isinstance(argument, Cast) or argument.dtype != "f32" or format_of(argument.argument) != "bf16":
+        return argument
+    wide = any(format_of(other) == "f32" and not isinstance(other, Cast) for other in others)
+    return argument.argument if wide else argument
+
+
+def _is_float(value: Expression) -> bool:
+    return format_of(value) in (*FLOATS, None)

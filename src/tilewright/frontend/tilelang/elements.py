@@ -7,17 +7,24 @@ Integers that depend on the element (masks) are in `positions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tilewright.frontend.tilelang.conversions import FLOATS, simplified
-from tilewright.frontend.tilelang.data_indices import refuse_data
-from tilewright.frontend.tilelang.dtypes import SMALL_FLOATS, SMALL_INTEGERS, element_name, tile_dtype
-from tilewright.frontend.tilelang.gathers import gathered, is_window
-from tilewright.frontend.tilelang.guards import beyond_bounds
+from tilewright.frontend.tilelang.compute import summand
+from tilewright.frontend.tilelang.dtypes import (
+    FLOATS,
+    SMALL_FLOATS,
+    SMALL_INTEGERS,
+    element_name,
+    fitted,
+    promoted,
+    simplified,
+    tile_dtype,
+)
+from tilewright.frontend.tilelang.gathers import beyond_bounds, gathered, is_window, refuse_data
 from tilewright.frontend.tilelang.positions import PositionWriter
 from tilewright.frontend.tilelang.reading import Reading, TensorElement, wrong_index_count
-from tilewright.frontend.tilelang.small_types import fitted, promoted
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     COLUMN_FORM,
@@ -36,11 +43,11 @@ from tilewright.frontend.tilelang.symbols import (
     Reduction,
     Tensor,
     Total,
+    Trouble,
     expression,
     is_symbolic,
 )
-from tilewright.frontend.tilelang.tile_program import Assign, Load, Store, Window
-from tilewright.frontend.tilelang.trouble import Trouble
+from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, Window, walk
 from tilewright.integers import Leaf, Node, Value, is_truth, linear, make
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
@@ -323,3 +330,69 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
     _assign(reading, fragment, tuple(leaves), expression(value))
     reading.conditions = conditions
     reading.emit(Store(fragment, window, reading.place))
+
+
+class Predication:
+    """Statements under one condition. ``known`` are the fragments that had a value before it."""
+
+    def __init__(self, reading: Reading, condition: Expression, known: set[Fragment]) -> None:
+        self.reading, self.condition, self.known = reading, condition, known
+        self.flags: dict[tuple[int, ...], Fragment] = {}
+
+    def emit(self, statements: Sequence[Statement]) -> None:
+        changed = [s.target for s in walk(statements) if isinstance(s, (Load, Assign)) and s.target in self.known]
+        for shape in dict.fromkeys(target.shape for target in changed):
+            self.flags[shape] = self._flag(shape)
+        self._all(statements)
+
+    def _all(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self._one(statement)
+
+    def _nested(self, statements: Sequence[Statement]) -> list[Statement]:
+        body: list[Statement] = []
+        self.reading.bodies.append(body)
+        self._all(statements)
+        self.reading.bodies.pop()
+        return body
+
+    def _one(self, statement: Statement) -> None:
+        reading = self.reading
+        reading.place = statement.place
+        if isinstance(statement, Store):
+            raise Trouble(
+                "TW007",
+                "a store to a tensor under an if on data",
+                help="store in any case, behind the if; what the fragment holds by then may depend on the condition",
+            )
+        if isinstance(statement, Loop):
+            statement = replace(statement, body=self._nested(statement.body))
+        elif isinstance(statement, Branch):
+            then, otherwise = self._nested(statement.then), self._nested(statement.otherwise)
+            statement = replace(statement, then=then, otherwise=otherwise)
+        elif isinstance(statement, Load) and statement.target in self.known:
+            target = statement.target
+            loaded = reading.fragment(target.shape, target.dtype, target.scope, f"{target.name}_new")
+            reading.emit(replace(statement, target=loaded))
+            value = Read(loaded, None, ALONG if target.is_vector else SAME)
+            statement = Assign(target, self._chosen(Assign(target, value, statement.place)), statement.place)
+        elif isinstance(statement, Assign) and statement.target in self.known:
+            statement = replace(statement, value=self._chosen(statement))
+        reading.emit(statement)
+
+    def _chosen(self, statement: Assign) -> Expression:
+        target = statement.target
+        form = ALONG if target.is_vector else SAME
+        old, flag = Read(target, None, form), Read(self.flags[target.shape], None, form)
+        added = summand(statement)
+        if added is not None:  # a sum stays one, so that it can stay in DST
+            return Apply("+", (old, Apply("where", (flag, added, Number(0.0)))))
+        return Apply("where", (flag, statement.value, old))
+
+    def _flag(self, shape: tuple[int, ...]) -> Fragment:
+        """The condition, repeated over a fragment of this shape."""
+        reading = self.reading
+        flag = reading.fragment(shape, "float32", "fragment", "holds")
+        variables = {reading.leaf(name, 0, size - 1): size for name, size in zip("ij", shape, strict=False)}
+        element_assigned(reading, flag, variables, self.condition)
+        return flag

@@ -12,6 +12,7 @@ from tilewright.frontend.tilelang.symbols import (
     Apply,
     Index,
     Number,
+    Trouble,
     combine,
     expression,
     is_integer,
@@ -20,7 +21,6 @@ from tilewright.frontend.tilelang.symbols import (
     plain,
     raw,
 )
-from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.integers import make
 
 # T's name -> row of the op table, and its value on a plain number.

@@ -1,4 +1,4 @@
-"""Elements of a tensor at places that follow from integers alone, but are no rectangle of tiles: strides, shifts, patches.
+"""Elements of a tensor at places that are no rectangle of tiles: strides, shifts, patches, and indices that are data.
 
 Reader and writer move whole tiles. The launcher therefore adds a tensor that holds these elements in order, one block for every
 value of the block and loop variables they depend on; outside the tensor there is zero.
@@ -11,15 +11,90 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.tilelang.data_indices import ELEMENT, is_data
-from tilewright.frontend.tilelang.symbols import Read, Tensor
+from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Number, Position, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Load, Window
-from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, leaves, linear, make
+from tilewright.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, is_truth, leaves, linear, make
 from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
+
+
+ELEMENT = "element"  # of an integer tensor: its number, then the indices
+OPERATORS = {"+": "+", "-": "-", "*": "*", "floordiv": "//", "remainder": "%", "min": "min", "max": "max", "where": "select"}
+HELP = "indices come from block, loop and parallel variables, and from integer tensors that are only read"
+
+
+def integer_of(value: Expression) -> Value:
+    """An expression of elements of integer tensors as an integer."""
+    if isinstance(value, Number) and value.value == int(value.value):
+        return int(value.value)
+    if isinstance(value, Position):
+        return value.value
+    if isinstance(value, Cast) and value.dtype == "i32":
+        return integer_of(value.argument)
+    if isinstance(value, Apply) and (value.op in OPERATORS or value.op in COMPARISONS):
+        return make(OPERATORS.get(value.op, value.op), *(integer_of(argument) for argument in value.arguments))
+    tensor: Any = getattr(value, "tensor", None)
+    if tensor is None or tensor.format not in ("i32", "u32", "u16"):
+        raise Trouble("TW001", "an index that is data", help=HELP)
+    return Node(ELEMENT, (tensor.index, *value.indices))  # pyright: ignore
+
+
+def is_data(value: Value) -> bool:
+    return isinstance(value, Node) and (value.op == ELEMENT or any(is_data(argument) for argument in value.args))
+
+
+def refuse_data(values: tuple[Value, ...], what: str) -> None:
+    if any(is_data(value) for value in values):
+        raise Trouble("TW001", f"{what} at a place that data decides", help=HELP)
+
+
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def beyond_bounds(conditions: list[Expression], tensor: Tensor, indices: tuple[Value, ...]) -> list[Expression]:
+    """Conditions that say more than that the element lies inside the tensor."""
+    return [condition for condition in conditions if not _only_bounds(condition, tensor, indices)]
+
+
+def _only_bounds(condition: Expression, tensor: Tensor, indices: tuple[Value, ...]) -> bool:
+    if isinstance(condition, Position) and is_truth(condition.value):
+        return _holds(condition.value, tensor, indices)
+    if not isinstance(condition, Apply) or condition.op != "*":  # no conditions joined by `and`
+        return False
+    return all(_only_bounds(part, tensor, indices) for part in condition.arguments)
+
+
+def _holds(value: Value, tensor: Tensor, indices: tuple[Value, ...]) -> bool:
+    """Whether the condition is true for every element inside the tensor."""
+    if not isinstance(value, Node):
+        return bool(value)
+    if value.op == "and":
+        return all(_holds(argument, tensor, indices) for argument in value.args)
+    if value.op == "or":
+        return any(_holds(argument, tensor, indices) for argument in value.args)
+    if value.op == "not" and isinstance(inner := value.args[0], Node) and inner.op in OPPOSITE:
+        return _holds(make(OPPOSITE[inner.op], *inner.args), tensor, indices)
+    if value.op not in COMPARISONS:
+        return False
+    left, right = value.args
+    return any(_compared(value.op, left, right, index, size) for index, size in zip(indices, tensor.shape, strict=True))
+
+
+def _compared(symbol: str, left: Value, right: Value, index: Value, size: int) -> bool:
+    """``left ? right`` for all values of an index from 0 to ``size - 1``, if their difference is that index and a number."""
+    terms, constant = linear(make("-", left, right))
+    own, offset = linear(index)
+    if terms == own:
+        low, high = constant - offset, constant - offset + size - 1
+    elif terms == frozenset((term, -factor) for term, factor in own):
+        low, high = constant + offset - size + 1, constant + offset
+    else:
+        return False
+    holds = {"<": high < 0, "<=": high <= 0, ">": low > 0, ">=": low >= 0, "!=": low > 0 or high < 0, "==": low == high == 0}
+    return holds[symbol]
+
 
 GATHERED = "gathered"
 MOST_GATHERED = 2**24  # elements

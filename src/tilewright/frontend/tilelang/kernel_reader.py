@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.source import function_node
-from tilewright.frontend.tilelang.domains import Returned, counted_range
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.reader import OPERATIONS, Reader
 from tilewright.frontend.tilelang.reading import bound, unbound
-from tilewright.frontend.tilelang.symbols import Tensor, TensorData, View
+from tilewright.frontend.tilelang.statements import Returned, counted_range
+from tilewright.frontend.tilelang.symbols import Tensor, TensorData, Trouble, View
 from tilewright.frontend.tilelang.tile_program import TileProgram
-from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_eager import UNDECLARED, EagerKernel
 from tilewright.lang.tilelang_macro import outer_scope

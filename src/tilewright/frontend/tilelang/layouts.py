@@ -1,4 +1,4 @@
-"""How tensors lie in tiles: which two dimensions are tiled, what is padded, and windows in tiles."""
+"""How tensors and fragments lie in tiles: what is tiled, padded or turned, and the circular buffers that hold them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
-from tilewright.frontend.tilelang.symbols import Fragment, Tensor
-from tilewright.frontend.tilelang.tile_program import Load, Place, Statement, Store, TileProgram, Window, walk
+from tilewright.frontend.tilelang.symbols import COLUMN_FORM, ROW_FORM, Apply, Cast, Expression, Fragment, Read, Reduction, Tensor
+from tilewright.frontend.tilelang.tile_program import (
+    COLUMN,
+    FULL,
+    ROW,
+    Assign,
+    Fragments,
+    Load,
+    Place,
+    Statement,
+    Store,
+    TileProgram,
+    Window,
+    products_in,
+    read_by,
+    walk,
+)
 from tilewright.integers import UNBOUNDED, Value, bounds, linear, make
-from tilewright.lang.tensors import TRAVELS_AS
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import TRAVELS_AS, KernelTensor
 from tilewright.program import TensorSpec
 from tilewright.records import record
 from tilewright.source_places import span_of_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 TILE = hardware.TILE_ROWS
 
@@ -166,3 +183,140 @@ def _padded(tensor: Tensor, axis: int, uses: Sequence[Statement]) -> int:
         if last < UNBOUNDED:
             size = max(size, min(last + use.window.extents[axis], tensor.shape[axis] + use.window.extents[axis] - 1))
     return -(-size // TILE) * TILE
+
+
+def layouts_of(program: TileProgram) -> dict[Fragment, str]:
+    """A reduction's result lies where the unit leaves it; a loaded vector is a row; others follow what they are computed from
+    or used with."""
+    chosen: dict[Fragment, str] = {}
+    vectors: dict[Fragment, None] = {}
+    assigns = [s for s in walk(program.body) if isinstance(s, Assign)]
+    for statement in walk(program.body):
+        targets = [statement.target] if isinstance(statement, (Load, Assign)) else []
+        sources = [statement.source] if isinstance(statement, Store) else []
+        vectors |= {fragment: None for fragment in (*targets, *sources) if fragment.is_vector}
+    for statement in assigns:
+        dim = _reduced(statement.value)
+        if statement.target.is_vector and dim is not None:
+            chosen.setdefault(statement.target, COLUMN if dim == 1 else ROW)
+    _by_company(assigns, chosen)
+    for statement in assigns:
+        for read in _vector_reads(statement.value):
+            if read.form in (COLUMN_FORM, ROW_FORM):
+                chosen.setdefault(read.fragment, COLUMN if read.form == COLUMN_FORM else ROW)
+    loaded = {s.target for s in walk(program.body) if isinstance(s, Load)}
+    changed = {s.target for s in assigns}
+    for fragment in vectors:
+        if fragment in loaded and fragment not in changed:
+            chosen[fragment] = ROW
+    _by_company(assigns, chosen)
+    return {fragment: chosen.get(fragment, ROW if fragment in loaded else COLUMN) for fragment in vectors}
+
+
+def _by_company(assigns: list[Assign], chosen: dict[Fragment, str]) -> None:
+    """Vectors computed from each other lie the same way."""
+    before = -1
+    while len(chosen) != before:
+        before = len(chosen)
+        for statement in assigns:
+            if not statement.target.is_vector or _reduced(statement.value) is not None:
+                continue
+            group = [statement.target, *(fragment for fragment in read_by(statement.value) if fragment.is_vector)]
+            known = next((chosen[fragment] for fragment in group if fragment in chosen), None)
+            if known is not None:
+                for fragment in group:
+                    chosen.setdefault(fragment, known)
+
+
+def _reduced(value: Expression) -> int | None:
+    if isinstance(value, Reduction):
+        return value.dim
+    if isinstance(value, Apply):
+        return next((dim for argument in value.arguments if (dim := _reduced(argument)) is not None), None)
+    return _reduced(value.argument) if isinstance(value, Cast) else None
+
+
+def _vector_reads(value: Expression) -> list[Read]:
+    if isinstance(value, Read):
+        return [value] if value.fragment.is_vector else []
+    if isinstance(value, Apply):
+        return [read for argument in value.arguments for read in _vector_reads(argument)]
+    return _vector_reads(value.argument) if isinstance(value, (Cast, Reduction)) else []
+
+
+KEPT_BLOCKS = 2  # the old value is read while the new one is written
+
+
+def turned_fragments(program: TileProgram) -> Fragments:
+    """Loaded fragments that are only ever right operands of products with transpose_B: their tiles are read in transposed order,
+    and the matrix unit transposes what is in each."""
+    statements = list(walk(program.body))
+    loaded = {s.target for s in statements if isinstance(s, Load) and not s.target.is_vector}
+    other = {s.target for s in statements if isinstance(s, Assign)} | {s.source for s in statements if isinstance(s, Store)}
+    for statement in statements:
+        if isinstance(statement, Assign):
+            turned = {p.right for p in products_in(statement.value) if p.transpose_right and p.left is not p.right}
+            reads = read_by(statement.value)
+            other |= {fragment for fragment in reads if fragment not in turned or sum(each is fragment for each in reads) > 1}
+    return frozenset(loaded - other)
+
+
+class Buffers:
+    def __init__(self, program: TileProgram, layouts: dict[Tensor, TensorLayout], *, shallow: bool = False) -> None:
+        """``shallow``: one block where two would only let threads overlap."""
+        least = 1 if shallow else 2
+        self.layouts = layouts
+        self.tensors = {tensor: KernelTensor(layout.spec, tensor.index) for tensor, layout in layouts.items()}
+        self.all: list[CircularBuffer] = []
+        self._moved: dict[tuple[Fragment, str, str], CircularBuffer] = {}
+        self._kept: dict[Fragment, CircularBuffer] = {}
+        self._names: set[str] = set()
+        self.turned = turned_fragments(program)
+        stages: dict[Fragment, int] = {}
+        for statement in walk(program.body):
+            if isinstance(statement, Load):
+                wanted = statement.stages if statement.pipelined else least
+                stages[statement.target] = max(stages.get(statement.target, least), wanted)
+        for kind in (Load, Store):
+            for statement in walk(program.body):
+                if isinstance(statement, kind):
+                    self._add(statement, stages, least)
+
+    def _add(self, statement: Load | Store, stages: dict[Fragment, int], least: int) -> None:
+        key = self._key(statement)
+        if key in self._moved:
+            return
+        fragment = key[0]
+        shape = fragment_tiles(fragment)
+        dims = (1, *shape) if len(shape) == 1 else shape
+        dims = dims[::-1] if fragment in self.turned and isinstance(statement, Load) else dims
+        depth = stages[fragment] if isinstance(statement, Load) else least
+        name = f"{fragment.name}_out" if fragment.name in self._names else fragment.name
+        self._moved[key] = self._create(name, dims, key[2], depth, fragment.place)
+
+    @staticmethod
+    def _key(statement: Load | Store) -> tuple[Fragment, str, str]:
+        fragment = statement.target if isinstance(statement, Load) else statement.source
+        return fragment, type(statement).__name__, statement.window.tensor.format
+
+    def of(self, statement: Load | Store) -> CircularBuffer:
+        return self._moved[self._key(statement)]
+
+    def kept(self, fragment: Fragment, layout: str) -> CircularBuffer:
+        """The buffer that keeps a fragment across iterations."""
+        if fragment not in self._kept:
+            tiles = fragment_tiles(fragment)
+            shape = tiles if layout == FULL else ((tiles[0], 1) if layout == COLUMN else (1, tiles[0]))
+            self._kept[fragment] = self._create(f"{fragment.name}_kept", shape, fragment.format, KEPT_BLOCKS, fragment.place)
+        return self._kept[fragment]
+
+    def _create(self, name: str, shape: tuple[int, ...], dtype: str, depth: int, place: Place) -> CircularBuffer:
+        span = span_of_node(place.file, place.node)
+        buffer = CircularBuffer(shape=shape, dtype=dtype, block_count=depth, index=len(self.all), span=span)
+        unique, number = name, 2
+        while unique in self._names:
+            unique, number = f"{name}{number}", number + 1
+        self._names.add(unique)
+        buffer.name = unique
+        self.all.append(buffer)
+        return buffer

@@ -7,16 +7,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.tilelang.atomics import atomic_add
-from tilewright.frontend.tilelang.domains import Counted, KernelDomain, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
 from tilewright.frontend.tilelang.functions import FUNCTIONS
-from tilewright.frontend.tilelang.prefix_sums import cumsum
-from tilewright.frontend.tilelang.primitives import ACTIONS
-from tilewright.frontend.tilelang.reading import Reading, current
-from tilewright.frontend.tilelang.symbols import Index, is_integer
-from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.frontend.tilelang.workspaces import alloc_global
+from tilewright.frontend.tilelang.primitives import ACTIONS, atomic_add, cumsum
+from tilewright.frontend.tilelang.reading import Reading, alloc_global, current
+from tilewright.frontend.tilelang.statements import Counted, KernelDomain, ParallelDomain, PersistentDomain
+from tilewright.frontend.tilelang.symbols import Index, Trouble, is_integer
 from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
 
 # Settings of another machine: they change how fast a kernel is there, never what it computes.

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Origin, Read, Tensor
+from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Origin, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Load, Window
-from tilewright.frontend.tilelang.trouble import Trouble
 from tilewright.integers import COMPARISONS, UNBOUNDED, Leaf, Node, Value, bounds, linear, make
 
 if TYPE_CHECKING:

@@ -1,17 +1,15 @@
-"""The functions of ``T`` that act on blocks: copies, fills, products, reductions. Each records what it means."""
+"""The functions of ``T`` that act on blocks: copies, fills, products, reductions, sums. Each records what it means."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.tilelang.conversions import FLOATS, simplified
-from tilewright.frontend.tilelang.data_indices import refuse_data
-from tilewright.frontend.tilelang.elements import assign_whole, element_assigned
-from tilewright.frontend.tilelang.fragment_parts import narrowed
-from tilewright.frontend.tilelang.gathers import TILE, is_window
-from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar
-from tilewright.frontend.tilelang.small_types import fitted
+from tilewright.frontend.tilelang.dtypes import FLOATS, fitted, simplified
+from tilewright.frontend.tilelang.elements import assign_whole, element_assigned, store_element
+from tilewright.frontend.tilelang.gathers import TILE, is_window, refuse_data
+from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar, narrowed
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     SAME,
@@ -21,17 +19,20 @@ from tilewright.frontend.tilelang.symbols import (
     Fragment,
     Index,
     Number,
+    Position,
     Product,
     Read,
     Reduction,
     Tensor,
     Total,
+    Trouble,
     expression,
+    plain,
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
-from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.integers import Value, make
+from tilewright.integers import Leaf, Value, linear, make
+from tilewright.records import record
 
 
 def whole(fragment: Fragment) -> Read:
@@ -273,3 +274,121 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "alloc_shared": allocate("shared"),
     "alloc_local": allocate("local"),
 }
+
+
+def cumsum(reading: Reading, src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **_hints: Any) -> None:
+    """Sums of all elements up to each one; with ``reverse``, from each one on."""
+    data = need_fragment(src, "the data", "cumsum")
+    result = data if dst is None else need_fragment(dst, "the result", "cumsum")
+    if result.shape != data.shape:
+        raise Trouble("TW104", f"cumsum of {data.shape} into {result.shape}", help="both need the same shape", word="cumsum")
+    if len(data.shape) > 2 or not -len(data.shape) <= dim < len(data.shape):
+        raise Trouble("TW101", f"cumsum of a fragment {data.shape} along {dim}", help="one or two dimensions", word="cumsum")
+    if len(data.shape) == 1:
+        _of_vector(reading, data, result, bool(reverse))
+        return
+    axis = dim % 2
+    # Along rows the triangle stands on the right: entry (k, j) is one if element k is part of sum j.
+    ones = _triangle(reading, data, data.shape[axis], (axis == 1) != bool(reverse))
+    product = Product(ones, data, False, False) if axis == 0 else Product(data, ones, False, False)
+    reading.emit(Assign(result, product, reading.place))
+
+
+def _square(reading: Reading, data: Fragment, size: int) -> tuple[Fragment, Leaf, Leaf]:
+    square = reading.fragment((size, size), data.dtype, "fragment", f"{data.name}_sums")
+    return square, reading.leaf("i", 0, size - 1), reading.leaf("j", 0, size - 1)
+
+
+def _triangle(reading: Reading, data: Fragment, size: int, upper: bool) -> Fragment:
+    """Ones where the row is not below the column (``upper``), or not above it."""
+    square, row, column = _square(reading, data, size)
+    inside = Position(make("<=" if upper else ">=", row, column))
+    element_assigned(reading, square, {row: size, column: size}, inside)
+    return square
+
+
+def _of_vector(reading: Reading, data: Fragment, result: Fragment, reverse: bool) -> None:
+    """Row i of a square holds what belongs to sum i; exact in float32, since no product is needed."""
+    size = data.length
+    square, row, column = _square(reading, data, size)
+    inside = Position(make(">=" if reverse else "<=", column, row))
+    value: Expression = Apply("where", (inside, Read(data, (column,)), Number(0.0)))
+    element_assigned(reading, square, {row: size, column: size}, value)
+    reading.emit(Assign(result, reduced("sum", 1, whole(square), square.shape), reading.place))
+
+
+PARTS = "parts"
+MOST_PARTS = 2**26  # elements
+
+
+@record
+class Parts:
+    """The tensor (by its number) that the parts are added to, and how many of the made one's dimensions tell parts apart."""
+
+    tensor: int
+    dimensions: int
+
+
+def atomic_add(reading: Reading, dst: Any, value: Any, *_hints: Any, **_named: Any) -> None:
+    if isinstance(dst, TensorElement):
+        extents = tuple(_extent(reading, index) for index in dst.indices)
+        holder, around = _parts(reading, dst.tensor, dst.indices, extents)
+        store_element(reading, holder, tuple(map(plain, (*around, *dst.indices))), value)
+        return
+    if not isinstance(dst, (Tensor, Corner, Window)) or not isinstance(value, Fragment):
+        raise Trouble(
+            "TW004",
+            "T.atomic_add takes a place in a tensor and what is added to it",
+            help="T.atomic_add(C[by * 32, bx * 32], fragment), or elements of both inside T.Parallel",
+            word="atomic_add",
+        )
+    window = window_like(dst, value)
+    holder, around = _parts(reading, window.tensor, window.starts, window.extents)
+    copy(reading, value, Window(holder, (*around, *window.starts), (*(1 for _ in around), *window.extents)))
+
+
+def _extent(reading: Reading, index: Value) -> int:
+    return next(
+        (reading.parallel[term] for term, _ in linear(index)[0] if isinstance(term, Leaf) and term in reading.parallel), 1
+    )
+
+
+def _parts(
+    reading: Reading, tensor: Tensor, starts: tuple[Value, ...], extents: tuple[int, ...]
+) -> tuple[Tensor, tuple[Value, ...]]:
+    """The tensor of parts, and where this block's part is."""
+    assert reading.launch is not None
+    leaves = [leaf for leaf in (*reading.launch.variables, *reading.loop_variables) if leaf.high > leaf.low]
+    told = _told_apart(reading, starts, extents)
+    apart = [leaf for leaf in leaves if leaf not in told]
+    shape = (*(leaf.high - leaf.low + 1 for leaf in apart), *tensor.shape)
+    if math.prod(shape) > MOST_PARTS:
+        raise Trouble(
+            "TW001",
+            f"T.atomic_add to '{tensor.name}' from {math.prod(shape) // math.prod(tensor.shape)} places",
+            help="give each block its own part of the output, and add the parts in a second kernel",
+            word="atomic_add",
+        )
+    taken, number = {each.name for each in reading.tensors}, 0
+    while (name := f"{tensor.name}_parts{number or ''}") in taken:
+        number += 1
+    whole = tensor.format in ("i32", "u32", "u16")
+    kind, format = (tensor.dtype, tensor.format) if whole else ("float32", "f32")
+    holder = Tensor(name, shape, kind, format, len(reading.tensors), PARTS)
+    holder.origin = Parts(tensor.index, len(apart))
+    reading.tensors.append(holder)
+    return holder, tuple(make("-", leaf, leaf.low) for leaf in apart)
+
+
+def _told_apart(reading: Reading, starts: tuple[Value, ...], extents: tuple[int, ...]) -> set[Any]:
+    """Variables whose values give blocks that do not overlap: each steps over all that smaller ones reach."""
+    found: set[Any] = set()
+    for start, extent in zip(starts, extents, strict=True):
+        reach = extent
+        terms = [(term, factor) for term, factor in linear(start)[0] if term not in reading.parallel]
+        for term, factor in sorted(terms, key=lambda item: (abs(item[1]), str(item[0]))):
+            if not isinstance(term, Leaf) or abs(factor) < reach:
+                break
+            found.add(term)
+            reach += abs(factor) * (term.high - term.low)
+    return found

@@ -1,31 +1,33 @@
-"""What is known while a kernel is read: names, the statements so far, the parallel loop one is in."""
+"""What is known while a kernel is read: names, the statements so far, the parallel loop one is in, parts of fragments."""
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
-from tilewright.frontend.tilelang.data_indices import HELP, integer_of
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
-from tilewright.frontend.tilelang.fragment_parts import FragmentParts
+from tilewright.frontend.tilelang.gathers import HELP, integer_of
 from tilewright.frontend.tilelang.symbols import (
+    ALONG,
+    SAME,
     Arithmetic,
     Expression,
     Fragment,
     Index,
     Read,
     Tensor,
+    Trouble,
     is_integer,
     raw,
 )
-from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Window
-from tilewright.frontend.tilelang.trouble import Trouble
-from tilewright.frontend.tilelang.workspaces import Workspaces
-from tilewright.integers import Leaf, Value, constant_difference, is_int_like
+from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
+from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
 from tilewright.records import record
 from tilewright.source_places import span_of_node
 
@@ -226,3 +228,164 @@ def bound(reading: Reading) -> Any:
 
 def unbound(token: Any) -> None:
     _reading.reset(token)
+
+
+Ranges = tuple[tuple[int, int], ...]  # start and size along each dimension
+Part = tuple[Fragment, tuple[Leaf, ...]]  # and the parallel variables along it
+
+
+@record(frozen=False)
+class Whole:
+    """What is known of a fragment: where it was loaded from, or the parts it was given, and in which piece of code."""
+
+    body: list[Statement]
+    window: Window | None = None
+    parts: dict[Ranges, Fragment] = field(default_factory=dict[Ranges, Fragment])
+
+
+class FragmentParts:
+    def __init__(self) -> None:
+        self.wholes: dict[Fragment, Whole] = {}
+
+    def note(self, statement: Statement, body: list[Statement]) -> None:
+        """A load or an assignment gives the whole of its target another value; nothing may read a whole that has parts."""
+        for fragment in reads(statement):
+            if fragment in self.wholes and self.wholes[fragment].parts:
+                raise Trouble(
+                    "TW104",
+                    f"fragment '{fragment.name}' {fragment.shape} was given values in parts and is used as a whole",
+                    help="parts that cover all of it can be stored to a tensor; else use a fragment for each part",
+                )
+        if isinstance(statement, Load):
+            self.wholes[statement.target] = Whole(body, statement.window)
+        elif isinstance(statement, Assign):
+            copied = self.wholes.get(statement.value.fragment) if isinstance(statement.value, Read) else None
+            self.wholes.pop(statement.target, None)
+            if copied is not None and copied.body is body and copied.window is not None and not copied.parts:
+                self.wholes[statement.target] = Whole(body, copied.window)  # the same elements, from the same place
+
+    def read(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Read | None:
+        found, whole = _ranges(reading, fragment, indices), self.wholes.get(fragment)
+        if found is None or whole is None or whole.body is not reading.bodies[-1]:
+            return None
+        ranges, leaves = found
+        if ranges not in whole.parts:
+            if whole.window is None or whole.parts:
+                return None
+            if (fragment, ranges) not in reading.loaded:
+                part = _part(reading, fragment, ranges)
+                reading.emit(Load(part, narrowed(whole.window, ranges), reading.place))
+                reading.loaded[fragment, ranges] = part
+            return Read(reading.loaded[fragment, ranges], leaves)
+        return Read(whole.parts[ranges], leaves)
+
+    def gathered(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Read | None:
+        """``x[i, j // 2]`` of a fragment that was loaded: the launcher puts these elements of the tensor in order."""
+        from tilewright.frontend.tilelang.gathers import gathered
+
+        whole = self.wholes.get(fragment)
+        if whole is None or whole.body is not reading.bodies[-1] or whole.window is None or whole.parts:
+            return None
+        places = list(whole.window.starts)
+        along = [axis for axis, extent in enumerate(whole.window.extents) if extent > 1]
+        if len(along) != len(indices):
+            return None
+        for axis, index in zip(along, indices, strict=True):
+            places[axis] = make("+", places[axis], index)
+        return gathered(reading, whole.window.tensor, tuple(places))
+
+    def written(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Part | None:
+        """The part that a store to these elements gives a value, and the variables along it."""
+        found = _ranges(reading, fragment, indices)
+        if found is None or fragment in reading.valued:
+            return None
+        ranges, leaves = found
+        whole = self.wholes.get(fragment)
+        if whole is None or whole.body is not reading.bodies[-1]:
+            whole = self.wholes[fragment] = Whole(reading.bodies[-1])
+        if ranges not in whole.parts:
+            whole.parts[ranges] = _part(reading, fragment, ranges)
+        return whole.parts[ranges], leaves
+
+    def stored(self, reading: Reading, fragment: Fragment) -> dict[Ranges, Fragment]:
+        """The parts that make up the whole; empty if it has none."""
+        whole = self.wholes.get(fragment)
+        if whole is None or whole.body is not reading.bodies[-1]:
+            return {}
+        covered = sum(math.prod(size for _, size in ranges) for ranges in whole.parts)
+        apart = all(_apart(a, b) for a in whole.parts for b in whole.parts if a is not b)
+        return whole.parts if covered == fragment.length and apart else {}
+
+
+def _part(reading: Reading, fragment: Fragment, ranges: Ranges) -> Fragment:
+    return reading.fragment(tuple(size for _, size in ranges), fragment.dtype, fragment.scope, f"{fragment.name}_part")
+
+
+def narrowed(window: Window, ranges: Ranges) -> Window:
+    """The part of a window that a part of its fragment lies in."""
+    starts, extents = list(window.starts), list(window.extents)
+    along = [axis for axis, extent in enumerate(window.extents) if extent > 1]
+    for axis, (start, size) in zip(along, ranges, strict=True):
+        starts[axis], extents[axis] = make("+", starts[axis], start), size
+    return Window(window.tensor, tuple(starts), tuple(extents))
+
+
+def _ranges(reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> tuple[Ranges, tuple[Leaf, ...]] | None:
+    """Which elements these are, if each index is a parallel variable and a number of whole tiles."""
+    ranges: list[tuple[int, int]] = []
+    leaves: list[Any] = []
+    for index, extent in zip(indices, fragment.shape, strict=True):
+        terms, start = linear(index)
+        (leaf, factor), *others = terms or {(0, 0)}
+        if others or factor != 1 or leaf not in reading.parallel or leaf in leaves:
+            return None
+        size = reading.parallel[leaf]  # pyright: ignore
+        if start % hardware.TILE_ROWS or start < 0 or start + size > extent:
+            return None
+        ranges.append((start, size))
+        leaves.append(leaf)
+    return tuple(ranges), tuple(leaves)
+
+
+def _apart(first: Ranges, second: Ranges) -> bool:
+    return any(a + n <= b or b + m <= a for (a, n), (b, m) in zip(first, second, strict=True))
+
+
+WORKSPACE = "workspace"
+
+
+def alloc_global(reading: Reading, shape: Any, dtype: Any = "float32", *_scope: Any, **_hints: Any) -> Tensor:
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    element = element_name(dtype)
+    # It is no argument of the kernel, so its number means nothing.
+    return Tensor("workspace", tuple(int(size) for size in sizes), element, tile_dtype(element, reading), -1, WORKSPACE)
+
+
+class Workspaces:
+    """What the blocks of each workspace hold, and in which piece of code they were stored."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[tuple[Tensor, tuple[Value, ...], tuple[int, ...]], tuple[list[Statement], Fragment]] = {}
+
+    def replaced(self, reading: Reading, statement: Statement) -> Statement:
+        """A store to a workspace, or a load from one, as the assignment it is; other statements as they are."""
+        if not isinstance(statement, (Load, Store)) or statement.window.tensor.made != WORKSPACE:
+            return statement
+        window, body = statement.window, reading.bodies[-1]
+        key = (window.tensor, window.starts, window.extents)
+        if isinstance(statement, Store):
+            for other in [other for other in self.blocks if other[0] is window.tensor and other != key]:
+                del self.blocks[other]  # it may overlap
+            source = statement.source
+            kept = reading.fragment(source.shape, window.tensor.dtype, "fragment", f"{source.name}_kept")
+            self.blocks[key] = (body, kept)
+            return Assign(kept, Read(source, None, ALONG if source.is_vector else SAME), statement.place)
+        found = self.blocks.get(key)
+        if found is None or found[0] is not body:
+            raise Trouble(
+                "TW001",
+                "a block of T.alloc_global is read that was not stored in the same piece of code",
+                help="blocks do not wait for each other: make it a parameter, and write one function per launch",
+                word="copy",
+            )
+        return Assign(statement.target, Read(found[1], None, ALONG if statement.target.is_vector else SAME), statement.place)

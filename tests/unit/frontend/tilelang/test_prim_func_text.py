@@ -185,7 +185,7 @@ def test_widening_that_only_the_company_asks_for_is_left_out():
     half = buffer("h", 32, 32, scope="local.fragment", dtype="bfloat16")
     element = load(half, variable("i"), variable("j"))
     wide = node("Cast", value=element, dtype="float32")
-    from tilewright.frontend.tilelang.prim_func_expressions import ExpressionText, Names
+    from tilewright.frontend.tilelang.prim_func_text import ExpressionText, Names
 
     written = ExpressionText(Names(), lambda buffer: None)
     assert written(two("Mul", wide, real(2.0))) == "(h[i, j] * 2.0)"

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright import tilelang
-from tilewright.frontend.tilelang.liveness import Liveness
+from tilewright.frontend.tilelang.layouts import layouts_of
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Number, Product, Read, Reduction
-from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Store, walk
-from tilewright.frontend.tilelang.vectors import layouts_of
+from tilewright.frontend.tilelang.tile_program import Assign, Branch, Liveness, Load, Loop, Store, walk
 
 T = tilelang.language
 

@@ -1,4 +1,4 @@
-"""What the three threads of a TileLang kernel share: the loop over this core's blocks, loops, branches, integers."""
+"""The threads of a TileLang kernel: the loop over a core's blocks, loops, branches, integers, what reader and writer move."""
 
 from __future__ import annotations
 
@@ -8,20 +8,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region
+from xdsl.ir import Attribute, Region
 
 from tilewright import work
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import COMPUTE_THREAD, INDEX, NOC_THREAD, i32_attr
+from tilewright.dialects.attributes import (
+    COMPUTE_THREAD,
+    INDEX,
+    NOC_THREAD,
+    SliceType,
+    TransferType,
+    i32_attr,
+    int_array,
+    tile_type,
+)
 from tilewright.dialects.ttl import WorkOp
+from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import location
+from tilewright.frontend import movement
 from tilewright.frontend.emitter import erase_unused_arithmetic
 from tilewright.frontend.extents import KernelExtents
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.tilelang.tile_program import Branch, Loop, Place, Statement, TileProgram
-from tilewright.frontend.values import Frame
+from tilewright.frontend.tilelang.layouts import Buffers
+from tilewright.frontend.tilelang.symbols import Tensor
+from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
+from tilewright.frontend.values import Frame, TensorSlice
 from tilewright.integers import Leaf, Node, Value, bounds, make
 from tilewright.lang.building import Build, ThreadFunction
 
@@ -151,3 +164,44 @@ class ThreadWriter(ABC):
     @abstractmethod
     def statement(self, statement: Statement) -> None:
         """Writes a load, a store or an assignment."""
+
+
+class MoverWriter(ThreadWriter):
+    """The reader (of loads) or the writer (of stores)."""
+
+    buffers: Buffers
+
+    def concerns(self, statements: Sequence[Statement]) -> bool:
+        wanted = Load if self.role == "reader" else Store
+        return any(isinstance(statement, wanted) for statement in walk(statements))
+
+    def statement(self, statement: Statement) -> None:
+        if self.role == "reader" and isinstance(statement, Load):
+            self._move(statement, "reserve", "push")
+        elif self.role == "writer" and isinstance(statement, Store):
+            self._move(statement, "wait", "pop")
+
+    def _move(self, statement: Load | Store, acquire: str, release: str) -> None:
+        node = self.at(statement.place)
+        buffer = self.buffers.of(statement)
+        block = movement.acquire(self.thread, buffer, acquire, node)
+        part = self._slice(statement)
+        ends = [part.ssa, block.ssa] if isinstance(statement, Load) else [block.ssa, part.ssa]
+        transfer = self.emitter.add(CopyOp, ends, [TransferType()])
+        self.emitter.add(WaitOp, [transfer.results[0]])
+        movement.release_buffer(self.thread, buffer, release, node)
+
+    def _slice(self, statement: Load | Store) -> TensorSlice:
+        window, place = statement.window, statement.place
+        tensor: Tensor = window.tensor
+        layout = self.buffers.layouts[tensor]
+        starts = [self.emitter.integer(self.value(start)) for start in layout.tile_starts(window, place)]
+        shape = layout.tile_extents(window)
+        attributes: dict[str, Attribute] = {}
+        if isinstance(statement, Load) and statement.target in self.buffers.turned:
+            shape = shape[::-1]
+            attributes["turned"] = UnitAttr()
+        kind = SliceType(int_array(shape), tile_type(tensor.format), StringAttr("dram"))
+        operands = [self.thread.accessor(self.buffers.tensors[tensor]), *starts]
+        op = self.emitter.add(TensorSliceOp, operands, [kind], attributes)
+        return TensorSlice(op.results[0], shape, tensor.format, self.buffers.tensors[tensor])
