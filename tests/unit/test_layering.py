@@ -97,6 +97,12 @@ def test_dialects_stand_below_everything_that_transforms_them():
     assert not offenders(in_part("dialects"), *above, "passes", "pipeline")
 
 
+def test_the_builder_knows_no_python_syntax():
+    """Both front ends make the same ops with it."""
+    assert not offenders(in_part("builder"), "frontend", "emit", "sim", "native", "runtime", "report", "execution", "compiler")
+    assert not {str(file) for file in in_part("builder") if "ast" in imports(file)}
+
+
 def test_passes_know_neither_source_nor_target():
     assert not offenders(in_part("passes"), "frontend", "lang", "emit", "sim", "native", "runtime", "report", "execution")
 

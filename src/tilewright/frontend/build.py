@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import traceback
-from functools import partial
+from collections.abc import Callable
 from linecache import getline
-from typing import Any
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
+from tilewright.builder.emitter import erase_unused_arithmetic
+from tilewright.builder.extents import KernelExtents, ThreadSites
+from tilewright.builder.movement import start_sums
+from tilewright.builder.thread import Unrolling
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.attributes import COMPUTE_THREAD, NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.walking import location, operations
-from tilewright.frontend import early_ends, one_body, source
-from tilewright.frontend.calls import invoke, outer_names
-from tilewright.frontend.emitter import erase_unused_arithmetic
-from tilewright.frontend.expressions import binary, evaluate
-from tilewright.frontend.extents import KernelExtents, ThreadSites
-from tilewright.frontend.statements import execute
-from tilewright.frontend.stored_blocks import start_sums
+from tilewright.frontend import calls, expressions, one_body, statements, syntax
+from tilewright.frontend.calls import outer_names
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.unrolling import Unrolling, with_retries
 from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
@@ -41,6 +40,23 @@ from tilewright.options import Options
 from tilewright.program import TensorSpec
 from tilewright.records import record
 from tilewright.source_places import span_of_node
+
+
+class Evaluator(Thread):
+    """The parts of the visitor as one."""
+
+    def evaluate(self, node: ast.expr) -> Any:
+        return expressions.evaluate(self, node)
+
+    def execute(self, body: list[ast.stmt]) -> None:
+        statements.execute(self, body)
+
+    def combine(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        return expressions.binary(self, symbol, left, right, node)
+
+    def invoke(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        return calls.invoke(self, callee, args, named, node)
+
 
 ROLES = ("reader", "writer")
 
@@ -109,7 +125,7 @@ def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid:
 
 def _call_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
     function = kernel.function
-    definition = source.known_definition(function)
+    definition = syntax.known_definition(function)
     start = one_body.first_action(definition) if definition is not None else None
     if definition is None or start is None:
         arguments.call(function, values)
@@ -227,19 +243,15 @@ def translate_thread(
     suffix: str,
     unrolling: Unrolling,
 ) -> FuncOp:
-    thread = Thread(function, build, sites, unrolling)
-    thread.evaluate = partial(evaluate, thread)
-    thread.execute = partial(execute, thread)
-    thread.combine = partial(binary, thread)
-    thread.invoke = partial(invoke, thread)
+    thread = Evaluator(function, build, sites, unrolling)
     code = function.function.__code__
     outer = outer_names(function.function) if function.outer is None else function.outer
     thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))
-    definition = function.definition or source.function_node(function.function)
+    definition = function.definition or syntax.function_node(function.function)
     assert not isinstance(definition.body, list) or definition.body
     thread.at(definition)
     body = definition.body if isinstance(definition.body, list) else []
-    execute(thread, early_ends.function_body(function.name, body, gives_value=False))
+    thread.execute(syntax.function_body(function.name, body, gives_value=False))
     start_sums(thread)
     thread.at(definition)
     thread.finish_entry()
@@ -250,3 +262,23 @@ def translate_thread(
     place = span_of_node(code.co_filename, definition)
     result.location = location(place.file, place.line, place.column)
     return result
+
+
+Result = TypeVar("Result")
+
+
+def with_retries(translate: Callable[[Unrolling], Result], again: Callable[[], None]) -> Result:
+    """``translate`` with the fewest loops unrolled that let it succeed; ``again`` undoes a failed translation."""
+    chosen: set[Span] = set()
+    failures: dict[Span | None, KernelError] = {}  # by place, as they were before loops around it were unrolled
+    while True:
+        unrolling = Unrolling(chosen)
+        try:
+            return translate(unrolling)
+        except KernelError as error:
+            failure = failures.setdefault(error.diagnostics[0].span, error)
+            loop = unrolling.next_loop()
+            if loop is None:
+                raise failure from None
+            chosen = chosen | {loop.place}
+            again()

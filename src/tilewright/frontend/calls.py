@@ -1,8 +1,9 @@
-"""Calls in a thread: the language's own functions, methods, Python builtins, and helpers, which are inlined."""
+"""Calls in a thread: the language's own functions, methods, classes of the user's, and helpers, which are inlined."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import types
@@ -12,18 +13,28 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tilewright.builder import functions, movement
+from tilewright.builder.blocks import plain_number
+from tilewright.builder.network import RemoteSemaphore, core_linear, for_each_pipe, is_end, net_of, semaphore_method
+from tilewright.builder.values import Block, Transfer, TransferGroup, described
 from tilewright.code_reads import reads_of
+from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError, Note
-from tilewright.frontend import block_functions, containers, early_ends, movement, objects, pipes, places, semaphores, source
-from tilewright.frontend.describe import described
-from tilewright.frontend.generators import Generated, is_generator
-from tilewright.frontend.host_calls import SPECIAL, Deferred, container_method, host_call, is_kernel_value, make_range
-from tilewright.frontend.known_values import native
-from tilewright.frontend.numbers import plain_number
-from tilewright.frontend.semaphores import RemoteSemaphore
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, Frame, LocalFunction, Transfer, TransferGroup
-from tilewright.integers import is_dynamic, make
+from tilewright.frontend import carried
+from tilewright.frontend.containers import is_object_of, static_sequence
+from tilewright.frontend.host_calls import (
+    SPECIAL,
+    Deferred,
+    container_method,
+    host_call,
+    is_kernel_value,
+    kernel_values_in,
+    make_range,
+)
+from tilewright.frontend.syntax import function_body, function_node
+from tilewright.frontend.thread import Thread, native
+from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction
+from tilewright.integers import make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.grid import folded_places, folded_sizes, grid_size
@@ -33,7 +44,7 @@ from tilewright.lang.pipes import Pipe, PipeNet
 from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import TensorAccessor
 
-UNROLL_LIMIT = 4096
+SIDES = {"is_src": ("src",), "is_dst": ("dst",), "is_active": ("src", "dst")}
 MOST_NESTED = 32  # calls of a helper inside itself
 
 
@@ -60,7 +71,7 @@ def call(thread: Thread, node: ast.Call) -> Any:
     return invoke(thread, callee, args, named, node)
 
 
-def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """A call with values, whoever makes it: the source, or Python's own function that was given ``callee``."""
     callee, args, named = _unwrapped(callee, args, named)
     if isinstance(callee, BoundMethod):
@@ -92,8 +103,8 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         raise thread.error(
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
         )
-    if isinstance(callee, type) and objects.is_built_here(thread, callee, args, named):
-        return objects.build(thread, callee, args, named, node)
+    if isinstance(callee, type) and is_built_here(thread, callee, args, named):
+        return build_object(thread, callee, args, named, node)
     if isinstance(callee, types.FunctionType) and not _is_host_function(thread, callee, args, named):
         if is_generator(callee):
             return Generated(callee.__name__, node, partial(_generate, thread, callee, args, named, node))
@@ -119,7 +130,7 @@ def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any
     args: list[Any] = []
     for arg in node.args:
         if isinstance(arg, ast.Starred):
-            args += containers.static_sequence(thread, thread.evaluate(arg.value), arg)
+            args += static_sequence(thread, thread.evaluate(arg.value), arg)
         else:
             args.append(thread.evaluate(arg))
     named: dict[str, Any] = {}
@@ -132,62 +143,76 @@ def _arguments(thread: Thread, node: ast.Call) -> tuple[list[Any], dict[str, Any
     return args, named
 
 
-def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     owner, name = method.owner, method.name
+    thread.at(node)
     if isinstance(owner, (Pipe, PipeNet)):
-        return pipes.method(thread, owner, name, args, named, node, lambda callback, ends: _invoke(thread, callback, ends, node))
+        return _pipe_method(thread, owner, name, args, named, node)
     if isinstance(owner, (Semaphore, RemoteSemaphore)):
-        return semaphores.method(thread, owner, name, args, named, node)
+        return semaphore_method(thread, owner, name, args, named)
     if isinstance(owner, Block) and name == "store":
         accumulate = named.pop("acc", False)
         if len(args) != 1 or named or not isinstance(accumulate, bool):
             raise thread.error("TW004", "store takes one block expression", node, help="block.store(x), block.store(x, acc=True)")
-        movement.store(thread, owner, args[0], accumulate, node)
+        movement.store(thread, owner, carried.for_store(thread, args[0], owner, node), accumulate)
         return None
     if isinstance(owner, TransferGroup) and not named and (args or name == "wait_all"):
-        return movement.group_method(thread, owner, name, args, node)
+        return movement.group_method(thread, owner, name, args)
     if args or named:
         raise thread.error("TW004", f"{name}() takes no arguments", node, help=f"write {name}(), with nothing in it")
     if isinstance(owner, CircularBuffer):
         if name in movement.RELEASE_OF:
-            return movement.acquire(thread, owner, name, node)
+            return movement.acquire(thread, owner, name)
         if name == "publish":
-            return movement.publish(thread, owner, node)
-        return movement.release_buffer(thread, owner, name, node)
+            return movement.publish(thread, owner)
+        return movement.release_buffer(thread, owner, name)
     if isinstance(owner, Block):
-        return movement.release_block(thread, owner, name, node)
+        return movement.release_block(thread, owner, name)
     assert isinstance(owner, Transfer)
-    return movement.wait(thread, owner, node)
+    return movement.wait(thread, owner)
 
 
-def _invoke(thread: Thread, function: Any, args: list[Any], node: ast.Call) -> Any:
-    """A function of the user's, inlined here."""
-    if isinstance(function, LocalFunction):
-        return _inline_local(thread, function, args, {}, node)
-    return _inline(thread, function, args, {}, node)
+def _pipe_method(
+    thread: Thread, owner: Pipe | PipeNet, name: str, args: list[Any], named: dict[str, Any], node: ast.AST
+) -> Any:
+    """``net.is_src()`` and such, and ``net.if_src(work)``, which inlines the function for each pipe."""
+    net = net_of(thread, owner)
+    if name in SIDES:
+        if args or named:
+            raise thread.error("TW004", f"{name}() takes no arguments", node)
+        return is_end(thread, net, SIDES[name], name)
+    callback = [*args, *named.values()]
+    if len(callback) != 1 or not (callable(callback[0]) or isinstance(callback[0], LocalFunction)):
+        raise thread.error("TW004", f"{name} takes one function", node, help=f"def work(pipe): …; {net.name}.{name}(work)")
+    function: Any = callback[0]
+    inline: Callable[..., Any] = _inline_local if isinstance(function, LocalFunction) else _inline
+    for_each_pipe(thread, net, name.removeprefix("if_"), lambda end: inline(thread, function, [end], {}, node))
+    return None
 
 
-def _language(thread: Thread, function: LanguageFunction, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _language(thread: Thread, function: LanguageFunction, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if isinstance(function, NotYetSupported):
         raise unsupported(function.name, thread.span(node))
+    thread.at(node)
     if function.name == "copy":
-        return movement.copy(thread, args, named, node)
+        return movement.copy(thread, args, named)
     if function.name == "GroupTransfer":
         return TransferGroup(thread.depth)
     if function.name == "core":
         return _core(thread, args, named, node)
     if function.name == "core_linear":
-        return places.core_linear(thread, args, named, node)
+        return core_linear(thread, args, named)
     if function.name == "grid_slice":
-        return places.grid_slice(thread, args, named, node)
+        return movement.grid_slice(thread, args, named)
     if function.name == "signpost":
         return None
-    thread.at(node)
     numbers = {name: plain_number(value) for name, value in named.items()}
-    return block_functions.call_function(thread, function.name, [plain_number(arg) for arg in args], numbers, node)
+    values = carried.typed(thread, [plain_number(arg) for arg in args], node)
+    thread.at(node)
+    return functions.call_function(thread, function.name, values, numbers)
 
 
-def _dims(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> int:
+def _dims(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> int:
     values = [*args, *named.values()]
     if len(values) > 1 or (named and "dims" not in named):
         raise thread.error("TW004", "only dims= can be given here", node, help="for example dims=2")
@@ -197,15 +222,14 @@ def _dims(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call
     return dims
 
 
-def _core(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _core(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """Coordinates of this core; with fewer dimensions than the grid has, the highest ones are counted as one."""
     dims = _dims(thread, args, named, node)
-    thread.at(node)
     places = folded_places(thread.coordinates(), thread.build.grid, dims, make)
     return places[0] if dims == 1 else tuple(places)
 
 
-def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     dims = _dims(thread, args, named, node)
     sizes = folded_sizes(thread.build.grid, dims)
     return sizes[0] if dims == 1 else sizes
@@ -213,7 +237,7 @@ def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 
 def _is_host_function(thread: Thread, function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> bool:
     """Whether a helper has nothing to do with the kernel: plain arguments, and nothing of the language in reach."""
-    if any(is_kernel_value(value) or objects.holds_values(thread, value) for value in (*args, *named.values())):
+    if any(is_kernel_value(value) or holds_values(thread, value) for value in (*args, *named.values())):
         return False
     return not _reaches_kernel(function, set())
 
@@ -251,7 +275,7 @@ def _generate(
     function: types.FunctionType | LocalFunction,
     args: list[Any],
     named: dict[str, Any],
-    node: ast.Call,
+    node: ast.AST,
     at_yield: Callable[[Any, ast.AST], None],
 ) -> None:
     inline = _inline_local if isinstance(function, LocalFunction) else _inline
@@ -263,10 +287,10 @@ def _inline(
     function: types.FunctionType,
     args: list[Any],
     named: dict[str, Any],
-    node: ast.Call,
+    node: ast.AST,
     at_yield: Callable[[Any, ast.AST], None] | None = None,
 ) -> Any:
-    definition = source.function_node(function)
+    definition = function_node(function)
     try:
         bound = inspect.signature(function).bind(*args, **named)
     except TypeError as error:
@@ -289,7 +313,7 @@ def _inline_local(
     function: LocalFunction,
     args: list[Any],
     named: dict[str, Any],
-    node: ast.Call,
+    node: ast.AST,
     at_yield: Callable[[Any, ast.AST], None] | None = None,
 ) -> Any:
     try:
@@ -306,7 +330,7 @@ def _inline_local(
     return _run_inlined(thread, frame, function.node, node)
 
 
-def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast.Lambda, node: ast.Call) -> Any:
+def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast.Lambda, node: ast.AST) -> Any:
     if sum(open_frame.code is frame.code for open_frame in thread.frames) >= MOST_NESTED:
         remedy = "helpers are inlined: what ends the recursion must be known at compile time; use a loop"
         raise thread.error("TW005", f"'{frame.function_name}' calls itself without end", node, help=remedy)
@@ -315,7 +339,7 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
     try:
         if isinstance(definition, ast.Lambda):
             return thread.evaluate(definition.body)
-        thread.execute(early_ends.function_body(frame.function_name, definition.body, gives_value=True))
+        thread.execute(function_body(frame.function_name, definition.body, gives_value=True))
         return frame.returned
     except KernelError as error:
         note = Note(f"while inlining '{frame.function_name}', called here", caller)
@@ -325,52 +349,70 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
         thread.at(node)
 
 
-def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> None:
-    """``target = value`` for names, elements of lists and tables, and nested tuples of them."""
-    if isinstance(target, ast.Name):
-        bind_name(thread, target.id, value, node)
-        return
-    if isinstance(target, ast.Subscript):
-        containers.set_element(thread, target, value, node)
-        return
-    if isinstance(target, (ast.Tuple, ast.List)):
-        items = _starred(target, value if isinstance(value, (tuple, list, range)) else None)
-        if items is None or len(items) != len(target.elts):
-            found = described(value) if items is None else f"{len(items)} values"
-            count = len(target.elts)
-            raise thread.error("TW004", f"{found} cannot be unpacked into {count} names", node, help=f"give {count} values")
-        for part, item in zip(target.elts, items, strict=True):
-            bind_target(thread, part.value if isinstance(part, ast.Starred) else part, item, node)
-        return
-    if isinstance(target, ast.Attribute):
-        objects.set_attribute(thread, target, value)
-        return
-    raise thread.error("TW001", "assignment to this", target, help="assign to a plain name")
+YIELDS = (ast.Yield, ast.YieldFrom)
 
 
-def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
-    """``first, *rest = items``: what the star takes is one item."""
-    place = next((index for index, part in enumerate(target.elts) if isinstance(part, ast.Starred)), None)
-    if place is None or items is None or len(items) < len(target.elts) - 1:
-        return items
-    behind = len(items) - (len(target.elts) - 1 - place)
-    return [*items[:place], list(items[place:behind]), *items[behind:]]
+def is_generator(function: Any) -> bool:
+    if isinstance(function, types.FunctionType):
+        return inspect.isgeneratorfunction(function)
+    definition = getattr(function, "node", None)
+    return isinstance(definition, ast.FunctionDef) and any(isinstance(node, YIELDS) for node in ast.walk(definition))
 
 
-def bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:
-    owner = thread.frame.shared.get(name)
-    if owner is not None and owner.depth != thread.depth:
-        remedy = "change it outside of loops and of branches that are decided per core, or return the new value"
-        raise thread.error("TW012", f"'{name}' of the function around this one changes here", node, help=remedy)
-    (owner or thread.frame).names[name] = value
-    if is_dynamic(value):
-        thread.at(node)
-        ssa = thread.emitter.integer(value)  # here, where the source computes it
-        ssa.name_hint = ssa.name_hint or _hint(name)
-    elif isinstance(value, Block) and value.held is None:
-        value.ssa.name_hint = value.ssa.name_hint or _hint(name)
+def holds_values(thread: Thread, value: Any) -> bool:
+    """Whether this is an object of the thread that holds values of the kernel, so that its methods must be inlined."""
+    if not is_object_of(thread, value):
+        return False
+    held: dict[str, Any] = getattr(value, "__dict__", {})
+    return any(kernel_values_in(item) or (item is not value and holds_values(thread, item)) for item in held.values())
 
 
-def _hint(name: str) -> str | None:
-    """Names in IR and C++ are ASCII; Python's need not be."""
-    return name if name.isascii() else None
+def is_built_here(thread: Thread, kind: type, args: list[Any], named: dict[str, Any]) -> bool:
+    """Whether values of the kernel are given to a class of the user's. Named tuples only keep them."""
+    if kind.__module__.startswith("tilewright.") or issubclass(kind, (BaseException, tuple)) or not is_users_own(kind):
+        return False
+    return any(kernel_values_in(value) or holds_values(thread, value) for value in (*args, *named.values()))
+
+
+def build_object(thread: Thread, kind: type, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    """``kind(…)``: an object of this thread, with its ``__init__`` inlined."""
+    if kind.__new__ is not object.__new__:
+        remedy = "give it an __init__ instead"
+        raise thread.error("TW001", f"an object of '{kind.__name__}', which has a __new__", node, help=remedy)
+    made = native(thread, node, object.__new__, kind)
+    thread.remember(made)
+    if dataclasses.is_dataclass(kind) and "__init__" in kind.__dict__ and _is_generated(kind):
+        _fill_fields(thread, made, kind, args, named, node)
+    elif isinstance(kind.__init__, types.FunctionType):
+        thread.invoke(kind.__init__, [made, *args], named, node)
+    elif args or named:
+        raise thread.error("TW004", f"{kind.__name__}() takes no arguments", node, help="give the class an __init__")
+    return made
+
+
+def _is_generated(kind: Any) -> bool:
+    """Whether ``dataclass`` wrote the ``__init__``, which then has no source."""
+    return kind.__init__.__code__.co_filename == "<string>" or kind.__init__.__module__ == "dataclasses"
+
+
+def _fill_fields(thread: Thread, made: Any, kind: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> None:
+    try:
+        bound = inspect.signature(kind).bind(*args, **named)
+    except TypeError as error:
+        remedy = f"it is {kind.__name__}{inspect.signature(kind)}"
+        raise thread.error("TW004", f"{kind.__name__}: {error}", node, help=remedy) from None
+    for field in dataclasses.fields(kind):
+        if field.name in bound.arguments:
+            value = bound.arguments[field.name]
+        elif field.default_factory is not dataclasses.MISSING:
+            value = native(thread, node, field.default_factory)
+            if type(value) in (list, dict):
+                thread.remember(value)
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        else:
+            continue
+        object.__setattr__(made, field.name, value)
+    finish = getattr(kind, "__post_init__", None)
+    if isinstance(finish, types.FunctionType):
+        thread.invoke(finish, [made], {}, node)

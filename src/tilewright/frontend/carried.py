@@ -5,8 +5,7 @@ the loop, waited for, stored anew, pushed and popped in every iteration, waited 
 end is decided later (`passes/dst_assignment/dst_sections.py`): a sum that fits stays in DST.
 
 A name that starts as a bare number (``ttl.math.fill(0)``) has no shape or dtype until it meets a block, so the buffer is
-made when the name is first read beside one.
-"""
+made when the name is first read beside one."""
 
 from __future__ import annotations
 
@@ -18,39 +17,13 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.diagnostics import Span
+from tilewright.builder.blocks import BareFill, filled, whole
+from tilewright.builder.buffers import acquired, first_release, new_buffer, store_in
+from tilewright.builder.values import Block, described
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.frontend.blocks import whole
-from tilewright.frontend.describe import described
-from tilewright.frontend.early_values import acquired, first_release, new_buffer, store_in
-from tilewright.frontend.numbers import BareFill, filled
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block
+from tilewright.frontend.values import Carried, Scope
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.records import record
-
-
-@record(frozen=False, eq=False)
-class Carried:
-    """A name that loops change, over all loops nested around the change."""
-
-    name: str
-    loop: ForOp  # the outermost
-    span: Span
-    start: Block | float
-    buffer: CircularBuffer | None = None
-
-
-@record(frozen=False, eq=False)
-class Scope:
-    """A carried name as the body of one loop (or branch) sees it. The value is in the buffer unless ``waited`` says otherwise."""
-
-    carried: Carried
-    body: IRBlock
-    waited: Block | None = None
-
-    def describe(self) -> str:
-        return f"'{self.carried.name}', which the loop changes"
 
 
 def may_carry(thread: Thread, value: Any) -> bool:
@@ -102,7 +75,8 @@ def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
             start = value.carried.start
             value = read(thread, value, like or (start if isinstance(start, Block) else None), node)
         if isinstance(value, Block) and value.weak is not None and like is not None and value.dtype != like.dtype:
-            value = filled(thread, value.weak, value.shape, like.dtype, node)
+            thread.at(node)
+            value = filled(thread, value.weak, value.shape, like.dtype)
         found.append(value)
     return found
 
@@ -110,7 +84,8 @@ def typed(thread: Thread, values: Sequence[Any], node: ast.AST) -> list[Any]:
 def for_store(thread: Thread, value: Any, target: Block, node: ast.AST) -> Any:
     """What is stored: a bare fill or an open name becomes a block like the target."""
     if isinstance(value, BareFill):
-        return filled(thread, value.number, target.shape, target.dtype, node)
+        thread.at(node)
+        return filled(thread, value.number, target.shape, target.dtype)
     return typed(thread, [value, Block(target.ssa, target.shape, target.dtype)], node)[0]
 
 
@@ -152,14 +127,14 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
         before = "a number" if isinstance(carried.start, float) else described(carried.start)
         message = f"'{carried.name}' is {before} before the loop and {described(value)} in it"
         raise thread.error("TW012", message, node)
-    value = whole(thread, value, node)
+    value = whole(thread, value)
     if carried.buffer is None:
         read(thread, scope, value, node)
     if scope.waited is None:
         _wait(thread, scope, node)
     buffer = _buffer(carried)
     if value.weak is not None and value.dtype != buffer.dtype:
-        value = filled(thread, value.weak, value.shape, buffer.dtype, node)
+        value = filled(thread, value.weak, value.shape, buffer.dtype)
     if (value.shape, value.dtype) != (buffer.shape, buffer.dtype):
         start = Block(value.ssa, buffer.shape, buffer.dtype)
         raise thread.error(
@@ -178,13 +153,14 @@ def _store(thread: Thread, scope: Scope, value: Any, node: ast.AST) -> None:
 
 
 def _make_buffer(thread: Thread, carried: Carried, shape: tuple[int, ...], dtype: str, node: ast.AST) -> None:
+    thread.at(node)
     buffer = carried.buffer = new_buffer(thread, carried.name, shape, dtype, carried.span)
     start = carried.start
     with thread.emitter.aside() as ops:
-        value = whole(thread, start, node) if isinstance(start, Block) else None
+        value = whole(thread, start) if isinstance(start, Block) else None
         if value is None or (value.weak is not None and value.dtype != dtype):
             number = value.weak if value is not None else start
-            value = filled(thread, number, shape, dtype, node)
+            value = filled(thread, number, shape, dtype)
         store_in(thread, buffer, value)
         thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
     before = carried.loop.parent

@@ -5,8 +5,7 @@ The condition is known on each core only. Integers are selected where they are n
 * A block value of the compute thread is computed by the branch a core takes and goes through a buffer, so behind the branches
   it is a value like any other (`Parted`). That happens when the name is read: most names of a branch are not read behind it.
 * Everything else (a tensor, a slice of one, a buffer, a held block, a number) exists at compile time, so the choice stays open
-  (`Choice`) and each statement that reads it is written once per side, under the same condition (`split`).
-"""
+  (`Choice`) and each statement that reads it is written once per side, under the same condition (`split`)."""
 
 from __future__ import annotations
 
@@ -18,66 +17,22 @@ from typing import Any
 
 from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import Operation
 
+from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, whole
+from tilewright.builder.buffers import acquired, new_buffer, store_in
+from tilewright.builder.emitter import FREE_OPS
+from tilewright.builder.extents import joined
+from tilewright.builder.values import Block, TensorSlice, Transfer, described
 from tilewright.diagnostics import KernelError
 from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
-from tilewright.frontend.blocks import at_whole_tiles, whole
-from tilewright.frontend.describe import described
-from tilewright.frontend.early_values import acquired, new_buffer, store_in
-from tilewright.frontend.emitter import FREE_OPS
-from tilewright.frontend.extents import joined
-from tilewright.frontend.known_values import truth
-from tilewright.frontend.numbers import BareFill, filled
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, TensorSlice, Transfer, Unusable
+from tilewright.frontend.thread import Thread, truth
+from tilewright.frontend.values import MISSING, Branches, Choice, Parted, Unusable
 from tilewright.integers import Value, is_dynamic, is_int_like, is_truth, make
-from tilewright.records import record
 
 READS = "tilewright_reads"  # names that a statement reads, kept with the node
 INLINE = "tilewright_choices"  # its conditional expressions, kept with the node
 SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 OWN_SCOPE = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.BoolOp)
-
-
-@record(eq=False)
-class Branches:
-    """Both ways of an ``if`` that each core decides."""
-
-    condition: Value
-    ways: tuple[IRBlock, IRBlock]
-    node: ast.AST
-
-    @property
-    def op(self) -> Operation:
-        op = self.ways[0].parent_op()
-        assert op is not None
-        return op
-
-
-@record(eq=False)
-class Choice:
-    """One of two things that exist at compile time."""
-
-    condition: Value
-    when_true: Any
-    when_false: Any
-
-    def describe(self) -> str:
-        return f"{described(self.when_true)} or, on other cores, {described(self.when_false)}"
-
-
-@record(frozen=False, eq=False)
-class Parted:
-    """A block value, or a copy, of which each branch has its own."""
-
-    name: str
-    branches: Branches
-    values: tuple[Any, Any]
-    found: Block | Transfer | None = None  # behind the branches, once somebody asks
-
-    def describe(self) -> str:
-        return described(self.values[0])
 
 
 def merged(thread: Thread, name: str, branches: Branches, first: Any, second: Any) -> Any:
@@ -147,9 +102,6 @@ def _stays(thread: Thread, value: Any) -> bool:
     return not isinstance(value, (Unusable, Transfer, Parted, list, dict)) and value is not MISSING
 
 
-MISSING = object()  # a branch that does not assign the name
-
-
 def choose(thread: Thread, condition: Value, node: ast.IfExp) -> Any:
     """``a if condition else b``: each core evaluates one side."""
     if _unrolls(thread, condition):
@@ -160,9 +112,7 @@ def choose(thread: Thread, condition: Value, node: ast.IfExp) -> Any:
         values: list[Any] = []
         for way, side in zip(ways, (node.body, node.orelse), strict=True):
             thread.emitter.enter(way)
-            thread.depth += 1
             values.append(thread.evaluate(side))
-            thread.depth -= 1
             thread.at(node)
             thread.emitter.close_branch()
             thread.held = list(held)
@@ -215,19 +165,20 @@ def settled(thread: Thread, value: Any, node: ast.AST) -> Any:
 
 def _joined(thread: Thread, parted: Parted, node: ast.AST) -> Block:
     """Each branch stores its value to the same buffer, and behind them it is waited for."""
+    thread.at(node)
     branches = parted.branches
     span = thread.span(branches.node)
     values: list[Any] = []
     for way, value in zip(branches.ways, parted.values, strict=True):
         with _at_end(thread, way):
-            values.append(value if isinstance(value, BareFill) else whole(thread, settled(thread, value, node), node))
+            values.append(value if isinstance(value, BareFill) else whole(thread, settled(thread, value, node)))
     blocks = sorted((value for value in values if isinstance(value, Block)), key=lambda block: block.weak is not None)
     like = blocks[0]
     for position, value in enumerate(values):
         if isinstance(value, BareFill) or (value.weak is not None and value.dtype != like.dtype):
             number = value.number if isinstance(value, BareFill) else value.weak
             with _at_end(thread, branches.ways[position]):
-                values[position] = filled(thread, number, like.shape, like.dtype, node)
+                values[position] = filled(thread, number, like.shape, like.dtype)
     first, second = values
     if (first.shape, first.dtype) != (second.shape, second.dtype):
         message = f"'{parted.name}' is {described(first)} in one branch and {described(second)} in the other"
@@ -376,4 +327,3 @@ def _replaced(node: Any, instead: dict[ast.AST, ast.expr]) -> Any:
             items = [_replaced(item, instead) if isinstance(item, ast.AST) else item for item in value]
             setattr(changed, field, items)
     return changed
-

@@ -1,4 +1,5 @@
-"""What is made of several values: tuples, lists, tables, text; and what is taken out of them."""
+"""What is made of several values: tuples, lists, tables, text, slices of tensors; what is taken out of them, and what names and
+elements are assigned."""
 
 from __future__ import annotations
 
@@ -8,15 +9,20 @@ import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from tilewright.frontend import calls, pipes, prints, slices
-from tilewright.frontend.describe import described
-from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Text
+from tilewright.builder.movement import Range, write_slice
+from tilewright.builder.network import number
+from tilewright.builder.values import Block, TensorSlice, described
+from tilewright.frontend.host_calls import spelt
+from tilewright.frontend.thread import Thread, native, truth
+from tilewright.frontend.values import RUNTIME_VALUES, Text
 from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.network import Field, cores_of
+from tilewright.wording import counted
+
+UNROLL_LIMIT = 4096
+
 
 SELECT_LIMIT = 64  # entries of a table that is a chain of selects
 ARGUMENTS_LIMIT = 128  # numbers of a table that one core is given
@@ -31,13 +37,13 @@ def sequence(thread: Thread, node: ast.Tuple | ast.List) -> Any:
             values += list(static_sequence(thread, thread.evaluate(element.value), element))
         else:
             values.append(thread.evaluate(element))
-    return tuple(values) if isinstance(node, ast.Tuple) else new_container(thread, values)
+    return tuple(values) if isinstance(node, ast.Tuple) else thread.remember(values)
 
 
 def table(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
     """A table of this thread, known at compile time."""
     found: dict[Any, Any] = {}
-    new_container(thread, found)
+    thread.remember(found)
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             found.update(native(thread, value, dict, thread.evaluate(value)))
@@ -47,12 +53,6 @@ def table(thread: Thread, node: ast.Dict) -> dict[Any, Any]:
             raise thread.error("TW007", "a dictionary's keys must be known at compile time", key, help="use an if, or a tuple")
         native(thread, key, found.__setitem__, name, thread.evaluate(value))
     return found
-
-
-def new_container(thread: Thread, values: Any) -> Any:
-    """Remembers a list or table this thread has made: it may be changed where it was made."""
-    thread.containers[id(values)] = (values, thread.depth)
-    return values
 
 
 def set_element(thread: Thread, target: ast.Subscript, value: Any, node: ast.AST) -> None:
@@ -93,9 +93,9 @@ def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
     """Items that are known now, for unrolling."""
     if isinstance(value, (*RUNTIME_VALUES, CircularBuffer, KernelTensor)) or is_dynamic(value) or not hasattr(value, "__iter__"):
         raise thread.error("TW001", f"{described(value)} cannot be iterated", node, help="iterate over range(…) or a tuple")
-    items = native(thread, node, list, value[: calls.UNROLL_LIMIT + 1] if isinstance(value, range) else value)
-    if len(items) > calls.UNROLL_LIMIT:
-        message = f"more than {calls.UNROLL_LIMIT} items would be unrolled"
+    items = native(thread, node, list, value[: UNROLL_LIMIT + 1] if isinstance(value, range) else value)
+    if len(items) > UNROLL_LIMIT:
+        message = f"more than {UNROLL_LIMIT} items would be unrolled"
         raise thread.error("TW001", message, node, help="iterate over range(…)")
     return items
 
@@ -103,7 +103,7 @@ def static_sequence(thread: Thread, value: Any, node: ast.AST) -> list[Any]:
 def subscript(thread: Thread, node: ast.Subscript) -> Any:
     owner = thread.evaluate(node.value)
     if isinstance(owner, KernelTensor):
-        return slices.tensor_slice(thread, owner, node)
+        return tensor_slice(thread, owner, node)
     if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
         raise thread.error(
             "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
@@ -188,13 +188,13 @@ def _of_cores(thread: Thread, items: list[Any], index: Any, node: ast.Subscript)
             field[core, position] = items[place] if -len(items) <= place < len(items) else items[-1]
     assert first is not None
     thread.at(node)
-    return pipes.number(thread, field, make("-", first, bounds(first)[0]), re.sub(r"\W", "_", ast.unparse(node.value)))
+    return number(thread, field, make("-", first, bounds(first)[0]), re.sub(r"\W", "_", ast.unparse(node.value)))
 
 
 def comprehension(thread: Thread, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     results: list[Any] = []
     _expanded(thread, node, lambda: results.append(thread.evaluate(node.elt)))
-    return new_container(thread, results)
+    return thread.remember(results)
 
 
 def table_comprehension(thread: Thread, node: ast.DictComp) -> dict[Any, Any]:
@@ -207,7 +207,7 @@ def table_comprehension(thread: Thread, node: ast.DictComp) -> dict[Any, Any]:
         native(thread, node, results.__setitem__, key, thread.evaluate(node.value))
 
     _expanded(thread, node, add)
-    return new_container(thread, results)
+    return thread.remember(results)
 
 
 def _expanded(thread: Thread, node: Comprehension, add: Callable[[], None]) -> None:
@@ -221,7 +221,7 @@ def _expanded(thread: Thread, node: Comprehension, add: Callable[[], None]) -> N
             return
         part = node.generators[level]
         for item in static_sequence(thread, thread.evaluate(part.iter), part.iter):
-            calls.bind_target(thread, part.target, item, part.target)
+            bind_target(thread, part.target, item, part.target)
             conditions = [truth(thread, thread.evaluate(test), test) for test in part.ifs]
             if any(is_dynamic(condition) for condition in conditions):
                 raise thread.error("TW007", "a comprehension's condition must be known at compile time", node)
@@ -254,7 +254,7 @@ def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
         if not isinstance(part, ast.FormattedValue):
             parts.append(str(getattr(part, "value", "")))
             continue
-        value = prints.spelt(thread.evaluate(part.value))
+        value = spelt(thread.evaluate(part.value))
         if is_dynamic(value) or isinstance(value, Text):
             parts.append(value)  # a format of it would be decided on the device
             continue
@@ -265,3 +265,177 @@ def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
         spec = joined(thread, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else ""
         parts.append(native(thread, node, format, value, spec))
     return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(tuple(parts))
+
+
+def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> TensorSlice:
+    indices = _indices(thread, node.slice)
+    sizes = tensor.tile_shape
+    if len(indices) != len(sizes):
+        raise thread.error(
+            "TW109",
+            f"tensor '{tensor.name}' has {len(sizes)} dimensions, the slice gives {len(indices)}",
+            node,
+            help=f"for example {tensor.name}[{', '.join(['0'] * (len(sizes) - 2) + ['0:1', '0:1'])}], in tiles",
+        )
+    ranges: list[Range] = []
+    for axis, ((index, place), size) in enumerate(zip(indices, sizes, strict=True)):
+        found = _range(thread, index, place, size, tensor)
+        _check_constant(thread, found, size, axis, tensor, place)
+        ranges.append(found)
+    origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
+
+    def written() -> TensorSlice:
+        thread.at(node)
+        part = write_slice(thread, tensor, ranges, origin)
+        part.again = written
+        return part
+
+    return written()
+
+
+def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+    """One index per dimension and where it stands: ``a:b``, an integer, integers to gather, a ``slice`` made before. A name may
+    stand for all of them, and ``*name`` for several."""
+    if isinstance(written, ast.Tuple):
+        return [index for part in written.elts for index in _index(thread, part)]
+    if isinstance(written, ast.Slice):
+        return _index(thread, written)
+    value = thread.evaluate(written)
+    return [(item, written) for item in value] if isinstance(value, tuple) else _spread(value, written)  # pyright: ignore
+
+
+def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+    if isinstance(written, ast.Slice):
+        parts = [None if part is None else thread.evaluate(part) for part in (written.lower, written.upper, written.step)]
+        return [(slice(*parts), written)]
+    if isinstance(written, ast.Starred):
+        return [(item, written) for item in thread.evaluate(written.value)]
+    return _spread(thread.evaluate(written), written)
+
+
+def _spread(value: Any, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+    """Slices in a list are one per dimension, integers are gathered along one."""
+    several = isinstance(value, (list, tuple)) and any(isinstance(item, slice) for item in value)  # pyright: ignore
+    return [(item, written) for item in value] if several else [(value, written)]
+
+
+def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: KernelTensor) -> Range:
+    if isinstance(index, (list, tuple, range)) and len(index):
+        return Range(tuple(_integer(thread, item, place) for item in index))
+    if not isinstance(index, slice):
+        return Range((_integer(thread, index, place),))
+    step = 1 if index.step is None else index.step
+    if not isinstance(step, int) or step < 1:
+        raise thread.error(
+            "TW007", f"the step of this slice of '{tensor.name}' is {described(step)}", place, help="a constant of at least 1"
+        )
+    lower, upper = (place.lower or place, place.upper or place) if isinstance(place, ast.Slice) else (place, place)
+    start = 0 if index.start is None else _integer(thread, index.start, lower)
+    stop = size if index.stop is None else _integer(thread, index.stop, upper)
+    extent = constant_difference(stop, start)
+    if extent is None:
+        raise thread.error(
+            "TW104",
+            f"the size of this slice of '{tensor.name}' is not a constant",
+            place,
+            label="stop - start varies",
+            help="write the stop as start + size, with the same size on every core and iteration",
+        )
+    if extent < 1:
+        raise thread.error("TW103", f"this slice of '{tensor.name}' has {extent} tiles", place, help="stop must be above start")
+    return Range((start,), -(-extent // step), step)
+
+
+def _integer(thread: Thread, value: Any, node: ast.AST) -> Value:
+    if not is_int_like(value):
+        raise thread.error("TW004", f"a tile index is an integer, not {described(value)}", node, help="indices count tiles")
+    return value
+
+
+def _check_constant(thread: Thread, found: Range, size: int, axis: int, tensor: KernelTensor, node: ast.AST) -> None:
+    """Starts that vary are checked by ttl-validate, which knows the loops and guards around them."""
+    length = 1 if len(found.starts) > 1 else (found.size - 1) * found.step + 1
+    for start in found.starts:
+        if is_dynamic(start) or not isinstance(start, int) or (start >= 0 and start + length <= size):
+            continue
+        place = str(start) if length == 1 else f"{start}:{start + length}"
+        raise thread.error(
+            "TW103",
+            f"tiles {place} lie outside dimension {axis} of '{tensor.name}', which has {counted(size, 'tile')}",
+            node,
+            label=f"valid: 0 to {size - 1}",
+            help="indices count tiles of 32x32, not elements",
+        )
+
+
+def is_object_of(thread: Thread, value: Any) -> bool:
+    """Whether the thread has made this object."""
+    return id(value) in thread.containers and not isinstance(value, (list, dict))
+
+
+def set_attribute(thread: Thread, target: ast.Attribute, value: Any) -> None:
+    """``object.name = value`` on an object that the thread has made."""
+    owner = thread.evaluate(target.value)
+    if not is_object_of(thread, owner):
+        remedy = "kernels cannot change values outside the thread; assign to a plain name"
+        raise thread.error("TW001", f"assignment to an attribute of {described(owner)}", target, help=remedy)
+    if not thread.made_here(owner):
+        remedy = "make the object in the same loop body, or iterate over a tuple, which is unrolled"
+        found = f"'{ast.unparse(target.value)}' was made outside of this loop or branch and changes here"
+        raise thread.error("TW012", found, target, help=remedy)
+    found = getattr(type(owner), target.attr, None)
+    if isinstance(found, property) and found.fset is not None:
+        thread.invoke(found.fset, [owner, value], {}, ast.copy_location(ast.Call(target, [], []), target))
+        return
+    native(thread, target, setattr, owner, target.attr, value)
+
+
+def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> None:
+    """``target = value`` for names, elements of lists and tables, and nested tuples of them."""
+    if isinstance(target, ast.Name):
+        bind_name(thread, target.id, value, node)
+        return
+    if isinstance(target, ast.Subscript):
+        set_element(thread, target, value, node)
+        return
+    if isinstance(target, (ast.Tuple, ast.List)):
+        items = _starred(target, value if isinstance(value, (tuple, list, range)) else None)
+        if items is None or len(items) != len(target.elts):
+            found = described(value) if items is None else f"{len(items)} values"
+            count = len(target.elts)
+            raise thread.error("TW004", f"{found} cannot be unpacked into {count} names", node, help=f"give {count} values")
+        for part, item in zip(target.elts, items, strict=True):
+            bind_target(thread, part.value if isinstance(part, ast.Starred) else part, item, node)
+        return
+    if isinstance(target, ast.Attribute):
+        set_attribute(thread, target, value)
+        return
+    raise thread.error("TW001", "assignment to this", target, help="assign to a plain name")
+
+
+def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
+    """``first, *rest = items``: what the star takes is one item."""
+    place = next((index for index, part in enumerate(target.elts) if isinstance(part, ast.Starred)), None)
+    if place is None or items is None or len(items) < len(target.elts) - 1:
+        return items
+    behind = len(items) - (len(target.elts) - 1 - place)
+    return [*items[:place], list(items[place:behind]), *items[behind:]]
+
+
+def bind_name(thread: Thread, name: str, value: Any, node: ast.AST) -> None:
+    owner = thread.frame.shared.get(name)
+    if owner is not None and owner.depth != thread.depth:
+        remedy = "change it outside of loops and of branches that are decided per core, or return the new value"
+        raise thread.error("TW012", f"'{name}' of the function around this one changes here", node, help=remedy)
+    (owner or thread.frame).names[name] = value
+    if is_dynamic(value):
+        thread.at(node)
+        ssa = thread.emitter.integer(value)  # here, where the source computes it
+        ssa.name_hint = ssa.name_hint or _hint(name)
+    elif isinstance(value, Block) and value.held is None:
+        value.ssa.name_hint = value.ssa.name_hint or _hint(name)
+
+
+def _hint(name: str) -> str | None:
+    """Names in IR and C++ are ASCII; Python's need not be."""
+    return name if name.isascii() else None

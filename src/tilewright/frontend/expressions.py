@@ -6,17 +6,19 @@ import ast
 import builtins
 import difflib
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.builder import blocks, functions
+from tilewright.builder.blocks import plain_number
+from tilewright.builder.network import REMOTE_METHODS, PipeEnd, RemoteSemaphore, pipe_attribute
+from tilewright.builder.values import Block, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError
-from tilewright.frontend import block_functions, blocks, body_values, calls, carried, choices, containers, objects, pipes
-from tilewright.frontend.describe import described
-from tilewright.frontend.known_values import RUNTIME_VALUES, native, truth
-from tilewright.frontend.numbers import plain_number
-from tilewright.frontend.semaphores import REMOTE_METHODS, RemoteSemaphore
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, BoundMethod, Transfer, TransferGroup, Unusable
+from tilewright.frontend import calls, carried, choices, containers
+from tilewright.frontend.containers import is_object_of
+from tilewright.frontend.thread import Thread, native, of_thread, truth
+from tilewright.frontend.values import RUNTIME_VALUES, BoundMethod, LocalFunction, Scope, Unusable
 from tilewright.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, function_names, suggestion
@@ -101,9 +103,9 @@ def _name(thread: Thread, node: ast.Name) -> Any:
             thread.unrolling.ended = value.loop
             raise thread.error("TW012", f"'{node.id}' {value.reason}", node, help=value.help)
         value = choices.settled(thread, value, node)
-        if isinstance(value, carried.Scope):
+        if isinstance(value, Scope):
             return carried.read(thread, value, None, node)
-        return value if own else body_values.of_thread(thread, value, node)
+        return value if own else of_thread(thread, value, node)
     if hasattr(builtins, node.id):
         return getattr(builtins, node.id)
     raise thread.error("TW002", f"name '{node.id}' is not defined", node, help=_name_instead(thread, node.id))
@@ -124,13 +126,14 @@ def _name_instead(thread: Thread, word: str) -> str:
 
 def _attribute(thread: Thread, node: ast.Attribute) -> Any:
     owner = evaluate(thread, node.value)
-    if isinstance(owner, carried.Scope) and node.attr == "shape" and isinstance(owner.carried.start, Block):
+    if isinstance(owner, Scope) and node.attr == "shape" and isinstance(owner.carried.start, Block):
         return owner.carried.start.shape  # known before its dtype is
     for kind, methods in METHODS.items():
         if isinstance(owner, kind) and node.attr in methods:
             return BoundMethod(owner, node.attr)
-    if isinstance(owner, pipes.PipeEnd):
-        return pipes.attribute(thread, owner, node.attr, node)
+    if isinstance(owner, PipeEnd):
+        thread.at(node)
+        return pipe_attribute(thread, owner, node.attr)
     if isinstance(owner, Block) and node.attr in ("shape", "dtype"):
         return getattr(owner, node.attr)
     if isinstance(owner, RUNTIME_VALUES) or is_dynamic(owner):
@@ -142,10 +145,10 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
         )
     if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
         raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
-    if objects.is_object_of(thread, owner) and isinstance(found := getattr(type(owner), node.attr, None), property):
+    if is_object_of(thread, owner) and isinstance(found := getattr(type(owner), node.attr, None), property):
         return thread.invoke(found.fget, [owner], {}, ast.copy_location(ast.Call(node, [], []), node))
     try:
-        return body_values.of_thread(thread, getattr(owner, node.attr), node)
+        return of_thread(thread, getattr(owner, node.attr), node)
     except AttributeError:
         pass
     except KernelError:
@@ -180,12 +183,12 @@ def _function_instead(method: str) -> str | None:
 
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
     left, right = carried.typed(thread, [plain_number(left), plain_number(right)], node)
-    if (isinstance(left, Block) or isinstance(right, Block)) and not objects.has_operators(thread, left, right):
+    if (isinstance(left, Block) or isinstance(right, Block)) and not has_operators(thread, left, right):
         thread.at(node)
         if symbol == "@":
-            return block_functions.matmul(thread, left, right, node)
-        return blocks.binary(thread, symbol, left, right, node)
-    method = objects.operator_method(thread, symbol, left, right)
+            return functions.matmul(thread, left, right)
+        return blocks.binary(thread, symbol, left, right)
+    method = operator_method(thread, symbol, left, right)
     if method is not None:
         return thread.invoke(*method, {}, node)
     for side in (left, right):
@@ -239,8 +242,8 @@ def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
     if isinstance(operand, Block):
         thread.at(node)
         if isinstance(node.op, ast.UAdd):
-            return blocks.value_of(thread, blocks.readable(thread, operand, node))
-        return blocks.unary(thread, "neg" if isinstance(node.op, ast.USub) else "~", operand, node)
+            return blocks.value_of(thread, blocks.readable(thread, operand))
+        return blocks.unary(thread, "neg" if isinstance(node.op, ast.USub) else "~", operand)
     if is_dynamic(operand):
         if isinstance(node.op, ast.Invert):
             raise thread.error("TW001", "operator ~ on an integer known per core only", node)
@@ -274,7 +277,7 @@ def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
     if isinstance(left, Block) or isinstance(right, Block):
         thread.at(node)
         left, right = plain_number(left), plain_number(right)
-        return blocks.compare(thread, symbol, left, right, node)
+        return blocks.compare(thread, symbol, left, right)
     if not is_dynamic(left) and not is_dynamic(right):
         return native(thread, node, COMPARISONS[symbol], left, right)
     if not (is_int_like(left) and is_int_like(right)):
@@ -303,7 +306,7 @@ def _if_exp(thread: Thread, node: ast.IfExp) -> Any:
 
 def _named(thread: Thread, node: ast.NamedExpr) -> Any:
     value = evaluate(thread, node.value)
-    calls.bind_target(thread, node.target, value, node)
+    containers.bind_target(thread, node.target, value, node)
     return value
 
 
@@ -346,3 +349,22 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
     ast.Yield: _yield,
     ast.Lambda: _lambda,
 }
+
+
+OPERATOR_METHODS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul", "<<": "lshift",
+    ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+
+
+def has_operators(thread: Thread, *values: Any) -> bool:
+    return any(is_object_of(thread, value) and not isinstance(value, LocalFunction) for value in values)
+
+
+def operator_method(thread: Thread, symbol: str, left: Any, right: Any) -> tuple[Any, list[Any]] | None:
+    """The method of the user's class that does ``left symbol right``, and its arguments."""
+    for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
+        method = getattr(type(owner), f"{prefix}{OPERATOR_METHODS[symbol]}__", None) if is_object_of(thread, owner) else None
+        if isinstance(method, types.FunctionType):
+            return method, [owner, other]
+    return None

@@ -8,20 +8,148 @@ import itertools
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tilewright.builder import blocks, functions
+from tilewright.builder.values import Block, TensorSlice, Transfer, described
 from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError
-from tilewright.frontend import block_functions, blocks
-from tilewright.frontend.describe import described
-from tilewright.frontend.prints import print_call
+from tilewright.dialects.attributes import i32_attr
+from tilewright.dialects.ttl import PrintOp
 from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Block, LocalFunction, TensorSlice, Transfer
+from tilewright.frontend.values import DynamicRange, LocalFunction, Text
 from tilewright.integers import is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import LanguageFunction, find_function
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
+
+INTERNAL = ("tilewright.frontend.", "tilewright.builder.")  # classes of values that only threads have
+PROCESSORS = ("unpack", "math", "pack")
+SETTINGS = ("sep", "end", "flush", "num_pages", "thread")
+SUBJECT_PROCESSOR = {"waited": "unpack", "reserved": "pack", "buffer": "unpack", "": "math"}
+
+
+@record
+class Subject:
+    """The one object a print may show."""
+
+    kind: str
+    operand: SSAValue
+
+
+def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> None:
+    _check_settings(thread, named, node)
+    objects = [arg for arg in args if isinstance(arg, (Block, CircularBuffer, KernelTensor))]
+    if len(objects) > 1:
+        raise thread.error("TW004", "print shows one block, buffer or tensor at a time", node, help="use one print for each")
+    thread.at(node)
+    pieces: list[str] = []
+    numbers: list[Any] = []
+    for arg in args:
+        if arg not in objects:
+            pieces.append(_piece(thread, arg, numbers, node))
+    text = str(named.get("sep", " ")).join(pieces) + str(named.get("end", "\n"))
+    subject = _subject(thread, objects[0], node) if objects else Subject("", thread.emitter.integer(0))
+    operands = [subject.operand] if objects else []
+    operands += [thread.emitter.integer(number) for number in numbers]
+    attributes: dict[str, Attribute] = {
+        "text": StringAttr(text.removesuffix("\n")),
+        "subject": StringAttr(subject.kind),
+        "pages": i32_attr(int(named.get("num_pages", 1))),
+    }
+    if objects and isinstance(objects[0], Block):
+        attributes["held"] = i32_attr(_older(thread, objects[0]))
+    if thread.kind == "compute":
+        attributes["processor"] = StringAttr(named.get("thread") or SUBJECT_PROCESSOR[subject.kind])
+    thread.emitter.add(PrintOp, operands, [], attributes)
+
+
+def _check_settings(thread: Thread, named: dict[str, Any], node: ast.AST) -> None:
+    if "_dump_dst_registers" in named:
+        raise thread.error(
+            "TW008", "DST registers cannot be printed", node, help="`tilewright explain` shows every DST slot with its value"
+        )
+    for key in named:
+        if key not in SETTINGS:
+            raise thread.error("TW004", f"print has no argument '{key}' here", node, help=", ".join(SETTINGS))
+    wanted = named.get("thread")
+    if wanted is not None and (wanted not in PROCESSORS or thread.kind != "compute"):
+        raise thread.error(
+            "TW004", f"thread={wanted!r} in {thread.function.name}", node, help="in a compute thread: unpack, math or pack"
+        )
+
+
+def spelt(value: Any) -> Any:
+    """A tuple, list or table with numbers of this core in it, as `Text`; anything else as it is."""
+    if type(value) not in (tuple, list, dict) or not _has_numbers(value):
+        return value
+    parts: list[Any] = []
+    if isinstance(value, dict):
+        for key, item in cast("dict[Any, Any]", value).items():
+            parts += [", " if parts else "", f"{key!r}: ", _spelt_item(item)]
+    else:
+        for item in cast("list[Any]", value):
+            parts += [", " if parts else "", _spelt_item(item)]
+    opening, closing = {tuple: "()", list: "[]", dict: "{}"}[type(value)]  # pyright: ignore
+    end = "," if type(value) is tuple and len(value) == 1 else ""
+    return Text((opening, *parts, end + closing))
+
+
+def _spelt_item(item: Any) -> Any:
+    return repr(item) if isinstance(item, str) else spelt(item)
+
+
+def _has_numbers(value: Any) -> bool:
+    items: Any = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+    return any(is_dynamic(item) or (type(item) in (tuple, list, dict) and _has_numbers(item)) for item in items)
+
+
+def _piece(thread: Thread, value: Any, numbers: list[Any], node: ast.AST) -> str:
+    """Text with ``{}`` where a number of this core or iteration stands."""
+    value = spelt(value)
+    if isinstance(value, Text):
+        return "".join(_piece(thread, part, numbers, node) for part in value.parts)
+    if is_dynamic(value):
+        numbers.append(make("select", value, 1, 0) if is_truth(value) else value)
+        return "{}"
+    if type(value) in (tuple, list, dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _piece(thread, item, [], node)  # says what cannot be printed
+    if hasattr(value, "ssa") or hasattr(value, "describe") or type(value).__module__.startswith(INTERNAL):
+        raise thread.error(
+            "TW004", f"print of {described(value)}", node, help="print blocks, buffers, tensors, text and integers"
+        )
+    return str(value).replace("{", "{{").replace("}", "}}")
+
+
+def _subject(thread: Thread, value: Any, node: ast.AST) -> Subject:
+    if isinstance(value, CircularBuffer):
+        return Subject("buffer", thread.buffer(value))
+    if isinstance(value, KernelTensor):
+        if thread.kind == "compute":
+            raise thread.error(
+                "TW004", f"print of {described(value)} in a compute thread", node, help="print it where it is copied"
+            )
+        return Subject("tensor", thread.accessor(value))
+    assert isinstance(value, Block)
+    if value.held is None:
+        raise thread.error("TW004", "print of an expression", node, help="store it to a block and print that")
+    if value.held.released:
+        raise thread.error("TW206", "print of a block that was released", node, help="print it before the push or pop")
+    return Subject("waited" if value.held.kind == "wait" else "reserved", thread.buffer(value.held.buffer))
+
+
+def _older(thread: Thread, block: Block) -> int:
+    """Blocks of the same buffer that are held and were acquired before."""
+    held = block.held
+    assert held is not None
+    same = [other for other in thread.held if other.buffer is held.buffer and other.kind == held.kind]
+    return same.index(held) if held in same else 0
+
 
 # Python's own functions that only pass values on, or hand them to a function they are given.
 LISTED: tuple[Any, ...] = (
@@ -45,22 +173,13 @@ class Deferred:
 
     func: Any
     thread: Thread
-    node: ast.Call
+    node: ast.AST
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.thread.invoke(self.func, list(args), named, self.node)
 
 
-@record
-class DynamicRange:
-    """``range`` with a bound that is known per core or iteration only."""
-
-    start: Any
-    stop: Any
-    step: Any
-
-
-def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if named or not 1 <= len(args) <= 3 or not all(is_int_like(arg) for arg in args):
         raise thread.error("TW004", "range takes one to three integers", node, help="range(stop), range(start, stop, step)")
     if not any(is_dynamic(arg) for arg in args):
@@ -74,11 +193,11 @@ def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 
 
 def _extreme(word: str) -> Callable[..., Any]:
-    def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list, range)) else args
         if any(isinstance(value, Block) for value in values):
             thread.at(node)
-            return block_functions.call_function(thread, f"math.{word}", args, named, node)
+            return functions.call_function(thread, f"math.{word}", args, named)
         if not any(is_dynamic(value) for value in values):
             return host_call(thread, min if word == "min" else max, args, named, node)
         if named or not all(is_int_like(value) for value in values):
@@ -91,28 +210,28 @@ def _extreme(word: str) -> Callable[..., Any]:
     return choose
 
 
-def _absolute(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _absolute(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if len(args) == 1 and isinstance(args[0], Block):
         thread.at(node)
-        return blocks.unary(thread, "abs", args[0], node)
+        return blocks.unary(thread, "abs", args[0])
     if len(args) == 1 and is_dynamic(args[0]):
         return make("max", args[0], make("-", 0, args[0]))
     return host_call(thread, abs, args, named, node)
 
 
-def _whole(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _whole(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if len(args) == 1 and is_dynamic(args[0]):
         return make("select", args[0], 1, 0) if is_truth(args[0]) else args[0]
     return host_call(thread, int, args, named, node)
 
 
-def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if len(args) == 1 and is_dynamic(args[0]):
         return args[0] if is_truth(args[0]) else make("!=", args[0], 0)
     return host_call(thread, bool, args, named, node)
 
 
-def _sum(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _sum(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     items, start = args[0] if args else None, named.get("start", args[1] if len(args) > 1 else 0)
     if not isinstance(items, (tuple, list, range)) or not any(is_kernel_value(item) for item in (*items, start)):
         return host_call(thread, sum, args, named, node)
@@ -122,14 +241,14 @@ def _sum(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call)
     return total
 
 
-def _divmod(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _divmod(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if len(args) != 2 or named or not any(is_dynamic(arg) for arg in args):
         return host_call(thread, divmod, args, named, node)
-    return thread.combine("//", *args, node), thread.combine("%", *args, node)
+    return thread.combine("//", args[0], args[1], node), thread.combine("%", args[0], args[1], node)
 
 
 def _all_or_any(word: str) -> Callable[..., Any]:
-    def decide(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    def decide(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         items = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else ()
         if not any(is_dynamic(item) for item in items):
             return host_call(thread, all if word == "and" else any, args, named, node)
@@ -142,14 +261,14 @@ def _all_or_any(word: str) -> Callable[..., Any]:
     return decide
 
 
-def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if len(args) == 2 and isinstance(args[0], Block):
         thread.at(node)
-        return blocks.binary(thread, "**", args[0], args[1], node)
+        return blocks.binary(thread, "**", args[0], args[1])
     return host_call(thread, pow, args, named, node)
 
 
-def _reversed(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _reversed(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """A range backwards is a range."""
     only = args[0] if len(args) == 1 and not named else None
     if isinstance(only, range):
@@ -159,14 +278,14 @@ def _reversed(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.
     return host_call(thread, reversed, args, named, node)
 
 
-def _round(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _round(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     if args and isinstance(args[0], Block):
         thread.at(node)
-        return block_functions.call_function(thread, "math.round", args if len(args) > 1 or named else [args[0], 0], named, node)
+        return functions.call_function(thread, "math.round", args if len(args) > 1 or named else [args[0], 0], named)
     return args[0] if len(args) == 1 and is_dynamic(args[0]) else host_call(thread, round, args, named, node)
 
 
-def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """``super()`` finds the class and the object in the function it stands in."""
     frame = thread.frame
     if not args and "__class__" in frame.outer and frame.names:
@@ -175,9 +294,9 @@ def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Cal
 
 
 def _operator(function: Any, symbol: str) -> Callable[..., Any]:
-    def combine(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    def combine(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         if len(args) == 2 and not named and any(is_kernel_value(arg) for arg in args):
-            return thread.combine(symbol, *args, node)
+            return thread.combine(symbol, args[0], args[1], node)
         return host_call(thread, function, args, named, node)
 
     return combine
@@ -205,7 +324,7 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
 READING_METHODS = ("index", "count", "copy", "get", "items", "keys", "values")
 
 
-def container_method(thread: Thread, items: Any, method: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def container_method(thread: Thread, items: Any, method: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """Lists and tables exist at compile time: one may change only where it was made, not in a loop that runs on the device."""
     changes = method.__name__ not in READING_METHODS
     if changes and not thread.made_here(items):
@@ -225,11 +344,11 @@ def _remembered(thread: Thread, result: Any, callee: Any = None) -> Any:
     """A list, table, iterator or object that a call has made belongs to the thread, which may change it."""
     made = isinstance(callee, type) and type(result) is callee and is_users_own(callee) and not isinstance(result, tuple)
     if type(result) in (list, dict) or made or hasattr(type(result), "__next__"):
-        thread.containers[id(result)] = (result, thread.depth)
+        thread.remember(result)
     return result
 
 
-def _callable(thread: Thread, value: Any, every: bool, node: ast.Call) -> Any:
+def _callable(thread: Thread, value: Any, every: bool, node: ast.AST) -> Any:
     """A function among the arguments of Python's own functions; ``every`` one where they are given values of the kernel."""
     wanted = isinstance(value, LocalFunction) or (
         every and isinstance(value, (LanguageFunction, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
@@ -241,7 +360,7 @@ def _is_named_tuple(callee: Any) -> bool:
     return isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields")
 
 
-def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """Plain Python on plain values, done now."""
     if not callable(callee):
         raise thread.error("TW003", f"{described(callee)} cannot be called", node)
@@ -270,7 +389,7 @@ def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any
         raise thread.error("TW017", f"{type(error).__name__}: {error}", node, help="this call is made at compile time") from None
 
 
-def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.Call) -> KernelError:
+def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.AST) -> KernelError:
     name = getattr(callee, "__name__", "this")
     known = isinstance(value, Block) and find_function(f"math.{name}")
     remedy = f"ttl.{known} does" if known else "in a thread, use the functions of ttl.math"

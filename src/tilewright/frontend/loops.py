@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
-from tilewright.frontend import carried, choices, containers, early_ends, loop_forms
-from tilewright.frontend.assigned import loop_names
-from tilewright.frontend.blocks import whole
-from tilewright.frontend.calls import UNROLL_LIMIT, bind_target
-from tilewright.frontend.describe import described
-from tilewright.frontend.early_values import kept
-from tilewright.frontend.expressions import evaluate
-from tilewright.frontend.generators import Generated, run_loop
-from tilewright.frontend.host_calls import DynamicRange
-from tilewright.frontend.known_values import truth
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.unrolling import CountedLoop, LeaveBody
-from tilewright.frontend.values import Block, Unusable
+from tilewright.builder.blocks import whole
+from tilewright.builder.buffers import kept
+from tilewright.builder.values import Block, CountedLoop, described
+from tilewright.frontend import carried, choices
+from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
+from tilewright.frontend.syntax import loop_body, loop_names
+from tilewright.frontend.thread import Thread, truth
+from tilewright.frontend.values import DynamicRange, Generated, LeaveBody, Parted, Unusable
 from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.network import cores_of
@@ -28,20 +24,20 @@ from tilewright.network import cores_of
 def for_loop(thread: Thread, node: ast.For) -> None:
     if node.orelse:
         raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")
-    other = loop_forms.rewritten(thread, node)
+    other = rewritten(thread, node)
     if other is not None:
         for_loop(thread, other)
         return
-    sequence = evaluate(thread, node.iter)
+    sequence = thread.evaluate(node.iter)
     if isinstance(sequence, Generated):
-        body = early_ends.loop_body(node.body)
+        body = loop_body(node.body)
         run_loop(thread, node, sequence, lambda item: bind_target(thread, node.target, item, node), body)
         return
     if isinstance(sequence, DynamicRange) and isinstance(node.target, ast.Name):
         _counted_loop(thread, node, sequence, node.target.id, None)
         return
     if not isinstance(sequence, range) or not isinstance(node.target, ast.Name):
-        items = containers.static_sequence(thread, sequence, node.iter)
+        items = static_sequence(thread, sequence, node.iter)
         _unrolled(thread, node, (partial(bind_target, thread, node.target, item, node) for item in items))
         return
     if not sequence:
@@ -59,7 +55,7 @@ def for_loop(thread: Thread, node: ast.For) -> None:
 
 def _unrolled(thread: Thread, node: ast.For | ast.While, starts: Iterable[Callable[[], None]]) -> None:
     """The body once per start; ``break`` and ``continue`` are exceptions on their way here."""
-    body = early_ends.loop_body(node.body)
+    body = loop_body(node.body)
     thread.loops.append(thread.depth)
     buffers: dict[str, CircularBuffer | None] = {}
     for start in starts:
@@ -83,14 +79,14 @@ def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, C
         value = thread.frame.names.get(name)
         if isinstance(value, Block) and value.held is None:
             thread.at(node)
-            value = whole(thread, value, node)
+            value = whole(thread, value)
             buffers[name], thread.frame.names[name] = kept(thread, name, buffers.get(name), value, thread.span(node))
 
 
 def _settle(thread: Thread, names: set[str], node: ast.AST) -> None:
     """Values that branches before this have apart are put together: the loop may change them."""
     for name in names & thread.frame.names.keys():
-        if isinstance(value := thread.frame.names[name], choices.Parted):
+        if isinstance(value := thread.frame.names[name], Parted):
             thread.frame.names[name] = choices.settled(thread, value, node)
 
 
@@ -103,7 +99,7 @@ def while_loop(thread: Thread, node: ast.While) -> None:
 
 def _known_rounds(thread: Thread, node: ast.While) -> Generator[Callable[[], None], None, None]:
     for _ in range(UNROLL_LIMIT):
-        condition = truth(thread, evaluate(thread, node.test), node.test)
+        condition = truth(thread, thread.evaluate(node.test), node.test)
         if is_dynamic(condition):
             remedy = "use `for … in range(…)`: the number of iterations must be known on every core"
             raise thread.error("TW001", "'while' on a condition that is known per core or iteration only", node, help=remedy)
@@ -173,9 +169,7 @@ def _counted_loop(
     scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
     frame.names.update(scopes)
     held = list(thread.held)
-    thread.depth += 1
-    thread.execute(early_ends.loop_body(node.body))
-    thread.depth -= 1
+    thread.execute(loop_body(node.body))
     thread.held = held
     results = [frame.names[carried_name] for carried_name in integers]
     for carried_name, value in zip(integers, results, strict=True):
@@ -226,3 +220,119 @@ def _carried_integers(thread: Thread, names: list[str], node: ast.For) -> list[s
         help_text = "only blocks (in the compute thread) and integers can change from one iteration to the next"
         raise thread.error("TW012", f"'{name}' ({described(value)}) changes from one iteration to the next", node, help=help_text)
     return [name for name in names if not isinstance(thread.frame.names[name], Unusable)]
+
+
+RANGES = (range, DynamicRange)
+
+
+def rewritten(thread: Thread, node: ast.For) -> ast.For | None:
+    """The loop over ranges that ``node`` stands for; None if it is another kind of loop."""
+    call = node.iter
+    if not isinstance(call, ast.Call) or call.keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
+        return None
+    if not isinstance(call.func, (ast.Name, ast.Attribute)) or not _mentions(call.func, ("product", "enumerate")):
+        return None
+    callee = thread.evaluate(call.func)
+    if callee is itertools.product and not _leaves(node.body):
+        return _product(thread, node, call)
+    return _enumerate(thread, node, call) if callee is enumerate and len(call.args) == 1 else None
+
+
+def _mentions(function: ast.expr, words: tuple[str, ...]) -> bool:
+    return (function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")) in words
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    """Whether a ``break`` may end the loop: of nested loops it would end one only."""
+    return any(isinstance(inner, ast.Break) for statement in body for inner in ast.walk(statement))
+
+
+def _product(thread: Thread, node: ast.For, call: ast.Call) -> ast.For | None:
+    values = [thread.evaluate(arg) for arg in call.args]
+    if not values or not all(isinstance(value, RANGES) for value in values):
+        return None
+    targets = node.target.elts if isinstance(node.target, ast.Tuple) else []
+    plain = len(targets) == len(values) and all(isinstance(target, ast.Name) for target in targets)
+    names = [target.id for target in targets if isinstance(target, ast.Name)] if plain else _hidden(thread, "index", len(values))
+    body: list[ast.stmt] = list(node.body)
+    if not plain:
+        body.insert(0, _assign(node, node.target, ast.Tuple([_read(node, name) for name in names], ast.Load())))
+    for name, value in zip(reversed(names), reversed(values), strict=True):
+        body = [_loop(thread, node, name, value, body)]
+    loop = body[0]
+    assert isinstance(loop, ast.For)
+    return loop
+
+
+def _enumerate(thread: Thread, node: ast.For, call: ast.Call) -> ast.For | None:
+    """``for n, i in enumerate(range(a, b, s))`` counts i, and n is ``(i - a) // s``."""
+    value = thread.evaluate(call.args[0])
+    pair = node.target.elts if isinstance(node.target, ast.Tuple) else []
+    if not isinstance(value, RANGES) or len(pair) != 2 or not isinstance(pair[1], ast.Name):
+        return None
+    (start,) = _hidden(thread, "start", 1)
+    thread.frame.names[start] = value.start
+    item = _read(node, pair[1].id)
+    sides = (item, _read(node, start)) if value.step > 0 else (_read(node, start), item)
+    distance = ast.BinOp(sides[0], ast.Sub(), sides[1])
+    number = ast.BinOp(distance, ast.FloorDiv(), ast.Constant(abs(value.step)))
+    return _loop(thread, node, pair[1].id, value, [_assign(node, pair[0], number), *node.body])
+
+
+def _hidden(thread: Thread, word: str, count: int) -> list[str]:
+    taken = {*thread.frame.names, *thread.frame.outer}
+    free = (name for number in itertools.count() if (name := f"{word}_{number}") not in taken)
+    return list(itertools.islice(free, count))
+
+
+def _loop(thread: Thread, node: ast.For, name: str, value: Any, body: list[ast.stmt]) -> ast.For:
+    (source,) = _hidden(thread, "range", 1)
+    thread.frame.names[source] = value
+    new = ast.For(ast.Name(name, ast.Store()), ast.Name(source, ast.Load()), body, [], None)
+    ast.copy_location(new, node)
+    ast.copy_location(new.iter, node.iter)
+    return ast.fix_missing_locations(new)
+
+
+def _read(node: ast.For, name: str) -> ast.expr:
+    return ast.copy_location(ast.Name(name, ast.Load()), node.target)
+
+
+def _assign(node: ast.For, target: ast.expr, value: ast.expr) -> ast.stmt:
+    return ast.fix_missing_locations(ast.copy_location(ast.Assign([target], value), node.target))
+
+
+def run_loop(thread: Thread, node: ast.For, generated: Generated, bind: Callable[[Any], None], body: list[ast.stmt]) -> None:
+    """``for target in generated: body``."""
+    if any(isinstance(inner, (ast.Break, ast.Return)) for statement in body for inner in ast.walk(statement)):
+        remedy = "write the helper's loop in the thread, or put the rest under an if"
+        raise thread.error("TW001", f"leaving a loop over {generated.describe()}", node, help=remedy)
+    frame, depth = thread.frame, thread.depth
+    assigned, exposed = loop_names(node)
+    carried = sorted(name for name in assigned & exposed if _changes(frame.names.get(name)))
+    inside = False
+
+    def at_yield(value: Any, place: ast.AST) -> None:
+        nonlocal inside
+        inside = inside or thread.depth > depth
+        if inside and carried:
+            remedy = "write the helper's loop in the thread: there a loop may change names"
+            raise thread.error("TW012", f"'{carried[0]}' changes in a loop that '{generated.name}' runs", place, help=remedy)
+        helper = thread.frames.pop()
+        try:
+            bind(value)
+            thread.execute(body)
+        finally:
+            thread.frames.append(helper)
+
+    generated.run(at_yield)
+    for name in assigned if inside else ():
+        if name not in exposed or not isinstance(frame.names.get(name), Block):
+            frame.names[name] = Unusable("was assigned in a loop that has ended", "use it inside the loop")
+
+
+def _changes(value: Any) -> bool:
+    """Names that a loop would have to carry; a reserved block that is added to stays the same name."""
+    if isinstance(value, Block):
+        return value.held is None or value.held.kind != "reserve"
+    return isinstance(value, (int, float, Parted)) or is_dynamic(value)

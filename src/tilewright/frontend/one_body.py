@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
-from tilewright.frontend.source import own_nodes
+from tilewright.frontend.syntax import own_nodes
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record

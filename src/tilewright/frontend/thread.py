@@ -1,95 +1,71 @@
-"""State of one thread's translation, shared by everything that translates a part of it."""
+"""State of one thread's translation from Python, and what Python itself computes meanwhile."""
 
 from __future__ import annotations
 
 import ast
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-
+from tilewright.builder.extents import ThreadSites
+from tilewright.builder.network import runtime_integer, semaphore_method
+from tilewright.builder.thread import ThreadBuilder, Unrolling
+from tilewright.builder.values import described
 from tilewright.diagnostics import KernelError, Note, Span, fail
-from tilewright.dialects.attributes import (
-    INDEX,
-    AccessorType,
-    SemaphoreType,
-    cb_type,
-    i32_attr,
-    i64_attr,
-    int_array,
-    text_attr,
-    tile_type,
-)
-from tilewright.dialects.ttl import CoreOp
-from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
-from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import location
-from tilewright.frontend.emitter import Emitter
-from tilewright.frontend.extents import ThreadSites
-from tilewright.frontend.unrolling import Unrolling
-from tilewright.frontend.values import Acquisition, Frame, Transfer
-from tilewright.integers import Leaf
-from tilewright.lang.buffers import CircularBuffer
+from tilewright.frontend.values import RUNTIME_VALUES, Frame
+from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.lang.semaphores import Semaphore
+from tilewright.lang.coordinates import BodyInteger, of_core
+from tilewright.lang.runtime_integers import RuntimeInteger
+from tilewright.lang.semaphores import BodyRemote
 from tilewright.lang.tensors import KernelTensor
-from tilewright.program import ROW_MAJOR
-from tilewright.source_places import remember, span_of_node
-
-HALF_BITS = 11  # significant ones of an IEEE float16
+from tilewright.source_places import span_of_node
 
 
-def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Rows and columns of tiles of a block, see `folding`."""
-    return shape if len(shape) <= 2 else (math.prod(shape[:-1]), shape[-1])
+class Thread(ThreadBuilder, ABC):
+    """One thread while its Python is read. The parts of the evaluator are functions on it; `build.Evaluator` joins them."""
 
-
-class Thread:
     def __init__(self, function: ThreadFunction, build: Build, sites: ThreadSites, unrolling: Unrolling | None = None) -> None:
-        self.function = function
-        self.build = build
-        self.sites = sites
-        self.unrolling = unrolling or Unrolling()
-        self.emitter = Emitter()
+        super().__init__(function, build, sites, unrolling)
         self.frames: list[Frame] = []
-        self.held: list[Acquisition] = []  # in order, not yet released on this path
-        self.transfers: list[Transfer] = []
-        self.skippable: set[Operation] = set()  # loops that may run no round
-        self.sums: list[tuple[Acquisition, ast.AST]] = []  # blocks that an accumulating store is the first to write
-        self.depth = 0  # of loops and dynamic branches
         self.chooses = False  # some name stands for a choice that each core makes, see `choices`
         self.containers: dict[int, tuple[Any, int]] = {}  # what the thread made: lists, tables, objects; and at which depth
         self.loops: list[int] = []  # depths of the unrolled loops around, innermost last
-        self.evaluate: Callable[[ast.expr], Any] = _not_wired  # set by translate.py: expression -> value
-        self.execute: Callable[[list[ast.stmt]], None] = _not_wired  # statements
-        self.combine: Callable[..., Any] = _not_wired  # operator, left, right, node -> value
-        self.invoke: Callable[..., Any] = _not_wired  # callee, positional arguments, named ones, node -> value
-        self._buffers: dict[int, BindCBOp] = {}
-        self._tensors: dict[int, TensorAccessorOp] = {}
-        self._semaphores: dict[int, CreateSemaphoreOp] = {}
-        self._tables: list[Operation] = []  # numbers of this core
-        self._core: Operation | None = None
-        self._coordinates: list[Leaf | int] = []
 
-    @property
-    def kind(self) -> str:
-        return self.function.kind
+    @abstractmethod
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression: folded where it is known, IR where it is not."""
 
-    def made_here(self, value: Any) -> bool:
-        """Whether the thread made this list, table or object in the loop and branch that runs now: only there it may change."""
-        return self.containers.get(id(value), (None, -1))[1] == self.depth
+    @abstractmethod
+    def execute(self, body: list[ast.stmt]) -> None:
+        """Statements, up to a return."""
+
+    @abstractmethod
+    def combine(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
+        """``left symbol right``."""
+
+    @abstractmethod
+    def invoke(self, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+        """A call with values, whoever makes it: the source, or Python's own function that was given ``callee``."""
 
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
 
+    def made_here(self, value: Any) -> bool:
+        """Whether the thread made this list, table or object in the loop and branch that runs now: only there it may change."""
+        return self.containers.get(id(value), (None, -1))[1] == self.depth
+
+    def remember(self, value: Any) -> Any:
+        """A list, table or object that the thread has made: it may be changed where it was made."""
+        self.containers[id(value)] = (value, self.depth)
+        return value
+
     def span(self, node: ast.AST) -> Span:
         return span_of_node(self.frame.file, node)
 
     def at(self, node: ast.AST) -> Span:
-        """Ops made from now on carry this place."""
+        """Ops made from now on carry this place, and so do messages about them."""
         self.emitter.span = self.span(node)
         return self.emitter.span
 
@@ -98,114 +74,60 @@ class Thread:
     ) -> KernelError:
         return fail(code, message, self.span(node), help=help, label=label, notes=notes)
 
-    def buffer(self, buffer: CircularBuffer) -> SSAValue:
-        bound = self._buffers.get(buffer.index)
-        if bound is None:
-            attributes: dict[str, Attribute] = {
-                "cb_index": i64_attr(buffer.index),
-                "buffer_factor": i64_attr(buffer.block_count),
-                "name": text_attr(buffer.name),
-            }
-            if buffer.origin != "user":
-                attributes["origin"] = StringAttr(buffer.origin)
-            if buffer.tensor is not None:
-                attributes["tensor_index"] = i32_attr(buffer.tensor.index)
-                attributes["first_tile"] = i32_attr(buffer.first_tile)
-                attributes["tensor_name"] = StringAttr(buffer.tensor.name)
-            bound = BindCBOp.create(
-                result_types=[cb_type(folded(buffer.shape), buffer.dtype, buffer.block_count)],
-                attributes=attributes,
-                location=location(buffer.span.file, buffer.span.line, buffer.span.column),
-            )
-            remember(bound, buffer.span)
-            self._buffers[buffer.index] = bound
-        return bound.results[0]
 
-    def accessor(self, tensor: KernelTensor) -> SSAValue:
-        found = self._tensors.get(tensor.index)
-        if found is None:
-            spec = tensor.spec
-            kind = AccessorType(int_array(tensor.tile_shape), tile_type(spec.dtype), text_attr(spec.memory))
-            place = self.function.span
-            found = TensorAccessorOp.create(
-                result_types=[kind],
-                attributes={
-                    "tensor_index": i32_attr(tensor.index),
-                    "name": text_attr(spec.name),
-                    **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
-                    **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
-                },
-                location=location(place.file, place.line, place.column),
-            )
-            self._tensors[tensor.index] = found
-        return found.results[0]
-
-    def semaphore(self, semaphore: Semaphore) -> SSAValue:
-        found = self._semaphores.get(semaphore.number)
-        if found is None:
-            span = semaphore.span
-            attributes = {
-                "initial_value": i32_attr(semaphore.initial_value),
-                "number": i32_attr(semaphore.number),
-                "name": StringAttr(semaphore.name),
-            }
-            found = CreateSemaphoreOp.create(
-                result_types=[SemaphoreType()], attributes=attributes, location=location(span.file, span.line, span.column)
-            )
-            remember(found, span)
-            self._semaphores[semaphore.number] = found
-        return found.results[0]
-
-    def entry_leaf(self, op: Operation, name: str, low: int, high: int) -> Leaf:
-        """A number that stands at the top of the thread; asked for again, it is the same."""
-        for known in self._tables:
-            if known.attributes == op.attributes:
-                op = known
-                break
-        else:
-            self._tables.append(op)
-        return self.emitter.leaf(op.results[0], name, low, high, self.emitter.entry)
-
-    def coordinates(self) -> list[Leaf | int]:
-        """This core's place, one per grid dimension; a dimension of size 1 has only place 0."""
-        if self._core is not None or self._coordinates:
-            return self._coordinates
-        grid = self.build.grid
-        core: Operation | None = None
-        if any(size > 1 for size in grid):
-            core = CoreOp.create(
-                result_types=[INDEX] * len(grid),
-                location=location(self.emitter.span.file, self.emitter.span.line, self.emitter.span.column),
-            )
-        for axis, size in enumerate(grid):
-            if core is None or size == 1:
-                self._coordinates.append(0)
-                continue
-            name = f"core_{'xyz'[axis]}"
-            core.results[axis].name_hint = name
-            self._coordinates.append(self.emitter.leaf(core.results[axis], name, 0, size - 1, self.emitter.entry))
-        self._core = core
-        return self._coordinates
-
-    @property
-    def coordinates_read(self) -> list[Leaf | int]:
-        """The place, if anything of the thread has asked for it; else empty."""
-        return self._coordinates
-
-    def finish_entry(self) -> None:
-        """What the thread uses of the outside stands first: buffers by index, tensors by position, coordinates."""
-        head: list[Operation] = [self._buffers[index] for index in sorted(self._buffers)]
-        head += [self._tensors[index] for index in sorted(self._tensors)]
-        head += [self._semaphores[number] for number in sorted(self._semaphores)]
-        if self._core is not None:
-            head.append(self._core)
-        head += self._tables
-        first = self.emitter.entry.first_op
-        if first is None:
-            self.emitter.entry.add_ops(head)
-        else:
-            self.emitter.entry.insert_ops_before(head, first)
+def native(thread: Thread, node: ast.AST, function: Callable[..., Any], *args: Any) -> Any:
+    """Plain Python on plain values; what Python raises is an error of the kernel at this place."""
+    try:
+        return function(*args)
+    except Exception as error:
+        raise thread.error(
+            "TW017", f"{type(error).__name__}: {error}", node, help="this expression is evaluated at compile time"
+        ) from None
 
 
-def _not_wired(*_: Any) -> Any:
-    raise AssertionError("translate.py connects the parts before it starts")
+def truth(thread: Thread, value: Any, node: ast.AST) -> Any:
+    """``bool(value)``: a Python bool, or a condition of this core."""
+    if isinstance(value, (*RUNTIME_VALUES, KernelTensor)):
+        raise thread.error(
+            "TW004",
+            f"{described(value)} is used as a condition",
+            node,
+            help="conditions are about integers; (x > 0) * (x < 1) is 1 where both hold, ttl.math.where chooses by element",
+        )
+    if is_dynamic(value):
+        return value if is_truth(value) else make("!=", value, 0)
+    return bool(value)
+
+
+DEFERRED = (BodyInteger, BodyRemote, RuntimeInteger)
+
+
+def of_thread(thread: Thread, value: Any, node: ast.expr) -> Any:
+    """Coordinates, remote semaphores and run-time integers, also within tuples, lists, tables and slices."""
+    if not _contains(value):
+        return value
+    if isinstance(value, BodyInteger):
+        return of_core(value.value, list(thread.coordinates()))
+    if isinstance(value, RuntimeInteger):
+        return runtime_integer(thread, value)
+    if isinstance(value, BodyRemote):
+        args = [of_thread(thread, arg, node) for arg in value.args]
+        thread.at(node)
+        return semaphore_method(thread, value.semaphore, value.word, args, {})
+    if isinstance(value, slice):
+        return slice(*(of_thread(thread, part, node) for part in (value.start, value.stop, value.step)))
+    if isinstance(value, dict):
+        table = cast("dict[Any, Any]", value)
+        return {key: of_thread(thread, item, node) for key, item in table.items()}
+    items = [of_thread(thread, item, node) for item in cast("list[Any]", value)]
+    return items if isinstance(value, list) else tuple(items)
+
+
+def _contains(value: Any) -> bool:
+    if isinstance(value, slice):
+        return any(_contains(part) for part in (value.start, value.stop, value.step))
+    if type(value) in (tuple, list):
+        return any(_contains(item) for item in cast("list[Any]", value))
+    if type(value) is dict:
+        return any(_contains(item) for item in cast("dict[Any, Any]", value).values())
+    return isinstance(value, DEFERRED)

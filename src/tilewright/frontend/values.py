@@ -1,4 +1,4 @@
-"""What names in a thread may stand for, besides plain Python values and `integers` expressions."""
+"""What names in a thread may stand for, besides plain Python values, integers (`integers`) and blocks (`builder/values.py`)."""
 
 from __future__ import annotations
 
@@ -8,126 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
+from tilewright.builder.network import RemoteSemaphore
+from tilewright.builder.values import Block, CountedLoop, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Span
-from tilewright.frontend.extents import Count, Extent, Site
-from tilewright.frontend.unrolling import CountedLoop
+from tilewright.integers import Value
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
-
-
-@record(frozen=False, eq=False)
-class Acquisition:
-    """One ``wait()`` or ``reserve()`` of a buffer."""
-
-    buffer: CircularBuffer
-    kind: str  # wait or reserve
-    span: Span
-    released: bool = False
-    scoped: bool = False  # by a ``with``, which releases it
-    stored: Block | None = None  # what a reserved block holds, once stored
-    store: Operation | None = None  # the last store to it
-    loop: CountedLoop | None = None  # the loop it stands in
-    read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
-    block: Block | None = None  # what the acquire gave
-    site: Site | None = None  # where blocks of its buffer are followed
-
-    def __repr__(self) -> str:
-        return f"{self.buffer.name}.{self.kind}()"
-
-
-@record(frozen=False, eq=False)
-class Block:
-    """A block of tiles: held from a buffer, or the value of an expression."""
-
-    ssa: SSAValue
-    shape: tuple[int, ...]
-    dtype: str
-    held: Acquisition | None = None
-    reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
-    uniform: tuple[int, ...] = ()  # those of ``reduced`` along which that element is in all places: it may be taken for all
-    unknown: tuple[int, ...] = ()  # dimensions of which one or all elements count, depending on the iteration or the core
-    differ: tuple[Span, ...] = ()  # where blocks of either kind are made
-    open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
-    weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
-
-    @property
-    def size_text(self) -> str:
-        return "x".join(str(dim) for dim in self.shape)
-
-    def describe(self) -> str:
-        return f"{self.size_text} tiles of {self.dtype}"
-
-    @property
-    def extent(self) -> Extent:
-        """Which elements count, of rows and of columns."""
-        rank = len(self.shape)
-        return self._count(rank - 2), self._count(rank - 1)
-
-    def _count(self, dim: int) -> Count:
-        if dim in self.unknown:
-            return Count.UNKNOWN
-        return Count.EITHER if dim in self.uniform else Count.ONE if dim in self.reduced else Count.ALL
-
-    def with_extent(self, extent: Extent, differ: tuple[Span, ...] = ()) -> Block:
-        dims = [dim for dim in range(len(self.shape) - 2, len(self.shape)) if dim >= 0 and self.shape[dim] == 1]
-        counts = {dim: extent[dim - len(self.shape)] for dim in dims}
-        self.reduced = tuple(dim for dim in dims if counts[dim] in (Count.EITHER, Count.ONE))
-        self.uniform = tuple(dim for dim in dims if counts[dim] == Count.EITHER)
-        self.unknown = tuple(dim for dim in dims if counts[dim] == Count.UNKNOWN)
-        self.differ = differ if self.unknown else ()
-        return self
-
-    def counting_as(self, other: Block) -> Block:
-        """The same elements count as in ``other``, which has the same dimensions."""
-        self.reduced, self.uniform, self.unknown, self.differ = other.reduced, other.uniform, other.unknown, other.differ
-        return self
-
-    def __repr__(self) -> str:
-        return f"a block of {self.describe()}"
-
-
-@record(frozen=False, eq=False)
-class TensorSlice:
-    """A rectangle of tiles of a tensor argument."""
-
-    ssa: SSAValue
-    shape: tuple[int, ...]
-    dtype: str
-    tensor: KernelTensor
-    origin: bool = False  # written as tensor[0, 0]: a place, which the oldest form of copy takes for a block
-    parts: tuple[tuple[TensorSlice, int], ...] = ()  # of a gathered one: rectangles, and the tile of the block each starts at
-    again: Callable[[], TensorSlice] | None = None  # writes the same slice where the thread is then
-
-    @property
-    def name(self) -> str:
-        return self.tensor.name
-
-    def __repr__(self) -> str:
-        return f"a slice of tensor '{self.name}'"
-
-
-@record(frozen=False, eq=False)
-class Transfer:
-    """A copy that was started."""
-
-    ops: list[Operation]
-    span: Span
-    waited: bool = False
-
-    def __repr__(self) -> str:
-        return "a copy"
-
-
-@record(frozen=False, eq=False)
-class TransferGroup:
-    """``ttl.GroupTransfer()``: copies that are waited for together."""
-
-    depth: int  # of loops and branches where it was made
-    transfers: list[Transfer] = field(default_factory=list[Transfer])
 
 
 @record
@@ -147,7 +37,7 @@ class BoundMethod:
     owner: Any
     name: str
 
-    def __repr__(self) -> str:
+    def describe(self) -> str:
         return f"the method {self.name}"
 
 
@@ -186,5 +76,103 @@ class LocalFunction:
     frame: Frame
     signature: inspect.Signature
 
-    def __repr__(self) -> str:
+    def describe(self) -> str:
         return f"function '{self.name}'"
+
+
+@record(frozen=False, eq=False)
+class Carried:
+    """A name that loops change, over all loops nested around the change."""
+
+    name: str
+    loop: ForOp  # the outermost
+    span: Span
+    start: Block | float
+    buffer: CircularBuffer | None = None
+
+
+@record(frozen=False, eq=False)
+class Scope:
+    """A carried name as the body of one loop (or branch) sees it. The value is in the buffer unless ``waited`` says otherwise."""
+
+    carried: Carried
+    body: IRBlock
+    waited: Block | None = None
+
+    def describe(self) -> str:
+        return f"'{self.carried.name}', which the loop changes"
+
+
+@record(eq=False)
+class Branches:
+    """Both ways of an ``if`` that each core decides."""
+
+    condition: Value
+    ways: tuple[IRBlock, IRBlock]
+    node: ast.AST
+
+    @property
+    def op(self) -> Operation:
+        op = self.ways[0].parent_op()
+        assert op is not None
+        return op
+
+
+@record(eq=False)
+class Choice:
+    """One of two things that exist at compile time."""
+
+    condition: Value
+    when_true: Any
+    when_false: Any
+
+    def describe(self) -> str:
+        return f"{described(self.when_true)} or, on other cores, {described(self.when_false)}"
+
+
+@record(frozen=False, eq=False)
+class Parted:
+    """A block value, or a copy, of which each branch has its own."""
+
+    name: str
+    branches: Branches
+    values: tuple[Any, Any]
+    found: Block | Transfer | None = None  # behind the branches, once somebody asks
+
+    def describe(self) -> str:
+        return described(self.values[0])
+
+
+MISSING = object()  # a branch that does not assign the name
+
+
+@record(frozen=False, eq=False)
+class Generated:
+    """A call of such a helper, before a loop runs it."""
+
+    name: str
+    node: ast.AST
+    run: Callable[[Callable[[Any, ast.AST], None]], None]  # inlines the helper; its argument is called at every yield
+
+    def describe(self) -> str:
+        return f"what '{self.name}' yields"
+
+
+@record
+class DynamicRange:
+    """``range`` with a bound that is known per core or iteration only."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+class LeaveBody(Exception):
+    """``break`` or ``continue`` in a loop that is unrolled; the ``with``s on the way out release their blocks."""
+
+    def __init__(self, kind: type[ast.stmt]) -> None:
+        super().__init__(kind.__name__)
+        self.kind = kind
+
+
+RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, Scope)

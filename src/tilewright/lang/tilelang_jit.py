@@ -99,7 +99,7 @@ def _configured(kernel: TileLangKernel, out_idx: Any, settings: dict[str, Any]) 
 
 def launches(function: Callable[..., Any]) -> bool:
     """Whether the function's own body has ``with T.Kernel(…)``: the eager style."""
-    from tilewright.frontend.source import function_node, own_nodes
+    from tilewright.frontend.syntax import function_node, own_nodes
 
     if not inspect.isfunction(function):
         return False

@@ -33,7 +33,7 @@ class Macro:
         return (self.function,)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        from tilewright.frontend.source import function_node
+        from tilewright.frontend.syntax import function_node
         from tilewright.frontend.tilelang.reading import current
 
         reader: Any = current(f"macro '{self.function.__name__}'")

@@ -9,13 +9,14 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilewright.builder import blocks, functions
+from tilewright.builder.blocks import emit
+from tilewright.builder.thread import ThreadBuilder
+from tilewright.builder.values import Block
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.frontend import block_functions, blocks
-from tilewright.frontend.blocks import emit
-from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
@@ -33,7 +34,6 @@ from tilewright.frontend.tilelang.symbols import (
     Reduction,
 )
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW, Fragments
-from tilewright.frontend.values import Block
 from tilewright.records import record
 
 FLOATS = ("bf16", "f32")
@@ -56,7 +56,7 @@ class BlockWriter:
 
     def __init__(
         self,
-        thread: Thread,
+        thread: ThreadBuilder,
         node: ast.AST,
         target: Fragment,
         layout: str,
@@ -137,21 +137,21 @@ class BlockWriter:
         return Tile(self._operation(value, operands), layout)
 
     def _operation(self, value: Apply, operands: list[Block | float]) -> Block:
-        thread, node, name = self.thread, self.node, value.op
+        thread, name = self.thread, value.op
         numbers = [operand for operand in operands if isinstance(operand, float)]
         if name in COMPARISONS:
-            return blocks.compare(thread, name, operands[0], operands[1], node)
+            return blocks.compare(thread, name, operands[0], operands[1])
         if name == "max" and 0.0 in numbers:
             block = next(operand for operand in operands if isinstance(operand, Block))
-            return blocks.apply_op(thread, BY_NAME["relu"], [block], {}, node)
+            return blocks.apply_op(thread, BY_NAME["relu"], [block], {})
         if name == "where" or (name == "/" and operands[1] == 0.0):
             like = next(operand for operand in operands if isinstance(operand, Block))
             operands = [self._block(operand, like) for operand in operands]
-        op = blocks.operator_op(thread, name, node) if name in OPERATORS else BY_NAME.get(name) or COMPOSITE_BY_NAME[name]
+        op = blocks.operator_op(thread, name) if name in OPERATORS else BY_NAME.get(name) or COMPOSITE_BY_NAME[name]
         if len(operands) == 2:
-            return blocks.apply_pair(thread, op, operands[0], operands[1], node)
+            return blocks.apply_pair(thread, op, operands[0], operands[1])
         whole = [operand for operand in operands if isinstance(operand, Block)]
-        return blocks.apply_op(thread, op, whole, dict(value.parameters), node)
+        return blocks.apply_op(thread, op, whole, dict(value.parameters))
 
     def _block(self, operand: Block | float, like: Block | float) -> Block:
         if isinstance(operand, Block):
@@ -199,21 +199,20 @@ def is_narrowing(source: str, target: str) -> bool:
     return (source, target) == ("f32", "bf16")
 
 
-def rounded(thread: Thread, tile: Tile, node: ast.AST) -> Tile:
+def rounded(thread: ThreadBuilder, tile: Tile, node: ast.AST) -> Tile:
     """The nearest values that 16 bits hold, wherever the tile is."""
     return Tile(_converted(thread, tile.block, "bf16", node), tile.layout)
 
 
-def held_as(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
+def held_as(thread: ThreadBuilder, block: Block, dtype: str, node: ast.AST) -> Block:
     """The same values in another format. Between floats the packer and the unpacker convert; others need a call."""
     if block.dtype == dtype or (block.dtype in FLOATS and dtype in FLOATS):
         return Block(block.ssa, block.shape, dtype)
     return _converted(thread, block, dtype, node)
 
 
-def _converted(thread: Thread, block: Block, dtype: str, node: ast.AST) -> Block:
-    call = ast.copy_location(ast.Call(ast.Name("cast"), [], []), node)
-    return block_functions.typecast(thread, [block, dtype], {}, call)
+def _converted(thread: ThreadBuilder, block: Block, dtype: str, node: ast.AST) -> Block:
+    return functions.typecast(thread, [block, dtype], {})
 
 
 def math_of(value: SSAValue) -> set[Operation]:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
+from tilewright.builder import movement
+from tilewright.builder.values import Block
 from tilewright.diagnostics import fail
-from tilewright.frontend import movement
 from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, is_narrowing, math_of, rounded
 from tilewright.frontend.tilelang.layouts import Buffers, fragment_tiles
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Product, Read
@@ -38,7 +39,6 @@ from tilewright.frontend.tilelang.tile_program import (
     walk,
     written,
 )
-from tilewright.frontend.values import Block
 from tilewright.hardware import dst_tiles
 from tilewright.integers import bounds, make
 from tilewright.lang.buffers import CircularBuffer
@@ -180,7 +180,7 @@ class ComputeWriter(ThreadWriter):
 
     def wait(self, buffer: CircularBuffer, node: ast.AST) -> tuple[Block, Held]:
         self.free(buffer, frozenset(self.slots), node)
-        block = movement.acquire(self.thread, buffer, "wait", node)
+        block = movement.acquire(self.thread, buffer, "wait")
         held = Held(buffer)
         self.regions[-1].held.append(held)
         return Block(block.ssa, block.shape, block.dtype), held
@@ -194,7 +194,7 @@ class ComputeWriter(ThreadWriter):
             if held in needed or held.buffer.index in blocked:
                 blocked.add(held.buffer.index)  # a buffer is a queue: later blocks wait for this one
                 continue
-            movement.release_buffer(self.thread, held.buffer, "pop", node)
+            movement.release_buffer(self.thread, held.buffer, "pop")
             region.held.remove(held)
             for fragment in [fragment for fragment, slot in self.slots.items() if held in slot.needs]:
                 del self.slots[fragment]  # dead: what is written next does not depend on it
@@ -208,11 +208,11 @@ class ComputeWriter(ThreadWriter):
 
     def put(self, values: Sequence[tuple[CircularBuffer, Tile]], node: ast.AST) -> None:
         """Reserve, store, push; all stores stand together, so that what they share is computed once."""
-        blocks = [movement.acquire(self.thread, buffer, "reserve", node) for buffer, _ in values]
+        blocks = [movement.acquire(self.thread, buffer, "reserve") for buffer, _ in values]
         for block, (buffer, tile) in zip(blocks, values, strict=True):
-            movement.store(self.thread, block, held_as(self.thread, tile.block, buffer.dtype, node), False, node)
+            movement.store(self.thread, block, held_as(self.thread, tile.block, buffer.dtype, node), False)
         for buffer, _ in values:
-            movement.release_buffer(self.thread, buffer, "push", node)
+            movement.release_buffer(self.thread, buffer, "push")
 
     def keep(self, fragments: Iterable[Fragment], node: ast.AST, also: Sequence[tuple[CircularBuffer, Tile]] = ()) -> None:
         """Put the values of fragments into their own buffers (and ``also`` into others)."""
@@ -276,7 +276,7 @@ class ComputeWriter(ThreadWriter):
             else:
                 self.statement(statement)
         if len(self.regions) == 1:
-            self._leave(frozenset(), frozenset(), self.program.place.node)
+            self._leave(frozenset(), frozenset(), self.at(self.program.place))
 
     def statement(self, statement: Statement) -> None:
         node = self.at(statement.place)
@@ -314,7 +314,7 @@ class ComputeWriter(ThreadWriter):
             accumulator, block = self.sums[fragment]
             tile = self._value(fragment, accumulator.added(statement), node)
             value = held_as(self.thread, tile.block, block.dtype, node)
-            movement.store(self.thread, block, value, True, node)
+            movement.store(self.thread, block, value, True)
             self.collect(live - {fragment}, node)
             return
         if fragment not in live:
@@ -378,7 +378,7 @@ class ComputeWriter(ThreadWriter):
             elif len(self.regions) == 1:
                 self.drain(fragment, node)
         for held in region.held:
-            movement.release_buffer(self.thread, held.buffer, "pop", node)
+            movement.release_buffer(self.thread, held.buffer, "pop")
         region.held.clear()
 
     def loop(self, statement: Loop, around: Sequence[Statement] = ()) -> None:
@@ -441,9 +441,9 @@ class ComputeWriter(ThreadWriter):
                 raise self._unwritten(fragment)
             first = None if slot.zero and accumulator.runs else self.read(fragment)
             buffer = accumulator.buffer or self.buffers.kept(fragment, self.layout(fragment))
-            block = movement.acquire(self.thread, buffer, "reserve", node)
+            block = movement.acquire(self.thread, buffer, "reserve")
             if first is not None:
-                movement.store(self.thread, block, held_as(self.thread, first.block, buffer.dtype, node), False, node)
+                movement.store(self.thread, block, held_as(self.thread, first.block, buffer.dtype, node), False)
             self.slots.pop(fragment)
             self.sums[fragment] = (accumulator, block)
             started.append(accumulator)
@@ -453,8 +453,8 @@ class ComputeWriter(ThreadWriter):
         fragment = accumulator.fragment
         del self.sums[fragment]
         if accumulator.store is not None:
-            movement.release_buffer(self.thread, self.buffers.of(accumulator.store), "push", node)
+            movement.release_buffer(self.thread, self.buffers.of(accumulator.store), "push")
             self.done.add(accumulator.store)
             return
-        movement.release_buffer(self.thread, self.buffers.kept(fragment, self.layout(fragment)), "push", node)
+        movement.release_buffer(self.thread, self.buffers.kept(fragment, self.layout(fragment)), "push")
         self.slots[fragment] = Slot(queued=True)

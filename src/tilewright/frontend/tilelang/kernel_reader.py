@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.frontend.source import function_node
+from tilewright.frontend.syntax import function_node
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.reader import OPERATIONS, Reader
 from tilewright.frontend.tilelang.reading import bound, unbound

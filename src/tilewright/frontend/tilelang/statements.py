@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.assigned import assigned_names, read_before_assigned
+from tilewright.frontend.syntax import assigned_names, read_before_assigned
 from tilewright.frontend.tilelang.symbols import Fragment, Index, Trouble, is_integer, is_symbolic, plain, raw
 from tilewright.frontend.tilelang.tile_program import Branch, Loop, Statement
 from tilewright.integers import Leaf, Value, bounds, make

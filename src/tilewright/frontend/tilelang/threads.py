@@ -13,6 +13,11 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region
 
 from tilewright import work
+from tilewright.builder import movement
+from tilewright.builder.emitter import erase_unused_arithmetic
+from tilewright.builder.extents import KernelExtents
+from tilewright.builder.thread import ThreadBuilder
+from tilewright.builder.values import TensorSlice
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import (
     COMPUTE_THREAD,
@@ -27,30 +32,23 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import location
-from tilewright.frontend import movement
-from tilewright.frontend.emitter import erase_unused_arithmetic
-from tilewright.frontend.extents import KernelExtents
-from tilewright.frontend.thread import Thread
 from tilewright.frontend.tilelang.layouts import Buffers
 from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
-from tilewright.frontend.values import Frame, TensorSlice
 from tilewright.integers import Leaf, Node, Value, bounds, make
 from tilewright.lang.building import Build, ThreadFunction
+from tilewright.source_places import span_of_node
 
 
 class ThreadWriter(ABC):
     """One thread; subclasses say what statements mean in it."""
 
     def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build) -> None:
-        from tilewright.source_places import span_of_node
-
         self.role = role
         self.program = program
         kind = "compute" if role == "compute" else "noc"
         span = span_of_node(program.place.file, program.place.node)
-        self.thread = Thread(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
-        self.thread.frames.append(Frame(role, program.place.file))
+        self.thread = ThreadBuilder(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
         self.values: dict[Leaf, Value] = {}
 
     @property
@@ -59,8 +57,7 @@ class ThreadWriter(ABC):
 
     def at(self, place: Place) -> ast.AST:
         """Ops made from now on carry this place."""
-        self.thread.frame.file = place.file
-        self.thread.at(place.node)
+        self.emitter.span = span_of_node(place.file, place.node)
         return place.node
 
     def value(self, value: Value) -> Value:
@@ -182,14 +179,14 @@ class MoverWriter(ThreadWriter):
             self._move(statement, "wait", "pop")
 
     def _move(self, statement: Load | Store, acquire: str, release: str) -> None:
-        node = self.at(statement.place)
+        self.at(statement.place)
         buffer = self.buffers.of(statement)
-        block = movement.acquire(self.thread, buffer, acquire, node)
+        block = movement.acquire(self.thread, buffer, acquire)
         part = self._slice(statement)
         ends = [part.ssa, block.ssa] if isinstance(statement, Load) else [block.ssa, part.ssa]
         transfer = self.emitter.add(CopyOp, ends, [TransferType()])
         self.emitter.add(WaitOp, [transfer.results[0]])
-        movement.release_buffer(self.thread, buffer, release, node)
+        movement.release_buffer(self.thread, buffer, release)
 
     def _slice(self, statement: Load | Store) -> TensorSlice:
         window, place = statement.window, statement.place

@@ -74,6 +74,11 @@ class Emitter:
         """Whether a leaf has its value from the start of the thread."""
         return self._leaves[leaf.ident][1] is self.entry
 
+    @property
+    def depth(self) -> int:
+        """Of loops and branches around the insertion point."""
+        return len(self._open) - 1
+
     def enter(self, block: IRBlock) -> None:
         self._open.append((block, {}))
         self.block = block

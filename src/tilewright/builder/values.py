@@ -1,0 +1,221 @@
+"""What a thread works on: blocks of tiles, slices of tensors, copies under way; and how messages call them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any, cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Block as IRBlock
+
+from tilewright.builder.extents import Count, Extent, Site
+from tilewright.diagnostics import Span
+from tilewright.dialects.attributes import block_type
+from tilewright.integers import is_dynamic, is_truth
+from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.tensors import KernelTensor
+from tilewright.records import record
+
+
+@record
+class CountedLoop:
+    """A loop over a range that is known."""
+
+    place: Span
+    count: int
+
+
+@record(frozen=False, eq=False)
+class Acquisition:
+    """One ``wait()`` or ``reserve()`` of a buffer."""
+
+    buffer: CircularBuffer
+    kind: str  # wait or reserve
+    span: Span
+    released: bool = False
+    scoped: bool = False  # by a ``with``, which releases it
+    stored: Block | None = None  # what a reserved block holds, once stored
+    store: Operation | None = None  # the last store to it
+    loop: CountedLoop | None = None  # the loop it stands in
+    read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them
+    block: Block | None = None  # what the acquire gave
+    site: Site | None = None  # where blocks of its buffer are followed
+
+    def __repr__(self) -> str:
+        return f"{self.buffer.name}.{self.kind}()"
+
+
+@record(frozen=False, eq=False)
+class Block:
+    """A block of tiles: held from a buffer, or the value of an expression."""
+
+    ssa: SSAValue
+    shape: tuple[int, ...]
+    dtype: str
+    held: Acquisition | None = None
+    reduced: tuple[int, ...] = ()  # dimensions a reduction left one element of; they repeat like NumPy's size 1
+    uniform: tuple[int, ...] = ()  # those of ``reduced`` along which that element is in all places: it may be taken for all
+    unknown: tuple[int, ...] = ()  # dimensions of which one or all elements count, depending on the iteration or the core
+    differ: tuple[Span, ...] = ()  # where blocks of either kind are made
+    open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
+    weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
+
+    @property
+    def size_text(self) -> str:
+        return "x".join(str(dim) for dim in self.shape)
+
+    def describe(self) -> str:
+        return f"{self.size_text} tiles of {self.dtype}"
+
+    @property
+    def extent(self) -> Extent:
+        """Which elements count, of rows and of columns."""
+        rank = len(self.shape)
+        return self._count(rank - 2), self._count(rank - 1)
+
+    def _count(self, dim: int) -> Count:
+        if dim in self.unknown:
+            return Count.UNKNOWN
+        return Count.EITHER if dim in self.uniform else Count.ONE if dim in self.reduced else Count.ALL
+
+    def with_extent(self, extent: Extent, differ: tuple[Span, ...] = ()) -> Block:
+        dims = [dim for dim in range(len(self.shape) - 2, len(self.shape)) if dim >= 0 and self.shape[dim] == 1]
+        counts = {dim: extent[dim - len(self.shape)] for dim in dims}
+        self.reduced = tuple(dim for dim in dims if counts[dim] in (Count.EITHER, Count.ONE))
+        self.uniform = tuple(dim for dim in dims if counts[dim] == Count.EITHER)
+        self.unknown = tuple(dim for dim in dims if counts[dim] == Count.UNKNOWN)
+        self.differ = differ if self.unknown else ()
+        return self
+
+    def counting_as(self, other: Block) -> Block:
+        """The same elements count as in ``other``, which has the same dimensions."""
+        self.reduced, self.uniform, self.unknown, self.differ = other.reduced, other.uniform, other.unknown, other.differ
+        return self
+
+    def __repr__(self) -> str:
+        return f"a block of {self.describe()}"
+
+
+@record(frozen=False, eq=False)
+class TensorSlice:
+    """A rectangle of tiles of a tensor argument."""
+
+    ssa: SSAValue
+    shape: tuple[int, ...]
+    dtype: str
+    tensor: KernelTensor
+    origin: bool = False  # written as tensor[0, 0]: a place, which the oldest form of copy takes for a block
+    parts: tuple[tuple[TensorSlice, int], ...] = ()  # of a gathered one: rectangles, and the tile of the block each starts at
+    again: Callable[[], TensorSlice] | None = None  # writes the same slice where the thread is then
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    def describe(self) -> str:
+        return f"a slice of tensor '{self.name}'"
+
+
+@record(frozen=False, eq=False)
+class Transfer:
+    """A copy that was started."""
+
+    ops: list[Operation]
+    span: Span
+    waited: bool = False
+
+    def describe(self) -> str:
+        return "a copy"
+
+
+@record(frozen=False, eq=False)
+class TransferGroup:
+    """``ttl.GroupTransfer()``: copies that are waited for together."""
+
+    depth: int  # of loops and branches where it was made
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
+
+    def describe(self) -> str:
+        return "a group of copies"
+
+
+def folded(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows and columns of tiles of a block, see `folding`."""
+    return shape if len(shape) <= 2 else (math.prod(shape[:-1]), shape[-1])
+
+
+MATRICES_APART = "matrices of a block are not told apart: loop over them, with blocks of one matrix each"
+
+
+def value_type(shape: Sequence[int], dtype: str) -> TensorType[Attribute]:
+    return block_type(folded(tuple(shape)), dtype)
+
+
+def fold(block: Block) -> Block:
+    """The block as the IR has it."""
+    if len(block.shape) <= 2:
+        return block
+    shift = len(block.shape) - 2
+    found = Block(block.ssa, folded(block.shape), block.dtype, block.held, open=block.open, weak=block.weak)
+    return _shifted(found, block, -shift)
+
+
+def unfold(block: Block, shape: tuple[int, ...]) -> Block:
+    """What the IR has, with the dimensions the author gave it."""
+    if block.shape == shape:
+        return block
+    shift = len(shape) - len(block.shape)
+    return _shifted(Block(block.ssa, shape, block.dtype, open=block.open, weak=block.weak), block, shift)
+
+
+def _shifted(found: Block, block: Block, shift: int) -> Block:
+    """The elements that count in ``block``, whose rows and columns have other numbers in ``found``."""
+    found.counting_as(block)
+    found.reduced = tuple(dim + shift for dim in block.reduced if dim + shift >= 0)
+    found.uniform = tuple(dim + shift for dim in block.uniform if dim + shift >= 0)
+    found.unknown = tuple(dim + shift for dim in block.unknown if dim + shift >= 0)
+    return found
+
+
+def matrices(shape: Sequence[int]) -> int:
+    """How many matrices of tiles a block of this shape holds."""
+    return math.prod(shape[:-2])
+
+
+def grows_in_place(small: Sequence[int], large: Sequence[int]) -> bool:
+    """Whether repeating ``small`` to ``large``, of equal rank, is repeating rows or columns of the folded blocks."""
+    if matrices(large) == 1 or tuple(small[:-1]) == tuple(large[:-1]):
+        return True
+    return math.prod(small[:-1]) == 1
+
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
+
+
+def described(value: Any) -> str:
+    if isinstance(value, Block):
+        return f"a block of {value.describe()}"
+    if isinstance(value, CircularBuffer):
+        return f"buffer '{value.name}'"
+    if isinstance(value, KernelTensor):
+        return f"tensor '{value.name}'"
+    if hasattr(value, "describe"):
+        return str(value.describe())
+    if is_dynamic(value):
+        return (
+            "a condition that is known per core only"
+            if is_truth(value)
+            else "an integer that is known per core or iteration only"
+        )
+    if isinstance(value, (list, tuple, dict)):
+        items = cast("list[Any]", list(value.values() if isinstance(value, dict) else value))  # pyright: ignore[reportUnknownArgumentType]
+        if not all(isinstance(item, PLAIN) for item in items):
+            return f"a {type(value).__name__} of {len(items)} value{'s' * (len(items) != 1)}"  # what they are may be long
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's
+        text = ""
+    return text if 0 < len(text) <= 40 and " at 0x" not in text else f"a {type(value).__name__}"
