@@ -26,7 +26,7 @@ import kernel_text
 import mutant_runs
 import text_mutants
 from tilewright import execution
-from tilewright.cli import script
+from tilewright.cli import invocation
 from tilewright.native import driver
 from tilewright.program import TensorSpec
 
@@ -74,7 +74,7 @@ def example_programs(words: Sequence[str]) -> Iterator[tuple[str, driver.NativeP
 
         quietly = contextlib.redirect_stdout(io.StringIO())
         with mock.patch.object(driver, "run_native", kept), execution.session(mode=execution.NATIVE), quietly:
-            script.run_script(str(path), [])
+            invocation.run_script(str(path), [])
         for number, program in enumerate(found.values()):
             yield f"{path.stem}{f' ({number + 1})' if number else ''}", program
 

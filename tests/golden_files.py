@@ -23,13 +23,13 @@ CHIPS = ("wormhole_b0", "blackhole")  # the first is complete
 def programs(example: Path, arch: str) -> list[Any]:
     """What the example's kernels compile to; its host code runs, its kernels do not."""
     from tilewright import execution
-    from tilewright.cli import script
+    from tilewright.cli import invocation
 
     found: list[Any] = []
     overrides = {"arch": arch}
     compiled = execution.session(mode=execution.COMPILE, overrides=overrides, on_compiled=(found.append,), cache=False)
     with compiled, contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(AssertionError):  # nothing was computed
-        script.run_script(str(example), [])
+        invocation.run_script(str(example), [])
     return list({id(program): program for program in found}.values())
 
 

@@ -26,7 +26,7 @@ ALLOWED = {
     "tilewright.program": {"TensorSpec", "BufferSpec", "SemaphoreSpec", "ComputeConfig", "ThreadSpec"},
     "tilewright.options": {"Options"},
     "tilewright.trace": {"Decision"},
-    "tilewright.work": {"WorkArgument"},
+    "tilewright.grid": {"WorkArgument"},
     "tilewright.diagnostics": {"Diagnostic", "Span", "Note"},
 }
 KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace")]

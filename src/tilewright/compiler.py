@@ -19,9 +19,9 @@ from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import operations
 from tilewright.emit.arguments import buffer_name, thread_arguments
 from tilewright.emit.cpp import emit
-from tilewright.emit.releases import release
+from tilewright.emit.spelling import release
+from tilewright.grid import cores_in
 from tilewright.hardware import Chip
-from tilewright.network import cores_in
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.ttl_set_compute_config import config_of

@@ -101,3 +101,8 @@ def fail(
 ) -> KernelError:
     """``raise fail("TW101", …)``"""
     return KernelError(Diagnostic(code=code, message=message, span=span, label=label, notes=notes, help=help))
+
+
+def counted(number: int, word: str, plural: str = "") -> str:
+    """``1 block``, ``2 blocks``."""
+    return f"{number} {word if number == 1 else plural or word + 's'}"

@@ -96,14 +96,14 @@ def current() -> Session:
 @functools.cache
 def _verbose_session() -> Session:
     """What a script run by plain Python gets: every program's passes once, on its standard output."""
-    from tilewright.report import listing
+    from tilewright.report import terminal
 
     seen: list[Program] = []
 
     def tell(program: Program) -> None:
         if not any(program is known for known in seen):
             seen.append(program)
-            print(listing.stages(program.trace, program.name), flush=True)
+            print(terminal.stages(program.trace, program.name), flush=True)
 
     return Session(keep_ir=True, on_compiled=(tell,))
 

@@ -14,11 +14,11 @@ import pytest
 
 import kernel_corpus
 from tilewright import execution
-from tilewright.cli import script
+from tilewright.cli import invocation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import text_value
 from tilewright.program import TensorSpec
-from tilewright.runtime.placement import compile_time_arguments
+from tilewright.runtime.descriptor import compile_time_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNATURES = json.loads((ROOT / "tests/unit/dialects/signatures.json").read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def example_programs():
         found = []
         compile_only = execution.session(mode=execution.COMPILE, on_compiled=(found.append,), cache=False)
         with compile_only, contextlib.suppress(AssertionError), contextlib.redirect_stdout(None):
-            script.run_script(str(path), [])
+            invocation.run_script(str(path), [])
         programs += [(f"{path.name}: {program.name}", program) for program in {id(one): one for one in found}.values()]
     return programs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tilewright import execution, pipeline
-from tilewright.cli import mlir_files, script
+from tilewright.cli import invocation, mlir_files
 from tilewright.compiler import compile_module
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -25,7 +25,7 @@ def program(request: pytest.FixtureRequest):
     found: list = []
     session = execution.session(mode=execution.COMPILE, keep_ir=True, on_compiled=(found.append,), cache=False)
     with session, contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(AssertionError):  # nothing was computed
-        script.run_script(str(EXAMPLES / f"{request.param}.py"), [])
+        invocation.run_script(str(EXAMPLES / f"{request.param}.py"), [])
     return found[0]
 
 

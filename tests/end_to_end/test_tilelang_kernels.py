@@ -12,7 +12,7 @@ import pytest
 
 from tilelang_runs import uniform
 from tilewright import execution, tilelang
-from tilewright.cli.script import run_script
+from tilewright.cli.invocation import run_script
 
 T = tilelang.language
 

@@ -11,7 +11,7 @@ import golden_files
 import kernel_corpus
 import kernel_text
 from tilewright import execution, pipeline
-from tilewright.cli import script
+from tilewright.cli import invocation
 from tilewright.dialects.pass_names import STAGES
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
@@ -26,7 +26,7 @@ def test_examples(example: Path, capsys):
     found = []
     compiling = execution.session(mode=execution.COMPILE, keep_ir=True, on_compiled=(found.append,))
     with compiling, contextlib.suppress(AssertionError):  # nothing was computed
-        script.run_script(str(example), [])
+        invocation.run_script(str(example), [])
     capsys.readouterr()
     assert found
     for program in found:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tilewright import cache, cache_key, execution
-from tilewright.cli import program_files
+from tilewright.cli.compile import described
 from tilewright.compiler import respelled
 from tilewright.diagnostics import KernelError
 
@@ -86,7 +86,7 @@ def test_a_second_compilation_comes_from_disk_and_says_the_same(tmp_path: Path, 
     assert not is_hit(first) and is_hit(second)
     assert [path.suffix for path in entries(disk)] == [cache.SUFFIX]
     assert second.cpp == first.cpp
-    assert program_files.described(second) == program_files.described(first)
+    assert described(second) == described(first)
     assert execution.dst_facts(second) == execution.dst_facts(first) != {}
     assert second.semaphores == first.semaphores
     assert [stage.name for stage in second.trace.stages] == [stage.name for stage in first.trace.stages]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.grid import COUNT, FIXED, START, WorkArgument, core_number, cores_for, share
 from tilewright.hardware import BLACKHOLE, CHIPS, WORMHOLE_B0
-from tilewright.work import COUNT, FIXED, START, WorkArgument, core_number, cores_for, share
 
 
 @given(total=st.integers(0, 5000), cores=st.integers(1, 130))

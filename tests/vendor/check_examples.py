@@ -47,7 +47,7 @@ def device_problem(example: Path) -> str:
 
 def runner_problems(example: Path, folder: Path, arch: str) -> list[str]:
     """Kernels that take numbers cannot run alone, and say so."""
-    from tilewright.runtime.vendor import installed_release
+    from tilewright.runtime.devices import installed_release
 
     target = folder / "runners" / example.stem
     settings = ["--metal", installed_release(), "--arch", arch]

@@ -27,7 +27,7 @@ def main(folder: Path, words: list[str], arch: str) -> int:
     import mock_device
     import ttnn
 
-    from tilewright.runtime.vendor import installed_release
+    from tilewright.runtime.devices import installed_release
 
     device = ttnn.open_device(device_id=0)
     count, failed = 0, 0
@@ -64,7 +64,7 @@ def programs(folder: Path, target: dict[str, str], words: list[str]) -> Iterator
 def example_programs(target: dict[str, str]) -> Iterator[tuple[str, Any]]:
     """Programs of the examples: their host code is run, their kernels are only compiled."""
     from tilewright import execution
-    from tilewright.cli import script
+    from tilewright.cli import invocation
 
     for path in sorted((ROOT / "examples").rglob("*.py")):
         found: list[Any] = []
@@ -72,7 +72,7 @@ def example_programs(target: dict[str, str]) -> Iterator[tuple[str, Any]]:
             mode=execution.COMPILE, overrides=target, on_compiled=(found.append,), cache=False
         )
         with compile_only, without_ttnn(), contextlib.suppress(AssertionError):  # it checks results, and nothing was computed
-            script.run_script(str(path), [])
+            invocation.run_script(str(path), [])
         distinct = {id(program): program for program in found}
         yield from ((f"{path.name}: {program.name}", program) for program in distinct.values())
 
@@ -139,7 +139,7 @@ def style_problem(files: list[Path]) -> str:
 def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     import mock_device
 
-    from tilewright.cli import program_files
+    from tilewright.cli.compile import write_all
     from tilewright.runtime import launch
 
     numbers = {what: 1 for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}
@@ -149,7 +149,7 @@ def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     again = launch.describe(program, mock_device.tensors_of(ttnn, device, program), numbers, device=device)
     if ttnn.compute_program_descriptor_hash(again) != described:
         return "its descriptor hashes differently for other addresses"
-    written = program_files.write_all([program], folder / "runner", runner=True)
+    written = write_all([program], folder / "runner", runner=True)
     style = style_problem([path for path in written.values() if path.suffix == ".cpp"])
     if style:
         return style

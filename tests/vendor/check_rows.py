@@ -59,7 +59,7 @@ def main(folder: Path, words: list[str], arch: str) -> int:
 
     import kernel_corpus
     from tilewright.diagnostics import KernelError
-    from tilewright.runtime.vendor import installed_release
+    from tilewright.runtime.devices import installed_release
 
     rows: list[Row] = []
     newer: list[str] = []

@@ -12,9 +12,8 @@ from xdsl.ir import Block as IRBlock
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
-from tilewright.dialects.walking import erase, location
+from tilewright.dialects.walking import erase, location, remember
 from tilewright.integers import COMPARISONS, UNBOUNDED, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
-from tilewright.source_places import remember
 
 PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}  # arith.cmpi: eq, ne, slt, sle, sgt, sge
 PLAIN_OPS: dict[str, type[Operation]] = {

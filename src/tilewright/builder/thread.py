@@ -25,7 +25,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import location
+from tilewright.dialects.walking import location, remember
 from tilewright.integers import Leaf
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
@@ -33,7 +33,6 @@ from tilewright.lang.semaphores import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR
 from tilewright.records import record
-from tilewright.source_places import remember
 
 COPIES_LIMIT = 128  # of the innermost body, over all loops unrolled around it
 

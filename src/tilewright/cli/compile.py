@@ -16,11 +16,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tilewright import execution
-from tilewright.cli import option_flags
+from tilewright.cli import invocation
 from tilewright.program import Program
 
 
@@ -31,17 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit-runner", action="store_true", help="also write runner.py: launches the files through ttnn without Tilewright"
     )
-    option_flags.add_output_flags(parser)
-    option_flags.add_printing_flags(parser)
-    option_flags.add_cache_flag(parser)
-    option_flags.add_option_flags(parser)
+    invocation.add_output_flags(parser)
+    invocation.add_printing_flags(parser)
+    invocation.add_cache_flag(parser)
+    invocation.add_option_flags(parser)
     parser.add_argument("source", metavar="SCRIPT|FILE.mlir", help="arguments of the script follow after --")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tilewright.cli import program_files, script
-
-    problem = script.missing_file(arguments.source)
+    problem = invocation.missing_file(arguments.source)
     if problem:
         print(f"tilewright compile: {problem}", file=sys.stderr)
         return 2
@@ -51,10 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         programs = compiled(arguments)
     except BaseException as error:
-        if option_flags.wants_ir(arguments):
-            from tilewright.cli.ir_listing import IrPrinter
-
-            IrPrinter(arguments, sys.stdout).failed(error)
+        if invocation.wants_ir(arguments):
+            invocation.IrPrinter(arguments, sys.stdout).failed(error)
         from tilewright.cli import failures
 
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
@@ -64,58 +64,46 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    if option_flags.wants_ir(arguments):
-        from tilewright.cli.ir_listing import IrPrinter
-
-        show = IrPrinter(arguments, sys.stdout)
+    if invocation.wants_ir(arguments):
+        show = invocation.IrPrinter(arguments, sys.stdout)
         for program in programs:
             show(program)
-    written = write(programs, arguments) if arguments.output else {}
+    written = write_all(programs, Path(arguments.output), runner=arguments.emit_runner) if arguments.output else {}
     if arguments.json:
-        import json
-
-        print(json.dumps([program_files.described(program) for program in programs], indent=2))
+        print(json.dumps([described(program) for program in programs], indent=2))
     elif written:
         for path in written.values():
             print(path)
-    elif not option_flags.wants_ir(arguments):
+    elif not invocation.wants_ir(arguments):
         for program in programs:
-            print(program_files.sources_as_text(program))
+            print(sources_as_text(program))
     return 0
-
-
-def write(programs: list[Program], arguments: argparse.Namespace) -> dict[str, Path]:
-    from tilewright.cli import program_files
-
-    return program_files.write_all(programs, Path(arguments.output), runner=arguments.emit_runner)
 
 
 def compiled(arguments: argparse.Namespace) -> list[Program]:
     if arguments.source.endswith(".mlir"):
         from tilewright.cli import mlir_files
 
-        options = option_flags.given_options(arguments)
-        return [mlir_files.compile_file(arguments.source, options, keep_ir=option_flags.wants_ir(arguments))]
+        options = invocation.given_options(arguments)
+        return [mlir_files.compile_file(arguments.source, options, keep_ir=invocation.wants_ir(arguments))]
     return collect(arguments)
 
 
 def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Program]:
     """Programs of all kernel calls of a script, each once."""
-    from tilewright.cli import script
-
     programs: list[Program] = []
 
     def remember(program: Program) -> None:
         if not any(program is known for known in programs):
             programs.append(program)
 
-    overrides = option_flags.given_options(arguments)
-    keep_ir = keep_ir or option_flags.wants_ir(arguments)
+    overrides = invocation.given_options(arguments)
+    keep_ir = keep_ir or invocation.wants_ir(arguments)
     held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
     settings = {"mode": execution.COMPILE, "overrides": overrides, "keep_ir": keep_ir, "on_compiled": (remember,)}
     try:
         with execution.session(**settings, cache=getattr(arguments, "cache", None)), held_back:
-            script.run_script(arguments.source, arguments.arguments)
+            invocation.run_script(arguments.source, arguments.arguments)
     except Exception as error:
         from tilewright.cli import failures
 
@@ -126,3 +114,79 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
         what = f"{type(error).__name__}: {failures.first_line(str(error))}"
         print(f"note: the script ended with {what}; its kernels were compiled, not executed", file=sys.stderr)
     return programs
+
+
+# A compiled program as files: one C++ file per thread, and program.json for whoever launches them.
+
+def described(program: Program) -> dict[str, Any]:
+    """What a launcher must set up, and what the compiler decided."""
+    from tilewright.report import dst_assignment
+
+    return {
+        "name": program.name,
+        "grid": list(program.grid),
+        "options": plain(asdict(program.options)),
+        "tensors": [plain(asdict(tensor)) for tensor in program.tensors],
+        "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
+        "semaphores": [plain(asdict(semaphore)) for semaphore in program.semaphores],
+        "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
+        "compute_config": plain(asdict(program.config)),
+        "dst": plain(dst_assignment.regions(program.trace)),
+        "decisions": [
+            {"pass": made.stage, "title": made.title, "detail": made.detail, "place": made.place}
+            for made in program.trace.decisions
+        ],
+    }
+
+
+def plain(value: Any) -> Any:
+    """``value`` with only what JSON has."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def folder_names(programs: Sequence[Program]) -> list[str]:
+    """Names of the kernels; a kernel compiled for several shapes gets a number from the second on."""
+    counts: dict[str, int] = {}
+    names: list[str] = []
+    for program in programs:
+        count = counts.get(program.name, 0) + 1
+        counts[program.name] = count
+        names.append(program.name if count == 1 else f"{program.name}-{count}")
+    return names
+
+
+def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
+    """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""
+    written: dict[str, Path] = {}
+    for name, program in zip(folder_names(programs), programs, strict=True):
+        folder = target / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for role, text in program.cpp.items():
+            written[f"{name}/{role}"] = save(folder / f"{role}.cpp", text)
+        text = json.dumps(described(program), indent=2) + "\n"
+        written[f"{name}/program"] = save(folder / "program.json", text)
+        if runner:
+            written[f"{name}/runner"] = save(folder / "runner.py", runner_script(program))
+    return written
+
+
+def runner_script(program: Program) -> str:
+    from tilewright.runtime.runner import script
+
+    return script(program)
+
+
+def save(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def sources_as_text(program: Program) -> str:
+    parts = [f"// ===== {program.name}: {role}.cpp =====\n{program.cpp[role].rstrip()}\n" for role in program.cpp]
+    return "\n".join(parts)

@@ -14,16 +14,16 @@ import json
 import re
 import sys
 
-from tilewright.cli import failures, option_flags
+from tilewright.cli import failures, invocation
 from tilewright.error_codes import CODES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", help="write a page that opens offline instead of text")
     parser.add_argument("--list", action="store_true", help="list all error codes")
-    option_flags.add_output_flags(parser)
-    option_flags.add_printing_flags(parser)
-    option_flags.add_option_flags(parser)
+    invocation.add_output_flags(parser)
+    invocation.add_printing_flags(parser)
+    invocation.add_option_flags(parser)
     parser.add_argument("source", metavar="SCRIPT|CODE", nargs="?", help="arguments of a script follow after --")
 
 
@@ -55,9 +55,8 @@ def explain_code(code: str, *, as_json: bool) -> int:
 
 def explain_script(arguments: argparse.Namespace) -> int:
     from tilewright.cli import compile as compile_command
-    from tilewright.cli import script
 
-    problem = script.missing_file(arguments.source)
+    problem = invocation.missing_file(arguments.source)
     if problem:
         print(f"tilewright explain: {problem}", file=sys.stderr)
         return 2
@@ -69,14 +68,12 @@ def explain_script(arguments: argparse.Namespace) -> int:
         print(f"tilewright explain: {arguments.source} called no kernel", file=sys.stderr)
         return 1
     if arguments.json:
-        from tilewright.cli import program_files
-
-        print(json.dumps([program_files.described(program) for program in programs], indent=2))
+        print(json.dumps([compile_command.described(program) for program in programs], indent=2))
         return 0
-    from tilewright.report import story
+    from tilewright.report import terminal
 
     kernels = [
-        story.Kernel(
+        terminal.Kernel(
             name=program.name,
             grid=program.grid,
             buffers=tuple((one.index, one.name, one.shape, one.dtype, one.block_count) for one in program.buffers),
@@ -93,5 +90,5 @@ def explain_script(arguments: argparse.Namespace) -> int:
         Path(arguments.output).write_text(page.render(kernels), encoding="utf-8")
         print(arguments.output)
         return 0
-    print("\n\n".join(story.text(kernel) for kernel in kernels))
+    print("\n\n".join(terminal.text(kernel) for kernel in kernels))
     return 0

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli import failures, option_flags
+from tilewright.cli import failures, invocation
 
 SPLIT_MARK = "// -----"
 MEMBER = "  "  # in front of a pass in the list, if it belongs to the stage below it
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split-input-file", action="store_true", help=f"treat the parts between `{SPLIT_MARK}` apart")
     parser.add_argument("--verify", action="store_true", help="verify the module after every pass")
     parser.add_argument("--generic", action="store_true", help="print ops in their generic form")
-    option_flags.add_output_flags(parser)
-    option_flags.add_printing_flags(parser)
-    option_flags.add_option_flags(parser)
+    invocation.add_output_flags(parser)
+    invocation.add_printing_flags(parser)
+    invocation.add_option_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -108,11 +108,11 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
     from tilewright.cli import mlir_files
     from tilewright.options import Options
     from tilewright.passes.context import PassContext
-    from tilewright.report import listing
+    from tilewright.report import terminal
     from tilewright.trace import Trace
 
-    options = Options(**option_flags.given_options(arguments))
-    trace = Trace(keep_ir=option_flags.wants_ir(arguments))
+    options = Options(**invocation.given_options(arguments))
+    trace = Trace(keep_ir=invocation.wants_ir(arguments))
     context = PassContext(options=options, chip=options.chip, trace=trace, grid=mlir_files.grid_of(options))
     mlir_files.verify(module)
     try:
@@ -128,9 +128,9 @@ def processed(module: Any, names: list[str], arguments: argparse.Namespace) -> s
             if arguments.verify:
                 mlir_files.verify(module)
     finally:  # the stages before a failing pass are what one wants to see
-        if option_flags.wants_ir(arguments):
-            wanted = option_flags.wanted_stages(arguments)
-            print(listing.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
+        if invocation.wants_ir(arguments):
+            wanted = invocation.wanted_stages(arguments)
+            print(terminal.stages(trace, Path(arguments.source).stem, wanted), file=sys.stderr)
     return as_text(module, generic=arguments.generic)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.cli import failures, option_flags
+from tilewright.cli import failures, invocation
 
 if TYPE_CHECKING:
     from tilewright.timing.profile import Profile
@@ -32,17 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write profile.json, trace.json (Perfetto), profile.csv (tt-metal's log), npe.json (tt-npe)"
     )
     parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
-    option_flags.add_output_flags(parser)
-    option_flags.add_option_flags(parser)
+    invocation.add_output_flags(parser)
+    invocation.add_option_flags(parser)
     parser.add_argument("source", metavar="SCRIPT", help="arguments of the script follow after --")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tilewright.cli import script
-    from tilewright.report import profile as report
+    from tilewright.report import terminal
     from tilewright.timing import exports
 
-    problem = script.missing_file(arguments.source)
+    problem = invocation.missing_file(arguments.source)
     if problem:
         print(f"tilewright profile: {problem}", file=sys.stderr)
         return 2
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             print(f"tilewright profile: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
             return 2
-    print(json.dumps(profiles, indent=2) if arguments.json else "\n\n".join(map(report.as_text, profiles)))
+    print(json.dumps(profiles, indent=2) if arguments.json else "\n\n".join(map(terminal.as_text, profiles)))
     for timeline in timelines:
         if timeline.deadlock is not None:
             print(timeline.deadlock.render(), file=sys.stderr)
@@ -72,21 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def collect(arguments: argparse.Namespace, found: list[tuple[Profile, Timeline]]) -> None:
     """Every kernel call of the script, in order."""
-    from tilewright.cli import script
-
     def remember(record: execution.Execution) -> None:
         found.append(record.result)
 
     held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
     settings = {
         "mode": execution.PROFILE,
-        "overrides": option_flags.given_options(arguments),
+        "overrides": invocation.given_options(arguments),
         "listeners": (remember,),
         "profiling": execution.Profiling(record=bool(arguments.output), advise=not arguments.no_advice),
     }
     try:
         with execution.session(**settings), held_back:
-            script.run_script(arguments.source, arguments.arguments)
+            invocation.run_script(arguments.source, arguments.arguments)
     except Exception as error:
         # Host code that checks results cannot succeed: nothing was computed.
         if not found or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):

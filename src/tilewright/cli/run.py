@@ -23,7 +23,7 @@ import json
 import sys
 
 from tilewright import execution
-from tilewright.cli import failures, option_flags
+from tilewright.cli import failures, invocation
 
 AT_ONCE = 40_000  # calls of all cores together that are timed in some tenths of a second
 
@@ -38,18 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="no summary lines")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random tensors of an .mlir file, 0 if not given")
-    option_flags.add_output_flags(parser)
-    option_flags.add_printing_flags(parser)
-    option_flags.add_cache_flag(parser)
-    option_flags.add_option_flags(parser)
+    invocation.add_output_flags(parser)
+    invocation.add_printing_flags(parser)
+    invocation.add_cache_flag(parser)
+    invocation.add_option_flags(parser)
     parser.add_argument("script", metavar="SCRIPT|FILE.mlir")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="of the script; numbers of the file")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tilewright.cli import script
-
-    problem = script.missing_file(arguments.script)
+    problem = invocation.missing_file(arguments.script)
     if problem:
         print(f"tilewright run: {problem}", file=sys.stderr)
         return 2
@@ -58,29 +56,27 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"note: {flag} stands after the script and is passed to it; ours stand before", file=sys.stderr)
     text = arguments.script.endswith(".mlir")
     if arguments.device and not text:
-        from tilewright.runtime.vendor import prepare_environment
+        from tilewright.runtime.devices import prepare_environment
 
         prepare_environment()  # the script may open its device before any kernel is called
     settings = {
         "mode": chosen_mode(arguments),
-        "overrides": option_flags.given_options(arguments),
-        "keep_ir": option_flags.wants_ir(arguments),
+        "overrides": invocation.given_options(arguments),
+        "keep_ir": invocation.wants_ir(arguments),
         "cache": arguments.cache,
         "listeners": () if arguments.quiet else (summary_printer(arguments.json),),
         "on_compiled": ir_printers(arguments),
     }
     try:
         if text:
-            from tilewright.cli.text_run import run_text
+            from tilewright.cli.mlir_files import run_text
 
             return run_text(arguments, settings)
         with execution.session(**settings):
-            return script.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
+            return invocation.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
     except BaseException as error:
-        if option_flags.wants_ir(arguments):
-            from tilewright.cli.ir_listing import IrPrinter
-
-            IrPrinter(arguments, sys.stderr).failed(error)
+        if invocation.wants_ir(arguments):
+            invocation.IrPrinter(arguments, sys.stderr).failed(error)
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
 
 
@@ -103,12 +99,12 @@ def summary_printer(as_json: bool) -> execution.Listener:
     said: set[str] = set()
 
     def tell(record: execution.Execution) -> None:
-        from tilewright.report import summary
+        from tilewright.report import terminal
 
         program = record.program
         facts = {**record.facts, **predicted_time(record)}
-        call = summary.Call(kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=facts)
-        print(summary.as_json(call) if as_json else summary.line(call), file=sys.stderr, flush=True)
+        call = terminal.Call(kernel=program.name, grid=program.grid, mode=record.mode, seconds=record.seconds, facts=facts)
+        print(terminal.as_json(call) if as_json else terminal.line(call), file=sys.stderr, flush=True)
         for note in program.diagnostics:
             if note.message not in said:
                 said.add(note.message)
@@ -133,9 +129,7 @@ def predicted_time(record: execution.Execution) -> dict[str, object]:
 
 
 def ir_printers(arguments: argparse.Namespace) -> tuple[execution.CompiledListener, ...]:
-    if not option_flags.wants_ir(arguments):
+    if not invocation.wants_ir(arguments):
         return ()
-    from tilewright.cli.ir_listing import IrPrinter
-
     # The specification's command line for the variable takes standard output.
-    return (IrPrinter(arguments, sys.stdout if execution.verbose_passes() else sys.stderr),)
+    return (invocation.IrPrinter(arguments, sys.stdout if execution.verbose_passes() else sys.stderr),)

@@ -34,7 +34,7 @@ from tilewright.dialects.assembly import (
 )
 from tilewright.dialects.attributes import AccessorType, CBType, TileType, int_list, int_value, is_block, text_value
 from tilewright.dialects.tile_op import FACES, FLOAT_DTYPES, MEMBERS, TileOp
-from tilewright.work import PARTS, WorkArgument
+from tilewright.grid import PARTS, WorkArgument
 
 REDUCE_KINDS = ("sum", "max")
 TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit

@@ -12,7 +12,7 @@ from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp, expect, expect_operands
 from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, text_value
-from tilewright.network import NetSpec, PipeSpec
+from tilewright.grid import NetSpec, PipeSpec
 
 NET = "tilewright_net"
 

@@ -1,9 +1,11 @@
 """Ways through the IR: every op below an op, the cheap way (xDSL's ``walk`` goes through three generators per op and level), the
-module above one, out of it, and back to the Python line an op came from.
+module above one, out of it, and back to the piece of the user's source that an op was made from.
 """
 
 from __future__ import annotations
 
+import ast
+import linecache
 from functools import lru_cache
 from typing import TypeVar
 
@@ -12,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Span
+from tilewright.records import record
 
 Kind = TypeVar("Kind", bound=Operation)
 
@@ -79,3 +82,95 @@ def span_of(op: Operation) -> Span | None:
 def line_of(op: Operation) -> int | None:
     place = op.location
     return place.line.data if isinstance(place, FileLineColLoc) else None
+
+
+# Places in the user's source: parsed files, the extent of a piece of syntax, and which piece an op was made from.
+
+@record
+class ParsedFile:
+    lines: tuple[str, ...]
+    tree: ast.Module
+    functions: dict[tuple[str, int], list[ast.AST]]  # by name and first line
+
+
+SPAN = "tilewright_span"  # kept in the syntax nodes of parsed files, which are kept, and in the ops made from them
+
+_parsed: dict[str, ParsedFile] = {}
+
+
+def parsed_file(file: str) -> ParsedFile | None:
+    """The whole file, parsed; None if its text cannot be had or does not parse."""
+    linecache.checkcache(file)
+    lines = tuple(linecache.getlines(file))
+    if not lines:
+        return None
+    known = _parsed.get(file)
+    if known is not None and known.lines == lines:
+        return known
+    try:
+        tree = ast.parse("".join(lines), file)
+    except SyntaxError:
+        return None
+    functions: dict[tuple[str, int], list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault((node.name, _first_line(node)), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            functions.setdefault(("<lambda>", node.lineno), []).append(node)
+    _parsed[file] = ParsedFile(lines, tree, functions)
+    return _parsed[file]
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def span_of_node(file: str, node: ast.AST) -> Span:
+    """Where a node stands; a node over several lines is marked to the end of its first."""
+    known = node.__dict__.get(SPAN)
+    if known is None or known.file != file:
+        known = node.__dict__[SPAN] = _measured(file, node)
+    return known
+
+
+def _measured(file: str, node: ast.AST) -> Span:
+    line = getattr(node, "lineno", 1)
+    text = linecache.getline(file, line)
+    column = _characters(text, getattr(node, "col_offset", 0)) + 1
+    end_offset, end_line = getattr(node, "end_col_offset", None), getattr(node, "end_lineno", line)
+    if end_offset is None:
+        return Span(file, line, column)
+    end = _characters(text, end_offset) + 1 if end_line == line else len(text.rstrip()) + 1
+    return Span(file, line, column, max(end, column + 1))
+
+
+def _characters(text: str, offset: int) -> int:
+    """ast counts bytes of UTF-8, people count characters."""
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def remember(op: Operation, span: Span) -> None:
+    """The whole extent of the source an op was made from; the IR itself keeps only where that starts."""
+    setattr(op, SPAN, span)
+
+
+def place_of(op: Operation) -> Span | None:
+    """Where the user wrote this. For ops of passes or of text, the widest piece of source that starts there."""
+    return getattr(op, SPAN, None) or widened(span_of(op))
+
+
+def widened(place: Span | None) -> Span | None:
+    """The same place with the extent of the expression or statement that starts there."""
+    if place is None or place.end_column is not None:
+        return place
+    parsed = parsed_file(place.file)
+    if parsed is None:
+        return place
+    best: Span | None = None
+    for node in ast.walk(parsed.tree):
+        if getattr(node, "lineno", None) != place.line or not isinstance(node, (ast.expr, ast.stmt)):
+            continue
+        found = span_of_node(place.file, node)
+        if found.column == place.column and (best is None or (found.end_column or 0) > (best.end_column or 0)):
+            best = found
+    return best or place

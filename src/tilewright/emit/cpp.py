@@ -18,16 +18,10 @@ from tilewright.dialects.attributes import I1, int_value, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import line_of, operations
-from tilewright.emit import network
-from tilewright.emit.arguments import Arguments, numbered
+from tilewright.emit import statements
+from tilewright.emit.arguments import Arguments, numbered, reserved_words
 from tilewright.emit.expressions import Expressions, is_expression
-from tilewright.emit.headers import headers
-from tilewright.emit.printing import print_headers, print_lines
-from tilewright.emit.releases import release
-from tilewright.emit.reserved import reserved_words
-from tilewright.emit.scaler import fill_scaler
-from tilewright.emit.spelling import Written, spell
-from tilewright.emit.tile_rows import TILE_ROWS_CALLS, tile_rows
+from tilewright.emit.spelling import Written, headers, release, spell
 from tilewright.program import ComputeConfig, ThreadSpec
 
 INDENT = "  "
@@ -77,7 +71,7 @@ class _Writer:
         if old and self.thread.role == "compute":
             lines += ["namespace NAMESPACE {"]
         if any("word(" in line for line in body):
-            lines += [*network.WORD_FUNCTION, ""]
+            lines += [*statements.WORD_FUNCTION, ""]
         lines += ["void kernel_main() {", *(f"{INDENT}{line}" if line else "" for line in body), "}"]
         if old and self.thread.role == "compute":
             lines += ["void MAIN { kernel_main(); }", "}  // namespace NAMESPACE"]
@@ -85,7 +79,7 @@ class _Writer:
 
     def _includes(self, body: list[str]) -> list[str]:
         first = ["#include <algorithm>"] if any("std::" in line for line in body) else []
-        debug = print_headers(self.calls, self.release) if self.prints else []
+        debug = statements.print_headers(self.calls, self.release) if self.prints else []
         if self.thread.role != "compute":
             header = "dataflow_api.h" if self.release < (0, 69) else "api/dataflow/dataflow_api.h"
             return [*first, "#include <cstdint>", "", f'#include "{header}"', *debug]
@@ -116,7 +110,7 @@ class _Writer:
                 lines += self._branch(op)
             elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]
-                lines += print_lines(op, given, self.release, wanted=self.prints)
+                lines += statements.print_lines(op, given, self.release, wanted=self.prints)
             elif isinstance(op, KernelCallOp):
                 text = self._call(op)
                 if text is None:
@@ -221,23 +215,23 @@ class _Writer:
             result = self._fresh(op.results[0].name_hint or "l1")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {name}({arguments[0]})"
-        if name in network.INLINE:
+        if name in statements.INLINE:
             slot = self.arguments.table_slot(op) if name == "core_table" else 0
-            self.expressions.names[op.results[0]] = network.inline_text(op, arguments, slot)
+            self.expressions.names[op.results[0]] = statements.inline_text(op, arguments, slot)
             return None
         if name == "pipe_target":
             result = self._fresh("target")
             self.expressions.names[op.results[0]] = result
-            return f"const uint32_t {result} = {network.target_text([self.expressions.text(o, 12) for o in op.operands])}"
-        arguments = network.word_arguments(name, arguments)
+            return f"const uint32_t {result} = {statements.target_text([self.expressions.text(o, 12) for o in op.operands])}"
+        arguments = statements.word_arguments(name, arguments)
         if name == "fill_scaler":
-            return fill_scaler(op, arguments[0])
-        if name in TILE_ROWS_CALLS:
+            return statements.fill_scaler(op, arguments[0])
+        if name in statements.TILE_ROWS_CALLS:
             names = [self._fresh(hint) for hint in ("element_row", "source" if "read" in name else "target", "face")]
             for word in names:
                 self._release(word)
             row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
-            return tile_rows(op, [row, column, *arguments[2:]], names)
+            return statements.tile_rows(op, [row, column, *arguments[2:]], names)
         if name == "pack_relu_config":
             arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)

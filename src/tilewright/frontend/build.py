@@ -20,7 +20,7 @@ from tilewright.builder.thread import Unrolling
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.attributes import COMPUTE_THREAD, NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
-from tilewright.dialects.walking import location, operations
+from tilewright.dialects.walking import location, operations, span_of_node
 from tilewright.frontend import calls, expressions, one_body, statements, syntax
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.thread import Thread
@@ -39,7 +39,6 @@ from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
 from tilewright.program import TensorSpec
 from tilewright.records import record
-from tilewright.source_places import span_of_node
 
 
 class Evaluator(Thread):

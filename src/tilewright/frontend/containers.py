@@ -12,14 +12,14 @@ from typing import Any, cast
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
 from tilewright.builder.values import Block, TensorSlice, described
+from tilewright.diagnostics import counted
 from tilewright.frontend.host_calls import spelt
 from tilewright.frontend.thread import Thread, native, truth
 from tilewright.frontend.values import RUNTIME_VALUES, Text
+from tilewright.grid import Field, cores_of
 from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
-from tilewright.network import Field, cores_of
-from tilewright.wording import counted
 
 UNROLL_LIMIT = 4096
 

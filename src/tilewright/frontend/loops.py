@@ -16,9 +16,9 @@ from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_seq
 from tilewright.frontend.syntax import loop_body, loop_names
 from tilewright.frontend.thread import Thread, truth
 from tilewright.frontend.values import DynamicRange, Generated, LeaveBody, Parted, Unusable
+from tilewright.grid import cores_of
 from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.network import cores_of
 
 
 def for_loop(thread: Thread, node: ast.For) -> None:

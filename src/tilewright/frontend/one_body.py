@@ -15,11 +15,11 @@ from types import FunctionType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.syntax import own_nodes
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
-from tilewright.source_places import span_of_node
 
 READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
 THREADS = ((READ, "noc"), (COMPUTE, "compute"), (WRITE, "noc"))

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from tilewright.diagnostics import Span, fail
-from tilewright.source_places import parsed_file, span_of_node
+from tilewright.dialects.walking import parsed_file, span_of_node
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)

@@ -12,6 +12,7 @@ from tilewright.builder.network import runtime_integer, semaphore_method
 from tilewright.builder.thread import ThreadBuilder, Unrolling
 from tilewright.builder.values import described
 from tilewright.diagnostics import KernelError, Note, Span, fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.values import RUNTIME_VALUES, Frame
 from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.building import Build, ThreadFunction
@@ -19,7 +20,6 @@ from tilewright.lang.coordinates import BodyInteger, of_core
 from tilewright.lang.runtime_integers import RuntimeInteger
 from tilewright.lang.semaphores import BodyRemote
 from tilewright.lang.tensors import KernelTensor
-from tilewright.source_places import span_of_node
 
 
 class Thread(ThreadBuilder, ABC):

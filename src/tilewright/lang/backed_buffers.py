@@ -7,13 +7,13 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
+from tilewright.grid import chip_place, cores_of
 from tilewright.lang.buffers import CircularBuffer, checked_count, checked_shape, is_integer
 from tilewright.lang.building import Build, caller_span, current_build
 from tilewright.lang.names import dtype_name
 from tilewright.lang.tensors import KernelTensor
-from tilewright.network import chip_place, cores_of
 from tilewright.program import TensorSpec
-from tilewright.shards import pages_by_place, shard_tiles
+from tilewright.tile_pages import pages_by_place, shard_tiles
 
 SHARDED_CONFIG = "ttnn.create_sharded_memory_config(tensor.shape, core_grid, ttnn.ShardStrategy.HEIGHT)"
 

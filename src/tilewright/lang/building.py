@@ -15,10 +15,10 @@ from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.records import record
 
 if TYPE_CHECKING:
+    from tilewright.grid import NetSpec
     from tilewright.lang.buffers import CircularBuffer
     from tilewright.lang.pipes import Pipe, PipeNet
     from tilewright.lang.semaphores import Semaphore
-    from tilewright.network import NetSpec
 
 
 @record(frozen=False, kw_only=True)

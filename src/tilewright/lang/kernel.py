@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tilewright import collector
 from tilewright.cache_key import key_of, on_disk
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.lang.arguments import Arguments
@@ -139,7 +140,7 @@ class Kernel:
         return program
 
     def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
-        with collector.paused():  # loading the compiler is half of a first compilation
+        with collection_paused():  # loading the compiler is half of a first compilation
             from tilewright.compiler import compile_built
 
             built = self._build(values, options)
@@ -192,3 +193,16 @@ def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **ar
         return Kernel(target, grid, options)
 
     return decorate if function is None else decorate(function)
+
+
+@contextmanager
+def collection_paused() -> Generator[None, None, None]:
+    """No cyclic collection inside: IR is all cycles and stays alive, so a collection finds nothing and costs its size."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
+from tilewright.grid import Core, PipeSpec, Range, folded_grid
 from tilewright.lang.building import caller_span, possible_build
-from tilewright.network import Core, PipeSpec, Range, folded_grid
 
 NET_METHODS = ("if_src", "if_dst", "is_src", "is_dst", "is_active")
 

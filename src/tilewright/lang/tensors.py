@@ -10,7 +10,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
 from tilewright.dtypes import DTYPES, WORDS
 from tilewright.lang.names import dtype_name
 from tilewright.program import ROW_MAJOR, TensorSpec
-from tilewright.shards import block_places, cores_in_order, shard_grid
+from tilewright.tile_pages import block_places, cores_in_order, shard_grid
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright import collector
 from tilewright.diagnostics import KernelError, fail
 from tilewright.lang.building import caller_span
-from tilewright.lang.kernel import Kernel
+from tilewright.lang.kernel import Kernel, collection_paused
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_arguments import TensorArguments
 from tilewright.lang.tilelang_profiler import Profiler
@@ -153,7 +152,7 @@ class TileLangKernel(Kernel):
         return shallow, compile_built(shallow, options, keep_ir=keep_ir)
 
     def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
-        with collector.paused():
+        with collection_paused():
             built, program = self._built_program(values, options, keep_ir)
         program.trace.facts[FACT] = (built.layouts, built.outputs)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from tilewright import hardware
 from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
+from tilewright.grid import chip_place, core_number, cores_of
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
-from tilewright.network import chip_place, cores_of
-from tilewright.shards import folded_tiles, pages_by_place, shard_tiles
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.numerics.cancellation import cancellation_warnings
-from tilewright.tile_pages import join_tiles, split_tiles
-from tilewright.work import core_number
+from tilewright.tile_pages import folded_tiles, join_tiles, pages_by_place, shard_tiles, split_tiles
 
 if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult

@@ -15,18 +15,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import counted, fail
 from tilewright.dialects.attributes import REQUIRED
 from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, line_of, operations
+from tilewright.dialects.walking import erase, line_of, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, Partition, math_below, partition, shared
 from tilewright.passes.fusion.region_builder import RegionEmitter
 from tilewright.passes.validation.events import acquire_of
 from tilewright.records import record
-from tilewright.source_places import place_of
-from tilewright.wording import counted
 
 NAME = "convert-ttl-to-compute"
 

@@ -19,7 +19,7 @@ from tilewright.dialects.attributes import KernelCBType, constant_of, int_value,
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.broadcast_start import start_broadcasts
 from tilewright.passes.kernel_calls.buffers import call
@@ -37,7 +37,6 @@ from tilewright.passes.kernel_calls.init_requirements import (
     source_format,
 )
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 NAME = "ttkernel-place-inits"
 

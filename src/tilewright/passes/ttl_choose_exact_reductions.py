@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, TensorType, Un
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import TileType, i64_list
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import (
@@ -30,7 +31,6 @@ from tilewright.passes.demanded_elements import DemandedElements
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.fusion.reduce_scalers import Scalers
 from tilewright.passes.kernel_calls.names import SFPU_REDUCE_SINCE
-from tilewright.wording import counted
 
 NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
-from tilewright.dialects.walking import line_of, operations
+from tilewright.dialects.walking import line_of, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (
     ACQUIRES,
@@ -35,7 +35,6 @@ from tilewright.passes.validation.events import (
     problem,
 )
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 NAME = "ttl-complete-releases"
 Key = tuple[int, str]

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import CBType, text_value
 from tilewright.dialects.ttl import BcastOp, ReduceOp, ReshapeOp, StoreOp, TensorMathOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import (
@@ -37,7 +38,6 @@ from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
 from tilewright.passes.ttl_compute_before_release import EAGER
 from tilewright.passes.validation.skeleton import surely_ends
-from tilewright.wording import counted
 
 NAME = "ttl-forward-stores"
 KINDS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import KernelError, counted, fail
 from tilewright.dialects.attributes import INDEX, DstType, constant, i32_attr, identity_map, number_attr, text_attr
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, release_key
@@ -46,7 +46,6 @@ from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.buffers import check_limits
 from tilewright.passes.validation.events import buffers_of
 from tilewright.passes.validation.faces import check_faces
-from tilewright.wording import counted
 
 NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {

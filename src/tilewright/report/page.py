@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from tilewright.report import dst_assignment
-from tilewright.report.story import Kernel, by
+from tilewright.report.terminal import Kernel, by
 from tilewright.trace import Decision
 
 STYLE = """

@@ -1,9 +1,13 @@
-"""Devices, and tensors on them. Host arrays are copied there and back; ttnn tensors are used where they are."""
+"""The installed ttnn, its devices, and tensors on them. Host arrays are copied there and back; ttnn tensors are used where they
+are.
+"""
 
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 from tilewright.diagnostics import fail
@@ -12,7 +16,28 @@ from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of
-from tilewright.runtime.vendor import load_ttnn
+
+
+def prepare_environment() -> None:
+    """On the vendor's simulator the host itself writes to the cores. Call before ttnn opens a device."""
+    if os.environ.get("TT_METAL_SIMULATOR"):
+        os.environ.setdefault("TT_METAL_SLOW_DISPATCH_MODE", "1")
+
+
+def load_ttnn() -> Any:
+    prepare_environment()
+    try:
+        import ttnn  # pyright: ignore
+    except ImportError as error:
+        message = "running on a device needs ttnn, which cannot be imported"
+        raise fail("TW601", message, help=f"pip install ttnn ({error})") from None
+    return ttnn
+
+
+def installed_release() -> str:
+    """Release of the installed ttnn, as the speller takes it."""
+    return ".".join(metadata.version("ttnn").split(".")[:2])
+
 
 BLOCK_FLOATS = ("bfp8_b", "bfp4_b")  # ttnn makes them of float32 and float32 of them
 MOST_COMPLAINTS = 5

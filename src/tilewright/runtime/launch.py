@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
-from tilewright.emit.releases import release
+from tilewright.emit.spelling import release
 from tilewright.hardware import CHIPS
 from tilewright.program import Program
 from tilewright.runtime import devices
-from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of
-from tilewright.runtime.placement import cores, physical, written_tensors
-from tilewright.runtime.vendor import installed_release, load_ttnn
+from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of, cores, physical, written_tensors
+from tilewright.runtime.devices import installed_release, load_ttnn
 
 if TYPE_CHECKING:
     from tilewright.options import Options

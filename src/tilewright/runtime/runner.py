@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.emit.releases import CHANGED, release
+from tilewright.emit.spelling import CHANGED, release
 from tilewright.hardware import tile_bytes
 from tilewright.program import ROW_MAJOR, Program, ThreadSpec
-from tilewright.runtime.descriptor import DATA_TYPES
-from tilewright.runtime.placement import cores, physical, runtime_arguments, written_tensors
+from tilewright.runtime.descriptor import DATA_TYPES, cores, physical, runtime_arguments, written_tensors
 
 SCRIPT = Path(__file__).with_name("standalone.py")
 IMPORTED = "from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened\n\n"

@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, fail
-from tilewright.network import chip_place
+from tilewright.grid import chip_place
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.network import chip_place
+from tilewright.grid import chip_place
 from tilewright.program import BufferSpec, Program
-from tilewright.shards import NO_TILE, pages_by_place
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.tensors import Tensor
+from tilewright.tile_pages import NO_TILE, pages_by_place
 
 Core = tuple[int, ...]
 

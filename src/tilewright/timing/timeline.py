@@ -20,11 +20,10 @@ from xdsl.ir import Block
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.grid import chip_place
 from tilewright.hardware import CHIPS, TILE_ELEMENTS
-from tilewright.network import chip_place
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
-from tilewright.shards import pages_by_place
 from tilewright.sim import scheduler
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer
@@ -38,6 +37,7 @@ from tilewright.sim.registers import SOURCE_BANKS
 from tilewright.sim.registry import ROLES, Site, Wait
 from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, translate
+from tilewright.tile_pages import pages_by_place
 from tilewright.timing.calls import TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks
 from tilewright.timing.costs import CallCosts

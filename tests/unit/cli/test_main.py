@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tilewright.cli import main, option_flags
+from tilewright.cli import invocation, main
 from tilewright.options import Options
 
 
@@ -40,16 +40,16 @@ def test_every_command_has_help_with_its_purpose(command: str, capsys: pytest.Ca
 
 def parsed(*words: str) -> dict[str, object]:
     parser = argparse.ArgumentParser()
-    option_flags.add_option_flags(parser)
-    return option_flags.given_options(parser.parse_args(words))
+    invocation.add_option_flags(parser)
+    return invocation.given_options(parser.parse_args(words))
 
 
 def test_every_option_is_a_flag():
     parser = argparse.ArgumentParser()
-    option_flags.add_option_flags(parser)
+    invocation.add_option_flags(parser)
     flags = {action.dest for action in parser._actions}
     assert set(Options.names()) <= flags
-    assert set(option_flags.HELP) == set(Options.names())
+    assert set(invocation.HELP) == set(Options.names())
 
 
 def test_only_what_was_given_overrides():

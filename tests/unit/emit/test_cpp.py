@@ -10,11 +10,8 @@ import pytest
 from tilewright import execution
 from tilewright.diagnostics import KernelError
 from tilewright.dialects import tile_ops
-from tilewright.emit.arguments import numbered
-from tilewright.emit.headers import headers
-from tilewright.emit.releases import release
-from tilewright.emit.reserved import reserved_words
-from tilewright.emit.spelling import SPELLINGS, Written, spell
+from tilewright.emit.arguments import numbered, reserved_words
+from tilewright.emit.spelling import SPELLINGS, Written, headers, release, spell
 
 
 def compiled(kernels, make_array, outputs, inputs="ab", tiles=(1, 1), **choices):

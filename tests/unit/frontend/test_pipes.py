@@ -7,7 +7,7 @@ import pytest
 
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
-from tilewright.network import NetSpec, PipeSpec, chip_place, cores_of, folded_core, form_of, rectangle, table_of
+from tilewright.grid import NetSpec, PipeSpec, chip_place, cores_of, folded_core, form_of, rectangle, table_of
 
 
 def arrays():

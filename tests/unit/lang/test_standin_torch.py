@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.cli import script
+from tilewright.cli import invocation
 
 PACKAGE = {
     "torch/__init__.py": """
@@ -85,7 +85,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_cuda_is_the_simulated_device(folder: Path):
-    assert script.run_script(str(folder / "script.py"), []) == 0
+    assert invocation.run_script(str(folder / "script.py"), []) == 0
     import torch  # pyright: ignore
 
     assert not torch.overrides.modes
@@ -96,7 +96,7 @@ def test_cuda_is_the_simulated_device(folder: Path):
 def test_a_torch_that_is_there_already(folder: Path):
     import torch  # pyright: ignore
 
-    assert script.run_script(str(folder / "script.py"), []) == 0
+    assert invocation.run_script(str(folder / "script.py"), []) == 0
     assert not torch.overrides.modes
 
 
@@ -104,4 +104,4 @@ def test_a_gpu_of_its_own_is_left_alone(folder: Path):
     text = (folder / "torch/__init__.py").read_text()
     (folder / "torch/__init__.py").write_text(text.replace("AVAILABLE = False", "AVAILABLE = True"))
     with pytest.raises(RuntimeError, match="no cuda here"):
-        script.run_script(str(folder / "script.py"), [])
+        invocation.run_script(str(folder / "script.py"), [])

@@ -12,7 +12,7 @@ from tilewright import ttl
 from tilewright.diagnostics import KernelError
 from tilewright.program import TensorSpec
 from tilewright.runtime import devices, launch
-from tilewright.runtime.vendor import load_ttnn
+from tilewright.runtime.devices import load_ttnn
 
 SOURCE = {"out": "ttl.math.exp(a * b)"}
 FACTS = {"shape": (64, 64), "dtype": "bf16"}

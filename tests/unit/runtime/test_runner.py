@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tilewright.cli import program_files
+from tilewright.cli.compile import write_all
 from tilewright.program import TensorSpec
 from tilewright.runtime import launch, runner
 
@@ -29,7 +29,7 @@ def program(request, kernels):
 
 
 def test_same_descriptor(ttnn, make_tensor, make_device, program, tmp_path):
-    written = program_files.write_all([program], tmp_path, runner=True)
+    written = write_all([program], tmp_path, runner=True)
     path = written["kernel/runner"]
     scope = {"__file__": str(path), "__name__": "runner"}
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.build import BuiltKernel
 from tilewright.frontend.tilelang.compute import ComputeWriter
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
@@ -15,13 +16,12 @@ from tilewright.frontend.tilelang.layouts import Buffers, TensorLayout, layouts_
 from tilewright.frontend.tilelang.symbols import Tensor, Trouble
 from tilewright.frontend.tilelang.threads import MoverWriter
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
+from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
 from tilewright.lang.grid import resolve_grid
 from tilewright.options import Options
 from tilewright.records import record
-from tilewright.source_places import span_of_node
-from tilewright.work import cores_for
 
 if TYPE_CHECKING:
     from tilewright.lang.tilelang_kernel import TileLangKernel

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright.builder import movement
 from tilewright.builder.values import Block
 from tilewright.diagnostics import fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, is_narrowing, math_of, rounded
 from tilewright.frontend.tilelang.layouts import Buffers, fragment_tiles
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Product, Read
@@ -44,7 +45,6 @@ from tilewright.integers import bounds, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build
 from tilewright.records import record
-from tilewright.source_places import span_of_node
 
 SMALLEST_DST = dst_tiles(fp32_dest_acc=True, full_sync=False)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.symbols import COLUMN_FORM, ROW_FORM, Apply, Cast, Expression, Fragment, Read, Reduction, Tensor
 from tilewright.frontend.tilelang.tile_program import (
     COLUMN,
@@ -29,7 +30,6 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import TRAVELS_AS, KernelTensor
 from tilewright.program import TensorSpec
 from tilewright.records import record
-from tilewright.source_places import span_of_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
 from tilewright.frontend.tilelang.gathers import HELP, integer_of
 from tilewright.frontend.tilelang.symbols import (
@@ -29,7 +30,6 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
 from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
 from tilewright.records import record
-from tilewright.source_places import span_of_node
 
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
 

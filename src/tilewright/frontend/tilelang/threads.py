@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Region
 
-from tilewright import work
 from tilewright.builder import movement
 from tilewright.builder.emitter import erase_unused_arithmetic
 from tilewright.builder.extents import KernelExtents
@@ -31,13 +30,13 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.ttl import WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
-from tilewright.dialects.walking import location
+from tilewright.dialects.walking import location, span_of_node
 from tilewright.frontend.tilelang.layouts import Buffers
 from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
+from tilewright.grid import COUNT, FIXED, START
 from tilewright.integers import Leaf, Node, Value, bounds, make
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.source_places import span_of_node
 
 
 class ThreadWriter(ABC):
@@ -91,16 +90,16 @@ class ThreadWriter(ABC):
         attributes = {"part": StringAttr(part), "amount": i32_attr(amount), "name": StringAttr(name)}
         op = self.emitter.add(WorkOp, (), [INDEX], attributes)
         op.results[0].name_hint = name
-        low = amount if part == work.FIXED else 0
+        low = amount if part == FIXED else 0
         return self.emitter.leaf(op.results[0], name, low, amount)
 
     def _blocks_loop(self) -> None:
         """``for i in 0..count: tid = start_id + i``, and the block's coordinates from its number."""
         program, emitter = self.program, self.emitter
-        start = self._argument(work.START, program.blocks, "start_id")
-        count = self._argument(work.COUNT, program.blocks, "count")
+        start = self._argument(START, program.blocks, "start_id")
+        count = self._argument(COUNT, program.blocks, "count")
         sizes: list[Value] = [
-            self._argument(work.FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])
+            self._argument(FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])
         ]
         loop = emitter.for_loop(0, count, 1, [], "i")
         step = emitter.leaf(loop.body.block.args[0], "i", 0, program.blocks - 1)

@@ -17,7 +17,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
 from tilewright.passes.dst_assignment.sub_blocks import is_identity
 from tilewright.program import ComputeConfig
-from tilewright.shards import shard_bytes
+from tilewright.tile_pages import shard_bytes
 
 DTYPE = "bf16"  # what a 16-bit DST holds without loss, so packing and unpacking change nothing
 MOST_OPS = 64

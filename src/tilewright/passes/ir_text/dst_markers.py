@@ -16,8 +16,7 @@ from tilewright.dialects.attributes import PINNED, REQUIRED, constant_of, i32_at
 from tilewright.dialects.ttl import StoreOp, YieldOp
 from tilewright.dialects.ttl_compute import SpillTileOp
 from tilewright.dialects.ttl_regions import AcquireDstOp, BlockOp, BlockStoreOp, ReleaseDstOp, RequireDstOp
-from tilewright.dialects.walking import erase, of_kind, operations
-from tilewright.source_places import place_of
+from tilewright.dialects.walking import erase, of_kind, operations, place_of
 
 
 def bind_registers(function: FuncOp) -> None:

@@ -34,10 +34,9 @@ from tilewright.dialects.ttl_network import (
     nested_value,
 )
 from tilewright.dialects.ttl_program import CreateCBOp, CreatePipeOp
-from tilewright.dialects.walking import operations
-from tilewright.network import folded_grid
+from tilewright.dialects.walking import operations, place_of
+from tilewright.grid import folded_grid
 from tilewright.passes.context import PassContext
-from tilewright.source_places import place_of
 
 ARITHMETIC = (TensorMathOp, *BLOCK_OPS)
 HELD = (AttachCBOp, CBWaitOp, CBReserveOp)

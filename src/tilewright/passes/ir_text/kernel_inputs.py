@@ -16,10 +16,9 @@ from tilewright.dialects.attributes import AccessorType, constant_of, i32_attr, 
 from tilewright.dialects.ttl_buffers import TensorAccessorOp
 from tilewright.dialects.ttl_network import RuntimeArgumentOp, nested_value
 from tilewright.dialects.ttl_program import ComputeThreadOp, DataMovementThreadOp, GridSliceOp, KernelOp, ProgramOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.program import ROW_MAJOR
-from tilewright.source_places import place_of
 
 CONFIG_OPTIONS = {  # keys of compute_config -> options
     "math_fidelity": "math_fidelity",

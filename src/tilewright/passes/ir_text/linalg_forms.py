@@ -22,10 +22,9 @@ from tilewright.dialects.ttl import TENSOR_OPS, FillBlockOp, StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import AccumulateMatmulOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.ttl_regions import FillOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, operations, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.ir_text.tile_bodies import REDUCED, TileBody
-from tilewright.source_places import place_of
 
 Space = tuple[int, ...]  # iterators, by number
 JOINS = {"sum": "add", "max": "max"}  # how a reduction of a kind continues from what its output holds

@@ -42,12 +42,11 @@ from tilewright.dialects.ttl_program import (
     KernelOp,
     ProgramOp,
 )
-from tilewright.dialects.walking import erase, of_kind, operations
-from tilewright.network import Core, folded_grid
+from tilewright.dialects.walking import erase, of_kind, operations, place_of
+from tilewright.grid import Core, folded_grid
 from tilewright.passes.context import PassContext
 from tilewright.passes.ir_text.kernel_inputs import bind_inputs, configure
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 ROLES = ("reader", "writer")
 HINTED = {"NOC0": "reader", "NOC1": "writer"}  # microcore_hint -> the processor that talks through this network

@@ -26,10 +26,9 @@ from tilewright.dialects.attributes import (
     tile_type,
 )
 from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR
-from tilewright.source_places import place_of
 
 
 def hold_tiles(module: ModuleOp) -> None:

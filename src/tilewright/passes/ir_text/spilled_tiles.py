@@ -15,10 +15,9 @@ from tilewright.dialects.attributes import identity_map
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import SPILL, AttachCBOp, CBPopOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import of_kind, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.ir_text.tile_bodies import TileBody
-from tilewright.source_places import place_of
 
 
 def expand_spills(function: FuncOp) -> None:

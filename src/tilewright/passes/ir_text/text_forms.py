@@ -22,9 +22,8 @@ from tilewright.dialects.ttl_regions import (
     BlockStoreOp,
     ComputeRegionOp,
 )
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, operations, place_of
 from tilewright.passes.ir_text.thread_rules import computation
-from tilewright.source_places import place_of
 
 
 def inline_regions(function: FuncOp) -> None:

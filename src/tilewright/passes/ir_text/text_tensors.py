@@ -8,10 +8,9 @@ from xdsl.ir import Operation
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import AccessorType, int_value, text_value
 from tilewright.dialects.ttl_buffers import TensorAccessorOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import ROW_MAJOR, TensorSpec
-from tilewright.source_places import place_of
 
 
 def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:

@@ -10,8 +10,7 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import COMPUTE_THREAD, text_value
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.walking import operations
-from tilewright.source_places import place_of
+from tilewright.dialects.walking import operations, place_of
 
 # What data-movement threads alone reach, by what a message calls it.
 MOVEMENT = {

@@ -19,10 +19,9 @@ from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import IrregularTileOp
 from tilewright.dialects.ttl_regions import TILE_ACCESS, AcquireDstOp, GetTileOp, PackTileOp, ReleaseDstOp, RequireDstOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.ir_text.tile_bodies import TileBody
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 STRUCTURE = (ConstantOp, MuliOp, AddiOp, YieldOp, AcquireDstOp, ReleaseDstOp)
 

@@ -11,7 +11,7 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import TileType, i64_list, tensor_type, text_attr, text_value
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, MatmulOp, ReduceOp, TileOpBase, shape_of
 from tilewright.dialects.ttl_compute import TileBcastOp, TileMatmulOp, TileReduceOp, TileTransposeOp
-from tilewright.source_places import place_of
+from tilewright.dialects.walking import place_of
 
 REDUCED = {"row": (1,), "col": (0,), "scalar": (0, 1)}  # dimensions that a tile op's ``dim`` does away with
 

@@ -20,9 +20,8 @@ from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import Unit, Writes
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, DstTileOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.dst.allocation import Layout
-from tilewright.source_places import place_of
 
 LAYOUT, UNROLL, STRIDE = "ttl.dst_layout", "ttl.unroll_factor", "ttl.tile_stride"
 

@@ -20,7 +20,7 @@ from tilewright.dialects.attributes import I1, INDEX, CBType, PipeType, i32_attr
 from tilewright.dialects.ttl_buffers import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import erase, operations
-from tilewright.network import COUNT_SHIFT, Core, Field, NetSpec, rectangle
+from tilewright.grid import COUNT_SHIFT, Core, Field, NetSpec, rectangle
 from tilewright.passes.kernel_calls.buffers import block_place, block_pointer, call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 from tilewright.passes.kernel_calls.places import Places, insert

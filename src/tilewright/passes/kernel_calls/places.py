@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.attributes import INDEX, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
-from tilewright.network import Core, Field, chip_place, cores_of, form_of, table_of
+from tilewright.grid import Core, Field, chip_place, cores_of, form_of, table_of
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
 

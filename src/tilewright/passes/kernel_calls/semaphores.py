@@ -17,8 +17,8 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
     nested_value,
 )
-from tilewright.dialects.walking import operations
-from tilewright.network import Core, PipeSpec, cores_of, rectangle
+from tilewright.dialects.walking import operations, place_of
+from tilewright.grid import Core, PipeSpec, cores_of, rectangle
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.pipes import (
@@ -31,7 +31,6 @@ from tilewright.passes.kernel_calls.pipes import (
     pipe_of,
 )
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 
 @record(kw_only=True)

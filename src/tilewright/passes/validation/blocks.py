@@ -15,6 +15,7 @@ from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import place_of
 from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
 from tilewright.passes.validation.events import (
     ACQUIRES,
@@ -29,7 +30,6 @@ from tilewright.passes.validation.events import (
     stays_in_dst,
 )
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 

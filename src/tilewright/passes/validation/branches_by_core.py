@@ -9,9 +9,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.walking import operations
-from tilewright.network import cores_of
+from tilewright.grid import WorkArgument, core_number, cores_of
 from tilewright.passes.validation.traces import Unpredictable, Writer
-from tilewright.work import WorkArgument, core_number
 
 Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the core
 

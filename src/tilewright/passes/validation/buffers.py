@@ -7,12 +7,11 @@ from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ttl_buffers import ALIAS_OF
-from tilewright.dialects.walking import operations
-from tilewright.network import Core
+from tilewright.dialects.walking import operations, place_of
+from tilewright.grid import Core
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import HANDOVERS, Buffer, key_of, problem
-from tilewright.shards import shard_bytes
-from tilewright.source_places import place_of
+from tilewright.tile_pages import shard_bytes
 
 
 def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:

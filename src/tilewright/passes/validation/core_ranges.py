@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.ttl_buffers import CORE_RANGES
 from tilewright.dialects.ttl_network import nested_value
-from tilewright.network import cores_in, cores_of
+from tilewright.grid import cores_in, cores_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import Buffer, functions_of, problem
 from tilewright.passes.validation.traces import Unpredictable, trace_thread

@@ -27,9 +27,8 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
-from tilewright.source_places import place_of
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
 ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 
 from tilewright.dialects.ttl_network import GetRemoteMulticastSemaphoreOp, GetRemoteSemaphoreOp, nested_value
-from tilewright.network import Core, NetSpec, PipeSpec, cores_of
+from tilewright.grid import Core, NetSpec, PipeSpec, cores_of
 from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event
 from tilewright.records import record

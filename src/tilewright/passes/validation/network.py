@@ -9,19 +9,17 @@ from itertools import product
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilewright.diagnostics import Diagnostic, Note
+from tilewright.diagnostics import Diagnostic, Note, counted
 from tilewright.dialects.attributes import CBType, PipeType
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
-from tilewright.dialects.walking import of_kind, operations
-from tilewright.network import Core, NetSpec
+from tilewright.dialects.walking import of_kind, operations, place_of
+from tilewright.grid import Core, NetSpec
 from tilewright.passes.validation.events import Buffer, acquire_of, bind_of, functions_of, problem
 from tilewright.passes.validation.grid_machine import Clash, GridMachine
 from tilewright.passes.validation.talk import pipe_of
 from tilewright.passes.validation.thread_course import Runner
 from tilewright.passes.validation.traces import Event, ThreadTrace
-from tilewright.source_places import place_of
-from tilewright.wording import counted
 
 DEPTH_TRIES = 16
 MOST_NOTES = 4

@@ -9,9 +9,8 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import CBType, int_value
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import BindCBOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.validation.events import acquire_of, bind_of, buffer_name, problem, sources
-from tilewright.source_places import place_of
 
 
 def _binds(function: FuncOp) -> list[BindCBOp]:

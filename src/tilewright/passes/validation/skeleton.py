@@ -14,7 +14,8 @@ from dataclasses import field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tilewright.diagnostics import Diagnostic, Note
+from tilewright.diagnostics import Diagnostic, Note, counted
+from tilewright.dialects.walking import place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.buffers import several_users
 from tilewright.passes.validation.events import Buffer, buffers_of, functions_of, problem
@@ -24,8 +25,6 @@ from tilewright.passes.validation.thread_course import Runner, run_until_stuck
 from tilewright.passes.validation.traces import Event, Item, ThreadTrace, Unpredictable, trace_thread
 from tilewright.passes.validation.windows import check_windows
 from tilewright.records import record
-from tilewright.source_places import place_of
-from tilewright.wording import counted
 
 NAME = "ttl-validate"
 DEPTH_TRIES = 64

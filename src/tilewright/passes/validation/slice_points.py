@@ -10,14 +10,13 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilewright.diagnostics import Diagnostic
+from tilewright.diagnostics import Diagnostic, counted
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
+from tilewright.grid import core_number
 from tilewright.passes.validation.events import problem
-from tilewright.wording import counted
-from tilewright.work import core_number
 
 POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
 

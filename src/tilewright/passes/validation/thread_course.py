@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from tilewright.network import Core
+from tilewright.grid import Core
 from tilewright.passes.validation.traces import Event, Item
 from tilewright.records import record
 

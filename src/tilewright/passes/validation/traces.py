@@ -19,10 +19,10 @@ from tilewright.dialects.attributes import CBType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import PublishCBOp
 from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp, RuntimeArgumentOp
+from tilewright.grid import WorkArgument, core_number
 from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, bind_of
 from tilewright.passes.validation.talk import TALKING, integers_of, talk_ops
 from tilewright.records import record
-from tilewright.work import WorkArgument, core_number
 
 EVENT_LIMIT = 1_000_000
 JOIN_LIMIT = 64

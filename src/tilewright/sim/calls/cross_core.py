@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.network import COUNT_SHIFT, PLACE_UNIT
+from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.faults import fault
 from tilewright.sim.integers import agreed

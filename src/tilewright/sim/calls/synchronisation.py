@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.diagnostics import fail
+from tilewright.grid import WorkArgument, core_number
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, Wait, call, value
-from tilewright.work import WorkArgument, core_number
 
 
 @value("get_compile_time_arg_val")

@@ -1,12 +1,22 @@
-"""Compile options as command-line flags: every field of `Options` under its own name."""
+"""What commands share: compile options as flags, the user's script run in this process, and the IR that a trace kept."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import contextlib
+import runpy
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
 from tilewright import execution
+from tilewright.lang import standin, standin_torch
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
+from tilewright.program import Program
+from tilewright.trace import Trace, attached
+
+# Compile options as command-line flags: every field of `Options` under its own name.
 
 HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
@@ -137,3 +147,79 @@ def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 
     names: list[str] = arguments.print_ir_after
     return tuple(ALIASES.get(name, name) for name in names)
+
+
+# Runs the user's script in this process, with or without stand-in modules.
+
+def missing_file(path: str) -> str:
+    """What is wrong with ``path``, or nothing."""
+    if not Path(path).exists():
+        return f"no such file: {path}"
+    if Path(path).is_dir():
+        return f"is a directory: {path}"
+    return ""
+
+
+@contextlib.contextmanager
+def as_main(script: str, arguments: Sequence[str]) -> Generator[None, None, None]:
+    """``sys.argv`` and ``sys.path`` as Python sets them for a script."""
+    argv, path = sys.argv, sys.path[:]
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        sys.path[:] = path
+
+
+def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str] = standin.PACKAGES) -> int:
+    """Runs ``script`` as ``__main__`` and returns its exit code; its exceptions pass through."""
+    with standin.installed(packages), _cuda(packages), as_main(script, arguments):
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as stop:
+            return exit_code(stop)
+    return 0
+
+
+def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """Scripts for a GPU name it; where the language is ours, so is the device."""
+    return standin_torch.installed() if "tilelang" in packages else contextlib.nullcontext()
+
+
+def exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+# Prints the IR that a trace kept, for ``--print-ir-after`` and ``--print-ir-after-all``.
+
+class IrPrinter:
+    """Prints each program once, however often its kernel is called."""
+
+    def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:
+        self.wanted = wanted_stages(arguments)
+        self.stream = stream
+        self.seen: list[Program] = []
+
+    def failed(self, error: BaseException) -> None:
+        """What there was before the pass that failed, and what it left."""
+        found = attached(error)
+        if found is not None:
+            self._print(*found)
+
+    def __call__(self, program: Program) -> None:
+        if any(program is known for known in self.seen):
+            return
+        self.seen.append(program)
+        self._print(program.trace, program.name)
+
+    def _print(self, trace: Trace, name: str) -> None:
+        from tilewright.report import terminal
+
+        print(terminal.stages(trace, name, self.wanted), file=self.stream, flush=True)

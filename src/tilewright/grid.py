@@ -1,4 +1,4 @@
-"""Cores of a grid and the pipes between them: who sends to whom, and where each core lies on the chip."""
+"""Cores of a grid: where each lies on the chip, the pipes between them, and the blocks that each takes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
+from tilewright.hardware import Chip
 from tilewright.records import record
 
 COUNT_SHIFT = 24  # a pipe's ready word: receivers above, sum of their blocks' places below
@@ -188,3 +189,52 @@ def rectangle(cores: Sequence[tuple[int, int]]) -> tuple[int, int, int, int] | N
     columns, rows = [x for x, _ in cores], [y for _, y in cores]
     x0, x1, y0, y1 = min(columns), max(columns), min(rows), max(rows)
     return (x0, y0, x1, y1) if (x1 - x0 + 1) * (y1 - y0 + 1) == len(set(cores)) else None
+
+
+# How a grid of blocks is shared out over the cores: every core takes a run of consecutive block numbers.
+
+START, COUNT, FIXED = "start", "count", "fixed"
+PARTS = (START, COUNT, FIXED)
+
+
+@record(kw_only=True)
+class WorkArgument:
+    """A run-time argument that follows from the core's number: its first block, how many it takes, or a plain number."""
+
+    part: str
+    amount: int  # blocks of the whole grid; for a plain number, the number itself
+
+    def value(self, core: int, cores: int) -> int:
+        if self.part == FIXED:
+            return self.amount
+        start, count = share(self.amount, core, cores)
+        return start if self.part == START else count
+
+    @property
+    def largest(self) -> int:
+        """Upper bound over all cores."""
+        return self.amount if self.part != START else max(0, self.amount - 1)
+
+
+def share(total: int, core: int, cores: int) -> tuple[int, int]:
+    """First block and number of blocks of a core. The first cores take one more where the division leaves a rest."""
+    each, rest = divmod(total, cores)
+    return core * each + min(core, rest), each + (core < rest)
+
+
+def core_number(core: Sequence[int], grid: Sequence[int]) -> int:
+    """Cores are numbered with the first dimension fastest."""
+    number, stride = 0, 1
+    for place, size in zip(core, grid, strict=True):
+        number += place * stride
+        stride *= size
+    return number
+
+
+def cores_for(total: int, chip: Chip) -> tuple[int, int]:
+    """The grid of cores for so many blocks: one each where a rectangle of the chip allows it, the whole chip for more."""
+    columns, rows = chip.grid
+    if total >= columns * rows:
+        return columns, rows
+    exact = [(total // height, height) for height in range(1, rows + 1) if total % height == 0 and total // height <= columns]
+    return max(exact, default=(columns, math.ceil(total / columns)))

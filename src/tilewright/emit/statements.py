@@ -1,0 +1,231 @@
+"""Calls that are no plain call in C++: between cores, debug prints, and those that become several statements."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Operation
+
+from tilewright.dialects.attributes import KernelCBType, int_value, text_value
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.walking import line_of
+from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
+from tilewright.hardware import FACE_COLS, FACE_ROWS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, tile_bytes
+
+# Calls between cores in C++: addresses and coordinates stand inside the call that uses them.
+
+# Calls whose first argument is a semaphore of this core, by pointer.
+ON_OWN_WORD = ("noc_semaphore_set", "noc_semaphore_wait", "noc_semaphore_wait_min")
+INLINE = ("noc_x", "noc_y", "get_noc_addr", "get_noc_multicast_addr", "pipe_announcement", "core_table", "get_semaphore")
+
+WORD_FUNCTION = (
+    "inline volatile tt_l1_ptr uint32_t* word(uint32_t address) {",
+    "  return reinterpret_cast<volatile tt_l1_ptr uint32_t*>(address);",
+    "}",
+)
+
+
+def inline_text(op: KernelCallOp, arguments: list[str], slot: int) -> str:
+    """A value that is written where it is used. ``slot`` is the first run-time argument of a table."""
+    name = op.CALL.name
+    if name == "pipe_announcement":
+        return f"(1 << {COUNT_SHIFT}) + ({arguments[0]} - {arguments[1]}) / {PLACE_UNIT}"
+    if name == "core_table":
+        return f"get_arg_val<uint32_t>({slot} + {arguments[0]})"
+    if name == "get_semaphore":
+        return f"get_semaphore({int_value(op, 'index')} + {arguments[0]})"
+    return f"{name}({', '.join(arguments)})"
+
+
+def target_text(arguments: list[str]) -> str:
+    """Mean of the places the receivers announced."""
+    ready, count = arguments
+    mask = f"0x{(1 << COUNT_SHIFT) - 1:x}"
+    share = f"(*word({ready}) & {mask})" + ("" if count == "1" else f" / {count}")
+    return f"{ready} + {share} * {PLACE_UNIT}"
+
+
+def word_arguments(name: str, arguments: list[str]) -> list[str]:
+    if name not in ON_OWN_WORD:
+        return arguments
+    own, number = arguments
+    if name == "noc_semaphore_wait_min" and number.isdigit() and int(number) and int(number) % (1 << COUNT_SHIFT) == 0:
+        number = f"{int(number) >> COUNT_SHIFT} << {COUNT_SHIFT}"
+    return [f"word({own})", number]
+
+
+# Prints as the kernel API's debug prints. They cost nothing on a device unless it is started with prints on.
+
+FORMATTED = (0, 78)  # from here on DPRINT takes a format; before, it is a stream
+NEW_PATHS = (0, 69)
+MACROS = {"unpack": "DPRINT_UNPACK", "math": "DPRINT_MATH", "pack": "DPRINT_PACK", "": "DPRINT"}
+
+
+def print_headers(calls: Sequence[KernelCallOp], release: tuple[int, int]) -> list[str]:
+    folder = "api/debug" if release >= NEW_PATHS else "debug"
+    prints = [op for op in calls if op.CALL.name == "dprint"]
+    tiles = any(text_value(op, "subject") in ("waited", "reserved") for op in prints)
+    return [f'#include "{folder}/dprint.h"'] * bool(prints) + [f'#include "{folder}/dprint_tile.h"'] * tiles
+
+
+def print_lines(op: KernelCallOp, arguments: Sequence[str], release: tuple[int, int], *, wanted: bool) -> list[str]:
+    """The statements of one print, or a comment in its place."""
+    if not wanted:
+        return [f"// line {line_of(op)} prints; compile with debug_print to see it on a device"]
+    subject, text = text_value(op, "subject"), text_value(op, "text")
+    numbers = list(arguments[1:] if subject else arguments)
+    macro = MACROS[text_value(op, "processor")]
+    lines = [_statement(macro, text, numbers, release)] if text or not subject else []
+    if subject in ("waited", "reserved"):
+        return lines + _tiles(op, macro, arguments[0], subject, release)
+    if subject:
+        lines.append(f"// the state of a {subject} is printed by the simulator only")
+    return lines
+
+
+def _statement(macro: str, text: str, values: Sequence[str], release: tuple[int, int]) -> str:
+    if release >= FORMATTED:
+        return f"{macro}({', '.join([_quoted(text + chr(10)), *values])});"
+    stream = "DPRINT"
+    pieces = text.replace("{{", "\0").replace("}}", "\1").split("{}")
+    for position, piece in enumerate(pieces):
+        plain = piece.replace("\0", "{").replace("\1", "}")
+        stream += f" << {_quoted(plain)}" if plain else ""
+        stream += f" << {values[position]}" if position < len(values) else ""
+    stream += " << ENDL()"
+    return f"{stream};" if macro == "DPRINT" else f"{macro}({stream});"
+
+
+def _tiles(op: KernelCallOp, macro: str, buffer: str, subject: str, release: tuple[int, int]) -> list[str]:
+    """Row by row, as much as one message holds."""
+    first = int_value(op, "first", 0)
+    count = int_value(op, "rows", 1) * int_value(op, "cols", 1)
+    pointer = "TSLICE_RD_PTR" if subject == "waited" else "TSLICE_WR_PTR"
+    moving = ", TSLICE_INPUT_CB, " + pointer if macro == "DPRINT" else ""
+    rows = "SliceRange{.h0 = row, .h1 = (uint8_t)(row + 1), .hs = 1, .w0 = 0, .w1 = 32, .ws = 1}"
+    kind = "TileSlice<128>" if "wide" in op.attributes else "TileSlice"  # bytes of one row
+    piece = f"{kind}({buffer}, tile, {rows}{moving}, false, true)"
+    statement = _statement(macro, "{}", [piece], release)
+    return [
+        f"for (int tile = {first}; tile < {first + count}; ++tile) {{",
+        "  for (uint8_t row = 0; row < 32; ++row) {",
+        f"    {statement}",
+        "  }",
+        "}",
+    ]
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+# The statements that make a tile of ones and zeros in L1.
+
+PLACES = {
+    "faces": "the first row of every face: what a reduction multiplies with",
+    "row": "the first row, where a reduction of columns has its result",
+    "column": "the first column, where a reduction of rows has its result",
+    "corner": "the first element, where a reduction of everything has its result",
+}
+
+
+def fill_scaler(op: KernelCallOp, buffer: str) -> str:
+    """The value in one place of the tile, zeros elsewhere."""
+    kind = op.operands[0].type
+    value = op.attributes["value"]
+    assert isinstance(kind, KernelCBType) and isinstance(value, FloatAttr)
+    (bits,) = struct.unpack("<I", struct.pack("<f", value.value.data))
+    per_word = 4 // (kind.tile.bytes // 1024)  # datums in a 32-bit word
+    word = bits if per_word == 1 else (bits >> 16) << 16 | bits >> 16
+    face_words = FACE_ROWS * FACE_COLS // per_word
+    row_words = FACE_COLS // per_word
+    pattern = text_value(op, "pattern", "faces")
+    assert per_word == 1 or pattern == "faces", "masks are f32"
+    condition = {
+        "faces": f"i % {face_words} < {row_words}",
+        "row": f"i < {2 * face_words} && i % {face_words} < {row_words}",
+        "column": f"i / {face_words} % 2 == 0 && i % {row_words} == 0",
+        "corner": "i == 0",
+    }[pattern]
+    return "\n".join(
+        (
+            "{",
+            f"  // {value.value.data:g} in {PLACES[pattern]}.",
+            f"  auto* words = reinterpret_cast<volatile uint32_t*>(get_write_ptr({buffer}));",
+            f"  for (uint32_t i = 0; i < {4 * face_words}; ++i) {{",
+            f"    words[i] = {condition} ? 0x{word:08x}u : 0u;",
+            "  }",
+            "}",
+        )
+    )
+
+
+# The statements that move one tile between L1 and a row-major tensor, whose pages are rows of elements.
+
+TILE_ROWS_CALLS = ("noc_async_read_tile_rows", "noc_async_write_tile_rows")
+
+
+def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str]) -> str:
+    """Two transfers per row: 16 elements for the left face, 16 for the right one. One where memory is read in larger steps."""
+    row, column, tensor, address = arguments
+    counter, stick, face = names
+    accessor = op.operands[2].owner
+    assert isinstance(accessor, Operation)
+    element = tile_bytes(text_value(accessor, "dtype")) // TILE_ELEMENTS
+    part, face_bytes = FACE_COLS * element, FACE_ROWS * FACE_COLS * element
+    if int_value(op, "row_bytes", part) > part:
+        return _read_and_part(arguments, counter, part)
+    first = "" if row == "0" else f"{row} * {TILE_ROWS} + "
+    across = "0" if column == "0" else f"{column} * {TILE_COLS * element}"
+    left, right = (stick, face), (f"{stick} + {part}", f"{face} + {face_bytes}")
+    name = "noc_async_read" if op.CALL.name == "noc_async_read_tile_rows" else "noc_async_write"
+    sides = [side if name == "noc_async_read" else side[::-1] for side in (left, right)]
+    place = f"{counter} / {FACE_ROWS} * {2 * face_bytes} + {counter} % {FACE_ROWS} * {part}"
+    head = f"for (uint32_t {counter} = 0; {counter} < {TILE_ROWS}; ++{counter})"
+    return "\n".join(
+        (
+            f"{head} {{  // a page of {tensor} is one row of elements",
+            f"  const uint64_t {stick} = {tensor}.get_noc_addr({first}{counter}, {across});",
+            f"  const uint32_t {face} = {address} + {place};",
+            *(f"  {name}({', '.join(side)}, {part});" for side in sides),
+            "}",
+        )
+    )
+
+
+def _read_and_part(arguments: list[str], counter: str, part: int) -> str:
+    """Both faces' elements of a row at once, into the tile as it lies; then faces are made of it in place.
+
+    A row is L R. Swapping the middle two of four parts makes L L R R of two rows, of those four L and four R of four rows, and so
+    on up to the sixteen rows of two faces.
+    """
+    row, column, tensor, address = arguments
+    first = "" if row == "0" else f"{row} * {TILE_ROWS} + "
+    across = "0" if column == "0" else f"{column} * {2 * part}"
+    words = part // 4
+    head = f"for (uint32_t {counter} = 0; {counter} < {TILE_ROWS}; ++{counter})"
+    source, target = f"{tensor}.get_noc_addr({first}{counter}, {across})", f"{address} + {counter} * {2 * part}"
+    return "\n".join(
+        (
+            f"{head} {{  // a page of {tensor} is one row of elements",
+            f"  noc_async_read({source}, {target}, {2 * part});",
+            "}",
+            "noc_async_read_barrier();",
+            "{",
+            f"  // Rows of {2 * part} bytes, the least this chip reads from DRAM, become faces with rows of {part}.",
+            f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
+            f"  for (uint32_t width = {words}; width < {words * FACE_ROWS}; width *= 2) {{",
+            f"    for (uint32_t group = 0; group < {2 * TILE_ROWS * words}; group += 4 * width) {{",
+            "      for (uint32_t i = group + width; i < group + 2 * width; ++i) {",
+            "        const uint32_t word = words[i];",
+            "        words[i] = words[i + width];",
+            "        words[i + width] = word;",
+            "      }",
+            "    }",
+            "  }",
+            "}",
+        )
+    )
