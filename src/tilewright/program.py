@@ -110,6 +110,11 @@ class Program:
         return [buffer.index, *(other.index for other in self.buffers if other.alias_of == buffer.index)]
 
     @property
+    def written(self) -> list[str]:
+        """Names of the tensors that the kernel writes."""
+        return [self.tensors[index].name for index in self.trace.facts["written_tensors"]]
+
+    @property
     def ir(self) -> dict[str, str]:
         """IR text after each pass, by its name. Compile with ``keep_ir=True`` to have it."""
         return {stage.name: stage.ir for stage in self.trace.stages if stage.ir}
