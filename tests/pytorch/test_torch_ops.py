@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 import tilewright.torch
-import torch
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
 
