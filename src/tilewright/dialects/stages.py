@@ -17,10 +17,14 @@ from tilewright.dialects.walking import operations
 # After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.
 GONE: dict[str, tuple[str, ...]] = {
     "convert-ttl-to-compute": tuple(f"ttl.{row.name}" for row in tile_ops.ROWS),
+    "ttl-set-compute-config": ("ttl.spill_tile_to_l1", "ttl.restore_tile_from_l1"),
     "ttl-lower-to-loops": ("ttl.compute", "ttl.linearized_index", "ttl.yield"),
     "convert-ttl-to-ttkernel": ("ttl.", "tensor."),
     "lower-affine": ("affine.",),
 }
+
+# After the pass: what one pass says to another on a region, and nobody else reads.
+HEARD: dict[str, str] = {"ttl-accumulate-in-l1": "ttl.leaves_dst", "ttl-tile-and-assign-dst": "ttl.results"}
 
 
 @lru_cache(maxsize=64)
@@ -50,6 +54,10 @@ def check_stage(name: str, module: ModuleOp) -> None:
     left = [each for each in {op.name for op in operations(module)} if each in names or each.startswith(dialects)]
     if left:
         raise AssertionError(f"{min(left)} is left after {name}")
+    marks = [mark for stage, mark in HEARD.items() if _position(stage) <= _position(name)]
+    for op in operations(module) if marks else ():
+        if op.name == "ttl.compute" and any(mark in op.attributes for mark in marks):
+            raise AssertionError(f"{next(mark for mark in marks if mark in op.attributes)} is left after {name}")
 
 
 INITS_PLACED = "ttkernel.inits_placed"  # on a function: its inits are where they are needed, not one before every call
@@ -114,6 +122,8 @@ def unmet(name: str, module: ModuleOp) -> tuple[str, Operation] | None:
 def _unmet(name: str, place: int, op: Operation) -> str:
     if place > _position("convert-ttl-to-compute") and op.name.startswith("ttl.") and op.name[4:] in COMPUTED:
         return "run convert-ttl-to-compute first"
+    if place > _position("ttl-set-compute-config") and op.name in GONE["ttl-set-compute-config"]:
+        return "run ttl-split-at-spills first"
     if op.name == "ttl.compute":
         assigned = "ttl.dst_footprint" in op.attributes
         if assigned and place <= _position("ttl-tile-and-assign-dst") and place >= _position("convert-ttl-to-compute"):

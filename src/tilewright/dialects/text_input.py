@@ -67,7 +67,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "get_remote_semaphore": ("core",),
     "get_remote_multicast_semaphore": ("core_range",),
     "semaphore_wait": ("at_least",),
-    "tensor_accessor": ("tensor_index", "layout", *NAMED),
+    "tensor_accessor": ("tensor_index", "layout", "significant_bits", *NAMED),
     "tensor_slice": ("strides", "turned"),
     "grid_slice": ("block_factors",),
     "core": ("dims",),
@@ -80,7 +80,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "print": ("text", "subject", "processor", "pages", "count", "format", "edge", "first", "wide", "dtype"),
     "bind_cb": (
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
-        "eager", "ttl.in_dst", "ttl.spill", *NAMED,
+        "eager", "significant_bits", "ttl.in_dst", "ttl.spill", *NAMED,
     ),
     "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
     "cb_wait": ("tiles",),
@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
-        "ttl.role_in_section", "ttl.section", "ttl.held", "ttl.sub_blocks",
+        "ttl.role_in_section", "ttl.section", "ttl.results", "ttl.leaves_dst", "ttl.held", "ttl.sub_blocks",
     ),
     "compute_region": ("keep_in_dst",),
     "acquire_dst": ("index",),
@@ -135,13 +135,14 @@ UNROLLED = ("ttl.tile", "ttl.tile_stride")  # on every op of a loop that was wri
 NUMBERS = (
     "tensor_index", "dst_idx", "dst_stride", "k", "columns", "rows", "cols", "ct", "rt", "kt", "cb_index", "buffer_factor",
     "tiles", "alias_of", "first_tile", "tile_offset", "number", "net", "low", "high", "given", "amount", "resident", "axis",
-    "index", "page_size", "buffer_index", "initial_value", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.section", PINNED,
+    "index", "page_size", "buffer_index", "initial_value", "significant_bits", "ttl.dst_footprint", "ttl.unroll_factor",
+    "ttl.section", PINNED,
 )  # fmt: skip
 TEXTS = (
     "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",
-    "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.role", "ttl.math_fidelity", "microcore_hint",
+    "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
 )  # fmt: skip
-LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest")
+LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest", "ttl.results")
 FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
     "ttl.held", "ttl.in_dst", "ttl.spill", "eager", "as_value",

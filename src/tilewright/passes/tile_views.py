@@ -6,9 +6,10 @@ from xdsl.dialects.builtin import DenseArrayBase, TensorType
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import SSAValue
 
-from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp
 from tilewright.records import record
 
+SIGNIFICANT_BITS = "significant_bits"  # on a buffer: its values have no more than these
 DYNAMIC = -(2**63)  # MLIR's marker for an offset given as an operand
 
 
@@ -77,3 +78,9 @@ def _attachment(value: SSAValue) -> AttachCBOp:
         assert isinstance(owner, (CollapseShapeOp, ExtractSliceOp)), f"{value} is not a view of a buffer"
         owner = owner.operands[0].owner
     return owner
+
+
+def fits_source(buffer: SSAValue) -> bool:
+    """Whether the source registers hold every value of an f32 buffer (`ttl-mark-half-buffers` says so)."""
+    assert isinstance(buffer.owner, BindCBOp)
+    return SIGNIFICANT_BITS in buffer.owner.attributes

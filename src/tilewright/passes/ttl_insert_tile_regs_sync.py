@@ -16,8 +16,7 @@ from tilewright.dialects.ttl import StoreOp, TileRegsReleaseOp, thread_kind
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.dst_sections import ROLE, SECTION
-from tilewright.passes.dst_assignment.section_drafts import END
+from tilewright.passes.dst_assignment.sections import END, ROLE, SECTION
 from tilewright.passes.loops.nest_lifecycle import bracket_nests, handover, opening
 from tilewright.passes.tile_views import buffer_of
 from tilewright.passes.validation.events import ancestor_in

@@ -49,8 +49,9 @@ from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
-from tilewright.passes.dst_assignment.dst_sections import RESIDENTS, erase_dropped
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
+from tilewright.passes.dst_assignment.running_values import erase_dropped
+from tilewright.passes.dst_assignment.sections import RESIDENTS
 from tilewright.passes.kernel_calls.names import reduce_template
 from tilewright.passes.loops.affine_values import affine_value
 from tilewright.passes.loops.tile_sums import TileSums

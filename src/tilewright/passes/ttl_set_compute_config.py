@@ -1,10 +1,17 @@
 """Width of DST, sync mode, fidelity and unpack mode: the user's word, else the cheapest that is right.
 
+Where precision leaves the choice open, the allocator is asked what each costs (`dst_problem.plans_under`). A 32-bit DST holds
+half as many tiles and makes transcendental functions dearer, but a multiplication of two tiles that are both in DST costs a
+quarter: the vector unit rounds to 16 bits in software. Full sync doubles the tiles of an acquire, but math waits for the
+packer: it pays where a region does not fit half of DST, or where inits weigh more than packing.
+
 Requires: ``ttl.compute`` regions. Ensures: each compute function carries ``ttl.fp32_dest_acc_en``, ``ttl.dst_full_sync_en``,
 ``ttl.math_fidelity`` and ``ttl.unpack_to_dest`` (indices of buffers whose f32 tiles reach DST unchanged).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -13,32 +20,31 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import CBType, TileType, i32_list, int_list, int_value, number_attr, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, release_key
-from tilewright.dialects.ttl import TileOpBase, thread_kind
+from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations, span_of
+from tilewright.dst.allocation import Allocation, Plan
+from tilewright.dst.problem import Problem
+from tilewright.dst.round_trips import exposed_cycles
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.config_choice import cheapest
-from tilewright.passes.dst_assignment.exact_aliases import MATRIX_OPS, alias_exact_readers
-from tilewright.passes.dst_assignment.half_buffers import fits_source, mark_half_buffers
-from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
+from tilewright.passes.dst_assignment.accumulation import accumulates
+from tilewright.passes.dst_assignment.dst_problem import plans_under
 from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
-from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.tile_views import buffer_of, fits_source
+from tilewright.passes.ttl_alias_exact_readers import MATRIX_OPS
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"
 
+WORTH_IT = 0.97  # a change must save at least this much of the modelled cost
 WIDE_INTEGERS = ("i32", "u32")
 WIDE = ("f32", *WIDE_INTEGERS, "u8")  # formats that only a 32-bit DST holds
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
     options = context.options
-    mark_half_buffers(module)
-    for function in module.ops:
-        if not isinstance(function, FuncOp) or thread_kind(function) != "compute":
-            continue
-        cut_at_spills(function)  # of text: a region that spills tiles is two
+    for function in compute_functions(module):
         ops = operations(function)
         wide = _wide_buffers(function)
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
@@ -47,9 +53,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
-        if fp32:
-            alias_exact_readers(function, module, context)
-            wide = _wide_buffers(function)
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
         read = {op.operands[0] for op in of_kind(function, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
@@ -72,7 +75,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             math_fidelity=options.math_fidelity or "HiFi4",
             unpack_to_dest=tuple(unpack),
         )
-        config, saving = cheapest(function, config, context)
+        config, saving = _cheapest(function, config, context)
         _write(function, config)
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
@@ -167,6 +170,83 @@ def _dtype(op: BindCBOp) -> str:
     kind = op.results[0].type
     assert isinstance(kind, CBType)
     return kind.tile.dtype
+
+
+# By modelled cost ----------------------------------------------------------------------------------------------------
+
+
+def _cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> tuple[ComputeConfig, str]:
+    """The configuration to use and why it differs from ``config``; the reason is empty if it does not."""
+    options = context.options
+    computes = of_kind(function, ComputeOp)
+    if options.allocator != "optimal" or options.dst_capacity is not None:
+        return config, ""
+    choice = _Choice(computes, context, config)
+    if options.fp32_dest_acc is None and not config.fp32_dest_acc_en and any(map(_multiplies_in_dst, computes)):
+        choice.consider("32-bit DST", replace(config, fp32_dest_acc_en=True))
+    if options.full_sync is None and choice.full_sync_may_win():
+        choice.consider("full sync", replace(choice.best, dst_full_sync_en=True))
+    return choice.best, "; ".join(choice.reasons)
+
+
+class _Choice:
+    """The best configuration so far, and why each change was made."""
+
+    def __init__(self, computes: list[ComputeOp], context: PassContext, config: ComputeConfig) -> None:
+        self.computes, self.context = computes, context
+        self.best = config
+        self.reasons: list[str] = []
+        self.plans: dict[ComputeConfig, list[tuple[Problem, Plan]] | None] = {}
+
+    def consider(self, name: str, config: ComputeConfig) -> None:
+        cost, other = self._cost(self.best), self._cost(config)
+        if other < WORTH_IT * cost:
+            self.reasons.append(f"{name} saves cycles: {other:.0f} against {cost:.0f} for a block of every region")
+            self.best = config
+
+    def full_sync_may_win(self) -> bool:
+        """A split, or more inits per tile than half of them saved would have to pay for packing that nothing hides."""
+        if any(accumulates(block) for compute in self.computes for block in compute.outputs):
+            return False  # sums held across a loop wait for nobody
+        regions = self._allocated(self.best)
+        return regions is None or any(_profits(problem, plan) for problem, plan in regions)
+
+    def _cost(self, config: ComputeConfig) -> float:
+        regions = self._allocated(config)
+        if regions is None:
+            return float("inf")
+        return sum(exposed_cycles(problem, plan.parts) * problem.tiles for problem, plan in regions)
+
+    def _allocated(self, config: ComputeConfig) -> list[tuple[Problem, Plan]] | None:
+        """All regions under ``config``; None if one cannot run."""
+        if config not in self.plans:
+            self.plans[config] = plans_under(config, self.computes, self.context)
+        return self.plans[config]
+
+
+def _profits(problem: Problem, plan: Plan) -> bool:
+    if len(plan.parts) > 1 and not plan.split_by_choice:
+        return True
+    return any(_packing_pays(problem, part.allocation) for part in plan.parts)
+
+
+def _packing_pays(problem: Problem, allocation: Allocation) -> bool:
+    if allocation.tiles_per_acquire >= problem.tiles:
+        return False
+    return (problem.costs.sync + allocation.init_cycles) / (2 * allocation.tiles_per_acquire) > allocation.pack_cycles
+
+
+def _multiplies_in_dst(compute: ComputeOp) -> bool:
+    """A product of two computed tiles: only the vector unit can do it."""
+    return any(
+        isinstance(op, TileOpBase)
+        and op.SPEC.name == "mul"
+        and not any(isinstance(operand, BlockArgument) for operand in op.operands)
+        for op in compute.block.ops
+    )
+
+
+# Reading it -----------------------------------------------------------------------------------------------------------
 
 
 def config_of(function: FuncOp) -> ComputeConfig:

@@ -1,9 +1,10 @@
 """Decides everything about DST: op order, unit, slot of every value, copies, loads, tiles per acquire, sub-blocks, splits.
 
-Requires: ``ttl.compute`` regions and the compute configuration. Ensures: bodies are in execution order; each op has ``dst_idx``
-(a slot; ``ttl.dst_layout`` and ``ttl.unroll_factor`` of its compute map slot and tile to a DST index) and ``ttl.unit``; a region
-that has more tiles than one acquire holds stands in a loop over runs of tiles, its remainder peeled; a region that does not fit
-is several regions with buffers between. The algorithm is in ``dst/``; its answer has passed ``dst/checker.py``.
+Requires: ``ttl.compute`` regions, alone or in sections, and the compute configuration. Ensures: bodies are in execution order;
+each op has ``dst_idx`` (a slot; ``ttl.dst_layout`` and ``ttl.unroll_factor`` of its compute map slot and tile to a DST index)
+and ``ttl.unit``; a region that has more tiles than one acquire holds stands in a loop over runs of tiles, its remainder peeled;
+a region that does not fit is several regions with buffers between. The algorithm is in ``dst/``; its answer has passed
+``dst/checker.py``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilewright.diagnostics import KernelError, counted, fail
-from tilewright.dialects.attributes import INDEX, DstType, constant, i32_attr, identity_map, number_attr, text_attr
+from tilewright.dialects.attributes import (
+    INDEX,
+    DstType,
+    constant,
+    i32_attr,
+    identity_map,
+    int_value,
+    number_attr,
+    text_attr,
+    text_value,
+)
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, release_key
-from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, thread_kind
+from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import (
     AccumulateMatmulOp,
     ComputeOp,
@@ -34,18 +45,17 @@ from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment import accumulation, dst_sections, pinned_registers, sub_blocks
+from tilewright.passes.dst_assignment import accumulation, pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
-from tilewright.passes.dst_assignment.section_drafts import PlannedRegion
-from tilewright.passes.dst_assignment.spill_tiles import cut_at_spills
+from tilewright.passes.dst_assignment.sections import RESULTS, ROLE, SECTION, START, plan_region
 from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.buffers import check_limits
 from tilewright.passes.validation.events import buffers_of
-from tilewright.passes.validation.faces import check_faces
+from tilewright.program import ComputeConfig
 
 NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {
@@ -55,34 +65,33 @@ EPILOGUES = {
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    for function in module.ops:
-        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            regions = of_kind(function, ComputeOp)
-            if regions and all(ASSIGNED in region.attributes for region in regions):
-                continue  # text of a later stage
-            check_faces(function, module)
-            cut_at_spills(function)
-            for planned in dst_sections.form(function, context):
-                _write_planned(planned, context)
-            for compute in of_kind(function, ComputeOp):
-                if dst_sections.SECTION not in compute.attributes:
-                    _assign(compute, function, context)
+    for function in compute_functions(module):
+        regions = of_kind(function, ComputeOp)
+        if all(ASSIGNED in region.attributes for region in regions):
+            continue  # text of a later stage
+        begun: set[int] = set()
+        for region in [region for region in regions if SECTION in region.attributes]:
+            _assign_in_section(region, config_of(function), begun, context)
+        for region in [region for region in regions if SECTION not in region.attributes]:
+            _assign(region, function, context)
     # The passes up to here added buffers of their own.
     problems = check_limits(buffers_of(module), context)
     if problems:
         raise KernelError(*problems)
 
 
-def _write_planned(planned: PlannedRegion, context: PassContext) -> None:
-    """A region of a section: allocated already, never cut."""
-    draft, found = planned.draft, planned.plan
-    assert found is not None
+def _assign_in_section(draft: ComputeOp, config: ComputeConfig, begun: set[int], context: PassContext) -> None:
+    """A region that shares its acquire is never cut: `ttl-form-accumulation-sections` asked whether it fits."""
+    section = int_value(draft, SECTION)
+    found = plan_region(draft, config, context, first=text_value(draft, ROLE) == START and section not in begun)
+    assert found is not None, "a section is formed of regions that fit"
+    begun.add(section)
     _report(found.region, found.plan, draft, context)
     inputs = [(value, number) for number, value in enumerate(draft.inputs)]
     bound = PartOperands(inputs=inputs, outputs=list(draft.outputs))
     allocation = found.part.allocation
     attributes = {
-        **{key: value for key, value in draft.attributes.items() if key not in ("indexing_maps", "iterator_types")},
+        **{key: value for key, value in draft.attributes.items() if key not in ("indexing_maps", "iterator_types", RESULTS)},
         "ttl.dst_footprint": i32_attr(0),
         "ttl.unroll_factor": i32_attr(allocation.tiles_per_acquire),
         "ttl.dst_layout": text_attr(allocation.layout.value),

@@ -8,7 +8,9 @@ import pytest
 from xdsl.context import Context
 from xdsl.parser import Parser
 
+import accumulation_kernels
 from tilewright import pipeline
+from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.pass_names import PASS_NAMES, STAGES
 from tilewright.dialects.stages import check_stage, forbidden_after
 from tilewright.dialects.text_input import check_dominance, load_dialects
@@ -62,6 +64,40 @@ def test_text_between_all_passes(kernels, make_array, name):
         through_text = Parser(load_dialects(Context()), str(through_text)).parse_module()
         pipeline.run_pass(each.name, through_text, other)
         assert str(through_text) == str(direct), f"after {each.name}"
+
+
+@pytest.mark.parametrize("tiles", [1, 3])
+def test_text_between_the_passes_of_a_running_sum(kernels, make_array, tiles):
+    """One that stays in DST, and one that the packer adds up."""
+    body = f"""
+with out_dfb.reserve() as o, c_dfb.wait() as start:
+    total = ttl.block.fill(0.0, shape=({tiles}, {tiles}))
+    for step in range(4):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            total = total + left @ right
+    o.store(total + start)
+"""
+    source = accumulation_kernels.kernel(body, block=(tiles, tiles, 1))
+    arrays = [make_array(shape, "bf16") for shape in ((tiles, 4), (4, tiles), (tiles, tiles), (tiles, tiles))]
+    modules = [kernels.load(source).build(*arrays) for _ in range(2)]
+    direct, through_text = (each.module for each in modules)
+    contexts = [PassContext(options=Options(), chip=CHIPS["wormhole_b0"], grid=each.grid, tensors=each.tensors) for each in modules]
+    for each in pipeline.PASSES:
+        pipeline.run_pass(each.name, direct, contexts[0])
+        through_text = Parser(load_dialects(Context()), str(through_text)).parse_module()
+        pipeline.run_pass(each.name, through_text, contexts[1])
+        assert str(through_text) == str(direct), f"after {each.name}"
+        if each.name in STAGES:
+            check_stage(each.name, direct)
+
+
+def test_what_a_pass_says_to_another_is_heard(kernels, make_array):
+    module, context = built(kernels, make_array, "add")
+    pipeline.run(module, context, ["ttl-validate", "convert-ttl-to-compute", "ttl-set-compute-config", "ttl-tile-and-assign-dst"])
+    region = next(op for op in module.walk() if op.name == "ttl.compute")
+    region.attributes["ttl.leaves_dst"] = text_attr("no room")
+    with pytest.raises(AssertionError, match=r"ttl\.leaves_dst is left after ttl-tile-and-assign-dst"):
+        check_stage("ttl-tile-and-assign-dst", module)
 
 
 def test_stage_check_names_what_is_left(kernels, make_array):

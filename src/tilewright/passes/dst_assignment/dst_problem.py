@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
@@ -11,15 +12,18 @@ from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dst.allocate import allocate
+from tilewright.dst.allocation import Plan
+from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Costs, Leaf, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import buffer_room
 from tilewright.passes.dst_assignment.accumulation import accumulates
-from tilewright.passes.dst_assignment.dst_forms import FormBuilder, FormUse, is_tile_math
-from tilewright.passes.dst_assignment.half_buffers import fits_source
+from tilewright.passes.dst_assignment.dst_forms import FormBuilder, is_tile_math
+from tilewright.passes.dst_assignment.fused_forms import FormUse
 from tilewright.passes.dst_assignment.init_keys import lasting_inits
-from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
 from tilewright.records import record
 
@@ -97,6 +101,23 @@ def region_problem(
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
     return RegionProblem(problem, ops, leaves, builder.uses)
+
+
+def plans_under(
+    config: ComputeConfig, computes: Sequence[ComputeOp], context: PassContext
+) -> list[tuple[Problem, Plan]] | None:
+    """What the allocator would answer for regions under a configuration, each on its own; None if one could not run.
+
+    This is how `ttl-set-compute-config` asks what a configuration costs before it chooses one. Nothing is decided by asking:
+    `ttl-tile-and-assign-dst` asks again, of the regions there are then, and the allocator remembers what it answered.
+    """
+    problems = [region_problem(compute, config, context, packed=True).problem for compute in computes]
+    if not all(op.forms for problem in problems for op in problem.ops):
+        return None
+    try:
+        return [(problem, allocate(problem)) for problem in problems]
+    except DoesNotFit:
+        return None
 
 
 def _clipped(compute: ComputeOp, outputs: tuple[int, ...]) -> frozenset[int]:

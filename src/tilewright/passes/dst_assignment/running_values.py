@@ -1,33 +1,41 @@
-"""Finds blocks that a loop updates through a buffer of the compute thread's own.
+"""A running value: what it starts from, the step of a loop that updates it, and its result behind the loop.
+
+It is recognized after fusion, in the two shapes it is written in. ``block += x`` says it of a reserved block (`added`). A value
+that a loop changes travels through a buffer of the compute thread's own:
 
     reserve, store, push          what the value starts from
     for …:                        one or several loops, perhaps a branch
         wait, reserve, store(f(what was waited for)), push, pop
     wait, …, pop                  the result
 
-That is the accumulator buffer of hand-written kernels, and what the front end makes of a Python name that a loop changes. Nothing
-else may touch the buffer: then nobody can tell whether the value is in it between two iterations.
+That is the accumulator buffer of hand-written kernels, and what the front ends make of a name that a loop changes. Nothing else
+may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations. Where it is instead
+is decided once, by ``ttl-form-accumulation-sections`` (DST) and, for what cannot stay there, ``ttl-accumulate-in-l1`` (the
+packer, or the buffer).
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import constant_of, identity_map
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.attributes import CBType, constant_of, i32_list, identity_map, int_list
+from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.validation.events import ancestor_in
 from tilewright.records import record
 
-HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)
+HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
+LEAVES_DST = "ttl.leaves_dst"  # on a step: why its running value cannot stay in DST across the loop
+PACKER_ADDS = ("bf16", "f32")  # formats the packer can add to
 
 
 @record(frozen=False, eq=False)
-class RunningBlock:
+class RunningValue:
     """One life of such a value, from the store before the loop to the pop behind it."""
 
     buffer: SSAValue
@@ -57,8 +65,16 @@ class RunningBlock:
         return [op for op in _reading(self.buffer) if ancestor_in(op, self.block) is not None and not _inside(op, self.loop)]
 
 
-def find(function: FuncOp) -> list[RunningBlock]:
-    found: list[RunningBlock] = []
+def find(function: FuncOp) -> dict[Operation, list[RunningValue]]:
+    """All of a function, by loop."""
+    found: dict[Operation, list[RunningValue]] = {}
+    for value in (*_find_carried(function), *_find_added(function)):
+        found.setdefault(value.loop, []).append(value)
+    return found
+
+
+def _find_carried(function: FuncOp) -> list[RunningValue]:
+    found: list[RunningValue] = []
     module = function.parent_op()
     assert isinstance(module, ModuleOp)
     binds = of_kind(module, BindCBOp)
@@ -75,9 +91,9 @@ def find(function: FuncOp) -> list[RunningBlock]:
     return found
 
 
-def find_added(function: FuncOp) -> list[RunningBlock]:
+def _find_added(function: FuncOp) -> list[RunningValue]:
     """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
-    found: list[RunningBlock] = []
+    found: list[RunningValue] = []
     for step in of_kind(function, ComputeOp):
         target = step.outputs[0].owner
         if len(step.outputs) != 1 or not isinstance(target, AttachCBOp) or "accumulate" not in target.attributes:
@@ -87,7 +103,7 @@ def find_added(function: FuncOp) -> list[RunningBlock]:
     return found
 
 
-def _added(step: ComputeOp, buffer: SSAValue) -> RunningBlock | None:
+def _added(step: ComputeOp, buffer: SSAValue) -> RunningValue | None:
     always, loop = True, step.parent_op()
     while isinstance(loop, (ForOp, IfOp)) and not any(isinstance(op, CBReserveOp) for op in _direct(buffer, loop)):
         always = always and isinstance(loop, ForOp) and _runs(loop)
@@ -115,7 +131,7 @@ def _added(step: ComputeOp, buffer: SSAValue) -> RunningBlock | None:
     if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
         return None
     behind = _handed_back(buffer, before, push)
-    return RunningBlock(buffer, starts[0] if starts else None, top, step, always, [], [], behind, added=True)
+    return RunningValue(buffer, starts[0] if starts else None, top, step, always, [], [], behind, added=True)
 
 
 def _handed_back(buffer: SSAValue, reserve: Operation, push: Operation) -> list[Operation]:
@@ -153,25 +169,26 @@ def _events(buffer: SSAValue, block: Block) -> list[Operation]:
     return sorted(found, key=lambda op: order[op])
 
 
-def _lives(buffer: SSAValue, block: Block) -> list[RunningBlock] | None:
+def _lives(buffer: SSAValue, block: Block) -> list[RunningValue] | None:
     """All lives of the buffer's values in a block, or None if something does not fit the pattern."""
     events = _events(buffer, block)
     if all(not isinstance(op, HANDOVERS) for op in events):
-        found: list[RunningBlock] = []
-        for op in events:
-            for inner in [region.block for region in op.regions if region.blocks]:
-                lives = _lives(buffer, inner)
-                if lives is None:
-                    return None
-                found += lives
-        return found
-    if len(events) % 5:
-        return None
-    lives = [_life(buffer, block, events[index : index + 5]) for index in range(0, len(events), 5)]
-    return None if any(life is None for life in lives) else [life for life in lives if life is not None]
+        inner = [_lives(buffer, region.block) for op in events for region in op.regions if region.blocks]
+        return None if any(found is None for found in inner) else [life for found in inner for life in found or ()]
+    lives: list[RunningValue] = []
+    while events:
+        if tuple(map(type, events[:4])) == HANDOVERS:
+            events = events[4:]  # put away and taken back, with no loop between: one that was moved to DST before
+            continue
+        life = _life(buffer, block, events[:5]) if len(events) >= 5 else None
+        if life is None:
+            return None
+        lives.append(life)
+        events = events[5:]
+    return lives
 
 
-def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> RunningBlock | None:
+def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> RunningValue | None:
     reserve, push, loop, wait, pop = events
     kinds = (CBReserveOp, CBPushOp, ForOp, CBWaitOp, CBPopOp)
     if not all(isinstance(op, kind) for op, kind in zip(events, kinds, strict=True)):
@@ -190,7 +207,7 @@ def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> RunningBlo
         return None
     if not _once(steps[0], buffer) or sum(_of(value, buffer) for value in writers[0].outputs) != 1:
         return None
-    return RunningBlock(buffer, writers[0], loop, steps[0], always, [reserve, push], inside, [wait, pop])
+    return RunningValue(buffer, writers[0], loop, steps[0], always, [reserve, push], inside, [wait, pop])
 
 
 def _path(buffer: SSAValue, loop: Operation) -> tuple[Block, bool] | None:
@@ -274,3 +291,88 @@ def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
     compute.parent.insert_op_before(new, compute)
     erase(compute)
     return new
+
+
+def attached_buffer(block: SSAValue) -> SSAValue | None:
+    return block.owner.operands[1] if isinstance(block.owner, AttachCBOp) else None
+
+
+def is_zero(start: ComputeOp, buffer: SSAValue) -> bool:
+    """Whether a region stores zeros into the buffer."""
+    last = start.block.last_op
+    assert last is not None
+    stored = next(v for v, block in zip(last.operands, start.outputs, strict=True) if attached_buffer(block) is buffer)
+    owner = stored.owner
+    if not isinstance(owner, TileOpBase) or owner.SPEC.name not in ("fill", "fill_int"):
+        return False
+    value = owner.attributes["value"]
+    return isinstance(value, (FloatAttr, IntegerAttr)) and value.value.data == 0
+
+
+def final_sum(block: RunningValue) -> tuple[TileOpBase, SSAValue] | None:
+    """The addition that ends the step, and what it adds to the old value."""
+    kind = block.buffer.type
+    step = block.step
+    last = step.block.last_op
+    if not isinstance(kind, CBType) or kind.tile.dtype not in PACKER_ADDS or len(step.outputs) != 1 or last is None:
+        return None
+    add = last.operands[0].owner
+    position = next(index for index, value in enumerate(step.inputs) if attached_buffer(value) is block.buffer)
+    old = step.block.args[position]
+    if not isinstance(add, TileOpBase) or add.SPEC.name != "add" or len(list(old.uses)) != 1:
+        return None
+    others = [operand for operand in add.operands if operand is not old]
+    if len(others) != 1 or len(list(add.results[0].uses)) != 1:
+        return None
+    return add, others[0]
+
+
+# Out of DST -----------------------------------------------------------------------------------------------------------
+
+
+def leaving_dst(function: FuncOp) -> list[RunningValue]:
+    """Those that ``ttl-form-accumulation-sections`` found no room for."""
+    return [value for values in find(function).values() for value in values if LEAVES_DST in value.step.attributes]
+
+
+def result_copy(value: RunningValue) -> ComputeOp | None:
+    """The only reader of the result, if it just copies it into a block of the same kind that nothing else is put into."""
+    readers = value.readers()
+    if len(readers) != 1 or readers[0].parent is not value.block or len(readers[0].outputs) != 1 or len(readers[0].inputs) != 1:
+        return None
+    copy = readers[0]
+    target = attached_buffer(copy.outputs[0])
+    if len(list(copy.block.ops)) != 1 or target is None or copy.outputs[0].type != value.step.outputs[0].type:
+        return None
+    views = [view for view in target.uses if isinstance(view.operation, AttachCBOp) and view.operation.results[0].uses]
+    return copy if value.start is not None and len(value.start.outputs) == 1 and len(views) == 1 else None
+
+
+def reserved_before(value: RunningValue, copy: ComputeOp) -> bool:
+    """Whether the last thing done before the loop with the buffer that is copied to is to reserve one block of it."""
+    target = attached_buffer(copy.outputs[0])
+    op = value.loop.prev_op
+    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is target):
+        op = op.prev_op
+    return op is not None and "tiles" not in op.attributes
+
+
+def drop_unused(buffer: SSAValue, function: FuncOp) -> None:
+    """A buffer nobody hands over any more needs no memory; it goes when the loops are written."""
+    bind = buffer.owner
+    assert isinstance(bind, BindCBOp)
+    if any(isinstance(use.operation, HANDOVERS) for use in buffer.uses):
+        return
+    bind.attributes[IN_DST] = UnitAttr()
+    left = [index for index in int_list(function, "ttl.unpack_to_dest") if index != bind.cb_index]
+    function.attributes["ttl.unpack_to_dest"] = i32_list(left)
+
+
+def erase_dropped(function: FuncOp) -> None:
+    """Buffers that were kept in DST, once nothing names them."""
+    for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp) and IN_DST in op.attributes]:
+        for view in [use.operation for use in bind.results[0].uses]:
+            if not any(result.uses for result in view.results):
+                erase(view)
+        if not bind.results[0].uses:
+            erase(bind)

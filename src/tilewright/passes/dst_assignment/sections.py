@@ -1,8 +1,12 @@
-"""Allocates the regions that share one acquire: values that stay in DST from one region to the next have fixed places.
+"""Allocates the regions of a section, which share one acquire: values that stay in DST from one to the next have fixed places.
 
-The allocator sees such a *resident* as an op without operands. Its answer is renamed so that every resident has its own slot from
-the start (slot 0, 1, …, tile by tile at the bottom of DST) and what replaces it ends there; everything else lies above. The
-renamed answer goes through ``dst/checker.py`` like any other.
+A region says in attributes which section it is of (``ttl.section``), its role there, how many tiles each *resident* of the
+section has (``ttl.residents``) and which resident each of its results becomes (``ttl.results``, -1 for a result that is
+packed).
+
+The allocator sees a resident as an op without operands. Its answer is renamed so that every resident has its own slot from the
+start (slot 0, 1, …, tile by tile at the bottom of DST) and what replaces it ends there; everything else lies above. The renamed
+answer goes through ``dst/checker.py`` like any other.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilewright.dialects.attributes import int_list
 from tilewright.dialects.ttl_compute import ComputeOp, ResidentTileOp
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
@@ -17,10 +22,14 @@ from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Op, Problem, ResultRule
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.dst_forms import FormUse
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
+from tilewright.passes.dst_assignment.fused_forms import FormUse
 from tilewright.program import ComputeConfig
 from tilewright.records import record
+
+SECTION, ROLE, RESIDENTS, RESULTS = "ttl.section", "ttl.role_in_section", "ttl.residents", "ttl.results"
+START, STEP, END = "start", "step", "end"
+PACKED = -1
 
 
 @record
@@ -37,17 +46,10 @@ def tiles_of(compute: ComputeOp) -> int:
     return count
 
 
-def plan_region(
-    compute: ComputeOp,
-    sizes: Sequence[int],
-    targets: Sequence[int | None],
-    config: ComputeConfig,
-    context: PassContext,
-    *,
-    first: bool,
-) -> RegionPlan | None:
-    """``sizes`` are the tiles of the section's residents, ``targets`` the resident each output becomes (None: it is packed).
-    Only the ``first`` region finds DST empty."""
+def plan_region(compute: ComputeOp, config: ComputeConfig, context: PassContext, *, first: bool) -> RegionPlan | None:
+    """None if it does not fit beside the residents. Only the ``first`` region finds DST empty."""
+    sizes = int_list(compute, RESIDENTS)
+    targets = [None if number == PACKED else number for number in int_list(compute, RESULTS)]
     region = region_problem(compute, config, context)
     if not first:
         region = _on_used_slots(region)

@@ -1,7 +1,9 @@
 """Buffers of f32 tiles whose values are float16's: the source registers hold all of their bits.
 
 A float16 tensor travels as float32. Its 11 significant bits are what the matrix unit reads of an f32, so work on such tiles
-may run there, and nobody needs a second way around the source registers (`exact_aliases`).
+may run there, and nobody needs a second way around the source registers (`ttl-alias-exact-readers`).
+
+Ensures: ``significant_bits`` on the buffers that take nothing but copies of float16 tensors.
 """
 
 from __future__ import annotations
@@ -21,12 +23,13 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.walking import operations
 from tilewright.hardware import SOURCE_SIGNIFICANT_BITS
+from tilewright.passes.context import PassContext
+from tilewright.passes.tile_views import SIGNIFICANT_BITS
 
-SIGNIFICANT_BITS = "significant_bits"
+NAME = "ttl-mark-half-buffers"
 
 
-def mark_half_buffers(module: ModuleOp) -> None:
-    """Notes it at the buffers that take nothing but copies of float16 tensors."""
+def run(module: ModuleOp, context: PassContext) -> None:
     ops = operations(module)
     if not any(isinstance(op, TensorAccessorOp) and op.significant_bits for op in ops):
         return
@@ -50,11 +53,6 @@ def _copies_halves(op: Operation) -> bool:
     part = op.operands[0].owner if isinstance(op, CopyOp) else None
     accessor = part.operands[0].owner if isinstance(part, TensorSliceOp) else None
     return isinstance(accessor, TensorAccessorOp) and 0 < accessor.significant_bits <= SOURCE_SIGNIFICANT_BITS
-
-
-def fits_source(buffer: SSAValue) -> bool:
-    """Whether the source registers hold every value of an f32 buffer."""
-    return SIGNIFICANT_BITS in _bind(buffer).attributes
 
 
 def _bind(buffer: SSAValue) -> BindCBOp:

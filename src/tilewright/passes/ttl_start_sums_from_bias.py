@@ -3,29 +3,40 @@
 Requires: a running block that fits DST, starts from zeros, gets one product per step, and has one reader, which adds a block to
 it. The wait for that block moves before the loop if it stands behind it. All threads must provably still reach their ends, even
 with only one block of room in every buffer the loop reads: else the loop would wait for what is read in last.
+
+Ensures: the running block starts from what was added to it, and nothing is added behind the loop.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import TileType, identity_map
-from tilewright.dialects.ttl import TileOpBase, YieldOp
+from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
 from tilewright.dialects.walking import erase, line_of, module_of, of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.early_reserves import handovers_between, move
-from tilewright.passes.dst_assignment.running_blocks import RunningBlock, without_input
-from tilewright.passes.dst_assignment.running_sums import capacity, final_sum, is_zero
+from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.dst_problem import capacity_of
+from tilewright.passes.dst_assignment.running_values import RunningValue, final_sum, is_zero, without_input
+from tilewright.passes.ttl_hoist_reserves import handovers_between, move
+from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.program import ComputeConfig
 
-NAME = "ttl-tile-and-assign-dst"
+NAME = "ttl-start-sums-from-bias"
 
 
-def start_from_bias(block: RunningBlock, config: ComputeConfig, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        for values in running_values.find(function).values():
+            if len(values) == 1 and not values[0].added:
+                _start_from_bias(values[0], config_of(function), context)
+
+
+def _start_from_bias(block: RunningValue, config: ComputeConfig, context: PassContext) -> None:
     start, reader = block.start, _reader(block)
     if start is None or reader is None or not _sums_products(block):
         return
@@ -40,12 +51,12 @@ def start_from_bias(block: RunningBlock, config: ComputeConfig, context: PassCon
     argument = bias.owner.operands[0] if isinstance(bias.owner, TileBcastOp) else bias
     if not isinstance(argument, BlockArgument) or argument.index >= len(reader.inputs) or bias.type != total.type:
         return
-    if block.tiles + _slots_beside(bias, config) > capacity(config, context):
+    if block.tiles + _slots_beside(bias, config) > capacity_of(config, context):
         return
     if not _waited_early(reader.inputs[argument.index], block, reader, context):
         return
     place = f"line {line_of(add)}"
-    block.start = _replaced_start(start, reader, argument, bias)
+    _replace_start(start, reader, argument, bias)
     add.results[0].replace_all_uses_with(total)
     erase(add)
     if isinstance(bias.owner, TileBcastOp) and not bias.uses:
@@ -63,12 +74,12 @@ def _slots_beside(bias: SSAValue, config: ComputeConfig) -> int:
     return 2 if by_vector_unit else 0
 
 
-def _reader(block: RunningBlock) -> ComputeOp | None:
+def _reader(block: RunningValue) -> ComputeOp | None:
     readers = block.readers()
     return readers[0] if len(readers) == 1 and readers[0].parent is block.block else None
 
 
-def _sums_products(block: RunningBlock) -> bool:
+def _sums_products(block: RunningValue) -> bool:
     """The loop computes nothing but this sum, and the matrix unit makes it in place."""
     found = final_sum(block)
     alone = of_kind(block.loop, ComputeOp) == [block.step]
@@ -95,7 +106,7 @@ def _addition(reader: ComputeOp, buffer: SSAValue) -> TileOpBase | None:
     return users[0]
 
 
-def _waited_early(value: SSAValue, block: RunningBlock, reader: ComputeOp, context: PassContext) -> bool:
+def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, context: PassContext) -> bool:
     """Whether the block is there before the sum starts; its wait is moved if it may be."""
     view = value.owner
     wait = view.operands[0].owner if isinstance(view, AttachCBOp) else None
@@ -133,12 +144,12 @@ def _stands_before(op: Operation, other: Operation) -> bool:
     return current is other
 
 
-def _one_block_each(block: RunningBlock) -> dict[int, int]:
+def _one_block_each(block: RunningValue) -> dict[int, int]:
     waits = [op for op in block.loop.walk() if isinstance(op, CBWaitOp) and op.operands[0] is not block.buffer]
     return {op.operands[0].owner.cb_index: 1 for op in waits if isinstance(op.operands[0].owner, BindCBOp)}
 
 
-def _replaced_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument, bias: SSAValue) -> ComputeOp:
+def _replace_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument, bias: SSAValue) -> None:
     """A region that stores the bias where zeros were stored."""
     tile = start.block.args[-1].type
     body = Block(arg_types=[argument.type, tile])
@@ -155,4 +166,3 @@ def _replaced_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument
     assert start.parent is not None
     start.parent.insert_op_before(new, start)
     erase(start)
-    return new

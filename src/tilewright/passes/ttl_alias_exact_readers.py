@@ -3,6 +3,9 @@
 The hardware unpacks a buffer either to the source registers, which keep 11 significant bits of an f32, or straight into DST with
 all of them; an index has one of the two modes. A buffer with both kinds of readers gets a second index over the same L1: the
 matrix unit reads the first, everybody else the second. Both are filled, waited for and popped together, so their pointers agree.
+
+Requires: regions, and buffers of halves marked. Ensures: no f32 buffer has readers of both kinds, as far as indices last. A
+kernel with an f32 buffer has a 32-bit DST unless the user forbids it; then no reader is exact.
 """
 
 from __future__ import annotations
@@ -12,14 +15,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import CBType, i32_attr, text_attr, text_value
+from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.half_buffers import fits_source
+from tilewright.passes.tile_views import fits_source
 
-NAME = "ttl-set-compute-config"
+NAME = "ttl-alias-exact-readers"
 MATRIX_OPS = (TileMatmulOp, TileReduceOp)
 HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)
 
@@ -30,7 +34,13 @@ def split_uses(value: SSAValue) -> tuple[list[Operation], list[Operation]]:
     return [op for op in users if isinstance(op, MATRIX_OPS)], [op for op in users if not isinstance(op, MATRIX_OPS)]
 
 
-def alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
+def run(module: ModuleOp, context: PassContext) -> None:
+    if context.options.fp32_dest_acc is not False:
+        for function in compute_functions(module):
+            _alias_exact_readers(function, module, context)
+
+
+def _alias_exact_readers(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     """Gives every f32 buffer of the compute function that needs one its second index."""
     aliases: dict[SSAValue, SSAValue] = {}
     for buffer in _read_both_ways(function):

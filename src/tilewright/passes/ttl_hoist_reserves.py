@@ -4,36 +4,50 @@ A thread that asks for room earlier can only stop for longer. The buffers are qu
 running the threads' buffer ops once with the reserve at its new place answers for every schedule. Nothing is moved if a loop
 depends on values of the device, or if the buffer holds one block and the thread comes back here: it would then wait for the block
 before to be taken away instead of working meanwhile.
+
+Requires: ``ttl.leaves_dst`` on steps of running sums. Ensures: where the sum's result is only copied to a block, that block is
+reserved before the loop if it may be, so that the packer can add to it there.
 """
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import CBType
+from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.walking import module_of
 from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.validation.events import HANDOVERS
 from tilewright.passes.validation.skeleton import surely_ends
 
+NAME = "ttl-hoist-reserves"
 
-def reserved_early(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> bool:
-    """Whether the only reserve of ``buffer`` between two ops of a block is now in front of ``first``."""
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        for value in running_values.leaving_dst(function):
+            copy = None if value.added or running_values.final_sum(value) is None else running_values.result_copy(value)
+            target = running_values.attached_buffer(copy.outputs[0]) if copy is not None else None
+            if copy is not None and target is not None and not running_values.reserved_before(value, copy):
+                _hoist(target, value.before[0], copy, context)
+
+
+def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> None:
+    """Moves the reserve of ``buffer`` in front of ``first`` if it is all that two ops of a block have between them."""
     handovers = handovers_between(buffer, first, last)
     if len(handovers) != 1 or not isinstance(handovers[0], CBReserveOp) or "tiles" in handovers[0].attributes:
-        return False
-    reserve, block = handovers[0], first.parent
+        return
+    reserve = handovers[0]
     following = reserve.next_op
-    assert block is not None and following is not None
-    if not _may_wait(buffer, first):
-        return False
-    move(reserve, first)
-    if surely_ends(module_of(first), context.grid):
-        return True
-    move(reserve, following)
-    return False
+    assert following is not None
+    if _may_wait(buffer, first):
+        move(reserve, first)
+        if not surely_ends(module_of(first), context.grid):
+            move(reserve, following)
 
 
 def handovers_between(buffer: SSAValue, first: Operation, last: Operation) -> list[Operation]:

@@ -2,26 +2,33 @@
 
 The packer can take a tile only after math has handed its half of DST over, so a spill ends one region and begins the next;
 the tile travels through a buffer of the region's block shape.
+
+Requires: ``ttl.compute`` regions. Ensures: neither op is left.
 """
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import TileType, identity_map
-from tilewright.dialects.ttl import YieldOp
+from tilewright.dialects.ttl import YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
 from tilewright.dialects.walking import of_kind
 from tilewright.passes import compiler_buffers
+from tilewright.passes.context import PassContext
+
+NAME = "ttl-split-at-spills"
 
 
-def cut_at_spills(function: FuncOp) -> None:
-    for compute in of_kind(function, ComputeOp):
-        spills = [op for op in compute.block.ops if isinstance(op, SpillTileOp)]
-        if spills:
-            _cut(compute, spills, function)
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        for compute in of_kind(function, ComputeOp):
+            spills = [op for op in compute.block.ops if isinstance(op, SpillTileOp)]
+            if spills:
+                _cut(compute, spills, function)
 
 
 def _cut(compute: ComputeOp, spills: list[SpillTileOp], function: FuncOp) -> None:

@@ -1,0 +1,396 @@
+"""Keeps running values in DST: one acquire around the loop, the updates in place, the result packed once.
+
+Requires: regions under a compute configuration. Ensures: the regions around and in a loop whose running values fit DST are a
+*section* (`dst_assignment/sections.py`): they take the values from DST as ``ttl.tile_resident``. The step of a value that does
+not fit, or shares its loop with other work, carries ``ttl.leaves_dst`` with the reason.
+
+A section is drafted as regions that stand nowhere yet. The allocator judges the drafts, and only then they replace anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_value, number_attr, text_attr
+from tilewright.dialects.stages import ASSIGNED
+from tilewright.dialects.ttl import TILE_OPS, YieldOp, compute_functions, name_of
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
+from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.passes import compiler_buffers
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.dst_problem import capacity_of
+from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero
+from tilewright.passes.dst_assignment.sections import (
+    END,
+    PACKED,
+    RESIDENTS,
+    RESULTS,
+    ROLE,
+    SECTION,
+    START,
+    STEP,
+    RegionPlan,
+    only_added_to,
+    plan_region,
+)
+from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.program import ComputeConfig
+from tilewright.records import record
+
+NAME = "ttl-form-accumulation-sections"
+
+
+@record(frozen=False, eq=False)
+class PlannedRegion:
+    """A region of a section: what it replaces, how it is allocated, and where it goes."""
+
+    role: str
+    draft: ComputeOp
+    targets: list[int | None]
+    replaces: ComputeOp | None = None
+    plan: RegionPlan | None = None
+    before: list[Operation] = field(default_factory=list[Operation])
+    after: list[Operation] = field(default_factory=list[Operation])
+
+
+@record(frozen=False, eq=False)
+class Section:
+    blocks: list[RunningValue]
+    regions: list[PlannedRegion] = field(default_factory=list[PlannedRegion])
+
+    @property
+    def loop(self) -> Operation:
+        return self.blocks[0].loop
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[0].block
+
+    @property
+    def sizes(self) -> list[int]:
+        return [block.tiles for block in self.blocks]
+
+    def number(self, value: SSAValue) -> int | None:
+        owner = value.owner
+        buffer = owner.operands[1] if isinstance(owner, AttachCBOp) else None
+        return next((number for number, block in enumerate(self.blocks) if block.buffer is buffer), None)
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        regions = of_kind(function, ComputeOp)
+        if not all(ASSIGNED in region.attributes for region in regions):  # else text of a later stage
+            _form_all(function, 1 + max((int_value(region, SECTION, 0) for region in regions), default=0), context)
+
+
+def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
+    config = config_of(function)
+    for loop, values in running_values.find(function).items():
+        section = Section(values)
+        reason = _keep(section, config, context)
+        if reason:
+            for value in values:
+                value.step.attributes[LEAVES_DST] = text_attr(reason)
+            continue
+        _commit(section, function, number)
+        number += 1
+        title = f"{_names(values)} {'stays' if len(values) == 1 else 'stay'} in DST across the loop"
+        why = f"{sum(section.sizes)} tiles; acquired before it, packed once after it, no trips through the buffer"
+        context.trace.decide(NAME, title, why, place=f"line {line_of(loop)}")
+
+
+def _names(blocks: Sequence[RunningValue]) -> str:
+    return ", ".join(f"'{name_of(block.buffer.owner, 'value')}'" for block in blocks if isinstance(block.buffer.owner, BindCBOp))
+
+
+def _keep(section: Section, config: ComputeConfig, context: PassContext) -> str:
+    """Drafts and allocates all regions of a section; the reason if it cannot be kept."""
+    inside = of_kind(section.loop, ComputeOp)
+    steps = {block.step for block in section.blocks}
+    if any(op not in steps for op in inside):
+        return "other work in the loop needs DST"
+    if any(section.number(value) is None for step in steps for value in step.outputs):
+        return "the loop stores more than the running value"
+    if any(section.number(value) is not None and not _own(step, value, section) for step in steps for value in step.inputs):
+        return "one running value reads another"
+    reason = _draft_all(section, config, context)
+    for region in section.regions if reason else ():
+        for op in (*region.before, region.draft, *region.after):
+            op.drop_all_references()
+    return reason
+
+
+def _own(step: ComputeOp, value: SSAValue, section: Section) -> bool:
+    return any(section.number(output) == section.number(value) for output in step.outputs)
+
+
+def _draft_all(section: Section, config: ComputeConfig, context: PassContext) -> str:
+    capacity = capacity_of(config, context)
+    if sum(section.sizes) > capacity:
+        return f"{sum(section.sizes)} tiles do not fit the {capacity} of DST"
+    for step in dict.fromkeys(block.step for block in section.blocks):
+        targets = [section.number(value) for value in step.outputs]
+        section.regions.append(PlannedRegion(STEP, _without_residents(step, section), targets, step))
+    for region, block in [(r, b) for r in section.regions for b in section.blocks if b.added and r.replaces is b.step]:
+        _add_to_resident(region.draft, section.blocks.index(block))
+    if any(_read_by_matrix_unit(region.draft) for region in section.regions):
+        return "a unit must read the running value from L1"
+    if any(_masks_packer(region.draft) for region in section.regions):
+        return "a reduction in the loop sets up the packer"
+    added = all(_planned(region, section, config, context) and only_added_to(region.plan) for region in section.regions)  # pyright: ignore
+    if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
+        return "DST has no room for the operands beside the running value"
+    near = _next_to_loop(section)
+    if any(block.added and block.start is not None and block.start not in near for block in section.blocks):
+        return "what the block starts from is stored before other work"
+    section.regions[:0] = _starts(section, added)
+    section.regions += _ends(section, config, context)
+    if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
+        return "DST has no room for the operands beside the running value"
+    return ""
+
+
+def _planned(region: PlannedRegion, section: Section, config: ComputeConfig, context: PassContext) -> bool:
+    first = region.role == START and region is section.regions[0]
+    results = i32_list([PACKED if target is None else target for target in region.targets])
+    region.draft.attributes |= {RESIDENTS: i32_list(section.sizes), RESULTS: results}
+    region.plan = plan_region(region.draft, config, context, first=first)
+    return region.plan is not None
+
+
+def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list[PlannedRegion]:
+    """The region behind the loop that uses the results, if it can run in the same acquire; else regions that only pack them."""
+    reader = _single_reader(section)
+    if reader is not None:
+        region = PlannedRegion(END, _without_residents(reader, section), [None] * len(reader.outputs), reader)
+        possible = not _read_by_matrix_unit(region.draft) and not _masks_packer(region.draft)
+        if possible and _planned(region, section, config, context):
+            return [region]
+        region.draft.drop_all_references()
+    return [_packing(number, block) for number, block in enumerate(section.blocks)]
+
+
+def _single_reader(section: Section) -> ComputeOp | None:
+    """The only reader of all results, directly behind the loop, tile by tile."""
+    if not all(block.behind for block in section.blocks):
+        return None
+    readers = {op for block in section.blocks for op in block.readers()}
+    op = section.loop.next_op
+    while op is not None and not any(isinstance(inner, ComputeOp) for inner in op.walk()):
+        op = op.next_op
+    if len(readers) != 1 or not isinstance(op, ComputeOp) or op not in readers:
+        return None
+    shapes = {op.output_shape, *(block.step.output_shape for block in section.blocks)}
+    identity = identity_map(len(op.output_shape)).data
+    read = [op.maps[index].data for index, value in enumerate(op.inputs) if section.number(value) is not None]
+    whole = len(read) == len(section.blocks) and all(map_ == identity for map_ in read)
+    return op if len(shapes) == 1 and whole else None
+
+
+# Drafts ---------------------------------------------------------------------------------------------------------------
+
+
+def _read_by_matrix_unit(draft: ComputeOp) -> bool:
+    residents = [op.results[0] for op in draft.block.ops if isinstance(op, ResidentTileOp)]
+    return any(isinstance(use.operation, IrregularTileOp) for value in residents for use in value.uses)
+
+
+def _without_residents(compute: ComputeOp, section: Section) -> ComputeOp:
+    """The region with the running values it reads taken from DST."""
+    body = compute.body.clone()
+    block = body.blocks[0]
+    inputs: list[SSAValue] = []
+    maps: list[AffineMapAttr] = []
+    for position in range(len(compute.inputs) - 1, -1, -1):
+        value, argument = compute.inputs[position], block.args[position]
+        number = section.number(value)
+        if number is None:
+            inputs.insert(0, value)
+            maps.insert(0, compute.maps[position])
+            continue
+        resident = _resident(number, argument.type)
+        resident.results[0].name_hint = argument.name_hint
+        first = block.first_op
+        assert first is not None
+        block.insert_op_before(resident, first)
+        argument.replace_all_uses_with(resident.results[0])
+        block.erase_arg(argument)
+    maps += compute.maps[len(compute.inputs) :]
+    iterators = ["parallel"] * len(compute.output_shape)
+    draft = ComputeOp(inputs, list(compute.outputs), maps, iterators, body)
+    draft.location = compute.location
+    return draft
+
+
+def _resident(number: int, kind: Attribute) -> ResidentTileOp:
+    op = ResidentTileOp.create(result_types=[kind], attributes={"resident": i32_attr(number)})
+    assert isinstance(op, ResidentTileOp)
+    return op
+
+
+def _starts(section: Section, added: bool) -> list[PlannedRegion]:
+    """Regions that put the first values into DST: the stores before the loop where they stand next to it, else a load of
+    what they stored."""
+    regions: list[PlannedRegion] = []
+    near = _next_to_loop(section)
+    for number, block in enumerate(section.blocks):
+        start = block.start
+        if added and block.steps_always and (start is None or is_zero(start, block.buffer)):
+            continue  # DST is zero when it is acquired
+        if start is None:
+            regions.append(_zeros(number, block))
+            continue
+        if start in near:
+            if all(region.replaces is not start for region in regions):
+                targets = [section.number(value) for value in start.outputs]
+                regions.append(PlannedRegion(START, _without_residents(start, section), targets, start))
+            continue
+        regions.append(_loading(number, block))
+    # Those that replace a region stay where it stands, the others come right before the loop.
+    order = {op: place for place, op in enumerate(section.block.ops)}
+    return sorted(regions, key=lambda region: len(order) if region.replaces is None else order[region.replaces])
+
+
+def _next_to_loop(section: Section) -> set[ComputeOp]:
+    """Starts of this section with no other region between them and the loop."""
+    found: set[ComputeOp] = set()
+    known = {block.start for block in section.blocks}
+    op = section.loop.prev_op
+    while op is not None:
+        if isinstance(op, ComputeOp):
+            if op not in known or any(section.number(value) is None for value in op.outputs):
+                break
+            if any(section.number(value) is not None for value in op.inputs) or _masks_packer(op):
+                break
+            found.add(op)
+        elif op.regions and any(isinstance(inner, ComputeOp) for inner in op.walk()):
+            break
+        op = op.prev_op
+    return found
+
+
+def _zeros(number: int, block: RunningValue) -> PlannedRegion:
+    location = block.loop.location
+    place = compiler_buffers.reserved(block.buffer, location)[1:]
+    tile = _tile_type(block)
+    body = Block(arg_types=[tile])
+    fill = TILE_OPS["fill"].create(result_types=[tile], attributes={"value": number_attr(0.0)}, location=location)
+    body.add_ops([fill, YieldOp.create(operands=[fill.results[0]])])
+    rank = len(block.step.output_shape)
+    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
+    draft.location = location
+    return PlannedRegion(START, draft, [number], before=place)
+
+
+def _add_to_resident(draft: ComputeOp, number: int) -> None:
+    """``block += x`` as the sum it is."""
+    block = draft.block
+    last = block.last_op
+    assert last is not None
+    summand = last.operands[0]
+    resident = _resident(number, summand.type)
+    add = TILE_OPS["add"].create(operands=[resident.results[0], summand], result_types=[summand.type], location=draft.location)
+    block.insert_ops_before([resident, add], last)
+    last.operands[0] = add.results[0]
+
+
+def _masks_packer(compute: ComputeOp) -> bool:
+    """While a reduction is set up the packer writes only what it fills, which is not what the end of the section packs."""
+    return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
+
+
+def _loading(number: int, block: RunningValue) -> PlannedRegion:
+    location = block.loop.location
+    wait = compiler_buffers.waited(block.buffer, location)
+    place = compiler_buffers.reserved(block.buffer, location)[1:]  # only says which value it is
+    tile = _tile_type(block)
+    body = Block(arg_types=[tile, tile])
+    body.add_op(YieldOp.create(operands=[body.args[0]]))
+    rank = len(block.step.output_shape)
+    maps = [identity_map(rank)] * 2
+    draft = ComputeOp([wait[-1].results[0]], [place[-1].results[0]], maps, ["parallel"] * rank, Region(body))
+    draft.location = location
+    pop = CBPopOp.create(operands=[block.buffer], location=location)
+    return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
+
+
+def _tile_type(block: RunningValue) -> Attribute:
+    return block.step.block.args[len(block.step.inputs)].type
+
+
+def _packing(number: int, block: RunningValue) -> PlannedRegion:
+    """Packs a result into its buffer, from which the source goes on."""
+    location = block.loop.location
+    place = compiler_buffers.reserved(block.buffer, location)[1 if block.added else 0 :]
+    body = Block(arg_types=[_tile_type(block)])
+    resident = _resident(number, _tile_type(block))
+    body.add_ops([resident, YieldOp.create(operands=[resident.results[0]])])
+    rank = len(block.step.output_shape)
+    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
+    draft.location = location
+    push: list[Operation] = [] if block.added else [CBPushOp.create(operands=[block.buffer], location=location)]
+    return PlannedRegion(END, draft, [None], before=place, after=push)
+
+
+# The rewrite ----------------------------------------------------------------------------------------------------------
+
+
+def _commit(section: Section, function: FuncOp, number: int) -> None:
+    behind: Operation = section.loop
+    for region in section.regions:
+        draft = region.draft
+        draft.attributes |= {SECTION: i32_attr(number), ROLE: text_attr(region.role)}
+        if region.replaces is not None:
+            _block(region.replaces).insert_op_before(draft, region.replaces)
+        elif region.role == START:
+            section.block.insert_ops_before([*region.before, draft, *region.after], section.loop)
+        else:
+            section.block.insert_ops_after([*region.before, draft], behind)
+            behind = draft
+    # All packs stand together: what is handed over follows the last of them.
+    section.block.insert_ops_after([op for region in section.regions if region.role == END for op in region.after], behind)
+    kept = {region.replaces for region in section.regions}
+    loads = [region for region in section.regions if region.role == START and region.replaces is None]
+    loaded = {number for region in loads for number in region.targets if number is not None}
+    loaded = {number for number in loaded if not section.blocks[number].added}
+    read = any(region.role == END and region.replaces is not None for region in section.regions)
+    for position, block in enumerate(section.blocks):
+        gone = list(block.inside)
+        if position not in loaded:
+            gone += block.before
+            kept.add(block.start)
+        if read:
+            gone += block.behind
+        for op in gone:
+            _erase_handover(op)
+    for op in kept:
+        if op is not None and op.parent is not None:
+            erase(op)
+    for block in section.blocks:
+        drop_unused(block.buffer, function)
+
+
+def _block(op: Operation) -> Block:
+    assert op.parent is not None
+    return op.parent
+
+
+def _erase_handover(op: Operation) -> None:
+    """Views of a block that is not waited for any more say only which value is meant."""
+    for view in [use.operation for result in op.results for use in result.uses]:
+        view.operands[0] = _nothing(view)
+    erase(op)
+
+
+def _nothing(view: Operation) -> SSAValue:
+    empty = EmptyOp.create(result_types=[view.operands[0].type], location=view.location)
+    _block(view).insert_op_before(empty, view)
+    return empty.results[0]
