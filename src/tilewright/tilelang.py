@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tilewright.lang.tilelang_jit import compile_kernel, jit
+from tilewright.lang.tilelang_jit import PARTS, Names, autotune, compile_kernel, jit, language, next_power_of_two, part
 from tilewright.lang.tilelang_kernel import TileLangKernel
-from tilewright.lang.tilelang_language import language
-from tilewright.lang.tilelang_profiler import PARTS, Names, autotune, next_power_of_two, part
 
 compile = compile_kernel
 JITKernel = TileLangKernel

@@ -72,7 +72,7 @@ def _prim_func(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> An
 
 
 def _own(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    from tilewright.lang.tilelang_eager import EagerKernel
+    from tilewright.lang.tilelang_kernel import EagerKernel
 
     return factory.compile(**named) if isinstance(factory, EagerKernel) else factory(*args, **named)
 
@@ -104,7 +104,7 @@ def problem(prim_func: Any, own: Any, same_text: bool) -> str:
     """Why the two differ; empty if they do not."""
     from tilewright import execution, tilelang
     from tilewright.frontend.tilelang.tile_program import listing
-    from tilewright.lang.tilelang_eager import UNDECLARED
+    from tilewright.lang.tilelang_kernel import UNDECLARED
 
     imported = tilelang.compile(prim_func)
     given = arguments(prim_func)

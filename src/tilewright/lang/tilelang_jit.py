@@ -1,19 +1,22 @@
-"""``tilelang.jit``, ``tilelang.compile`` and the decorators of ``T``."""
+"""What scripts import of TileLang: ``jit``, ``compile``, the namespace ``T``, profilers, ``autotune``."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import inspect
-from collections.abc import Callable
+import itertools
+import linecache
+import sys
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.cache_key import key_of
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import KernelError, fail
 from tilewright.lang.building import caller_span
-from tilewright.lang.tilelang_eager import EagerKernel
-from tilewright.lang.tilelang_kernel import TileLangKernel
-from tilewright.lang.tilelang_macro import Macro
+from tilewright.lang.tilelang_kernel import EagerKernel, TileLangKernel
+from tilewright.lang.tilelang_types import Dimension, TensorType, element_name
 from tilewright.options import Options
 
 
@@ -22,28 +25,17 @@ def prim_func(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
     return TileLangKernel(function) if function is not None else TileLangKernel
 
 
-def macro(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
-    return Macro(function) if function is not None else Macro
-
-
 def compile_kernel(func: Any = None, out_idx: Any = None, **settings: Any) -> TileLangKernel:
     """``tilelang.compile(func, out_idx=[-1])``. ``func`` may also be a function that TileLang itself has built."""
-    kernel = func if isinstance(func, TileLangKernel) else _imported(func)
-    if kernel is None:
+    built = func if isinstance(func, TileLangKernel) else prim_func_of(func)
+    if built is None:
         raise fail(
             "TW004",
             "tilelang.compile takes a T.prim_func",
             caller_span("compile"),
             help="ours, a tvm PrimFunc, or what tilelang's own jit gives",
         )
-    return _configured(kernel, out_idx, settings)
-
-
-def _imported(func: Any) -> TileLangKernel | None:
-    from tilewright.lang.tilelang_prim_func import imported, prim_func_of
-
-    found = prim_func_of(func)
-    return None if found is None else imported(found)
+    return _configured(built if isinstance(built, TileLangKernel) else imported(built), out_idx, settings)
 
 
 def jit(function: Callable[..., Any] | None = None, *, out_idx: Any = None, **settings: Any) -> Any:
@@ -106,3 +98,267 @@ def launches(function: Callable[..., Any]) -> bool:
     heads = [node.items[0].context_expr for node in own_nodes(function_node(function).body) if isinstance(node, ast.With)]  # pyright: ignore
     called = [head.func for head in heads if isinstance(head, ast.Call)]
     return any(isinstance(name, ast.Attribute) and name.attr == "Kernel" for name in called)
+
+
+class Language:
+    """``T``: names are found when they are asked for. Behaves like the module ``tilelang.language``."""
+
+    __name__ = "tilelang.language"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        from tilewright.frontend.tilelang import namespace
+
+        found = prim_func if name == "prim_func" else namespace.find(name)
+        self.__dict__[name] = found
+        return found
+
+    def key_parts(self) -> tuple[Any, ...]:
+        return ()
+
+    def __dir__(self) -> list[str]:
+        from tilewright.frontend.tilelang import namespace
+
+        return namespace.names()
+
+    def __repr__(self) -> str:
+        return "<module 'tilelang.language' of Tilewright>"
+
+
+language = Language()
+
+
+_written = itertools.count(1)
+
+
+def is_prim_func(value: Any) -> bool:
+    """By its parts, so that TVM is not imported."""
+    return all(hasattr(value, part) for part in ("params", "buffer_map", "body", "attrs"))
+
+
+def prim_func_of(value: Any) -> Any:
+    """The function inside what TileLang's own ``jit`` or ``compile`` gives, or ``value`` itself; None if there is none."""
+    inner = getattr(value, "prim_func", None)
+    return next((one for one in (value, inner) if is_prim_func(one)), None)
+
+
+def imported(function: Any) -> TileLangKernel:
+    """The kernel, from source text written for it; the text stands in linecache like a file."""
+    from tilewright.frontend.tilelang.prim_func_text import text_of
+
+    written = text_of(function)
+    file = f"<PrimFunc {written.name} {next(_written)}>"
+    linecache.cache[file] = (len(written.text), None, written.text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"T": language, **{name: Dimension(name) for name in written.dimensions}}
+    exec(compile(written.text, file, "exec"), scope)
+    kernel = scope[written.name]
+    assert isinstance(kernel, TileLangKernel)
+    return kernel
+
+
+class Names:
+    """Settings whose values have no effect here: ``TensorSupplyType.Auto``, ``PassConfigKey.TL_…``; any name is known."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class Profiler:
+    """``kernel.get_profiler()``: checks a kernel on random tensors."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel = kernel
+
+    def inputs(self) -> list[Any]:
+        """Random tensors for every parameter that is not created by the call: torch's if the script uses torch."""
+        kernel = self.kernel
+        if not kernel.types:
+            return [_random(kind, number) for number, kind in enumerate(kernel.declared_types())]
+        names = [name for index, name in enumerate(kernel.signature.parameters) if index not in kernel.out_idx]
+        missing = next((name for name in names if not _is_known(kernel.types.get(name))), None)
+        if missing is not None:
+            raise fail("TW104", f"{kernel.name}: the shape of '{missing}' is not known", kernel.span, help="call it with tensors")
+        return [_random(kernel.types[name], number) for number, name in enumerate(names)]
+
+    def assert_allclose(
+        self,
+        reference: Callable[..., Any],
+        input_tensors: Sequence[Any] | None = None,
+        atol: float = 1e-2,
+        rtol: float = 1e-2,
+        max_mismatched_ratio: float = 0.01,
+        **_hints: Any,
+    ) -> None:
+        import numpy as np
+
+        given = list(input_tensors or self.inputs())
+        found, wanted = _tuple(self.kernel(*given)), _tuple(reference(*given))
+        for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            first, second = _numbers(one), _numbers(other)
+            wrong = ~np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=True)
+            if wrong.mean() > max_mismatched_ratio:
+                worst = float(np.abs(first - second).max())
+                raise AssertionError(
+                    f"output {number}: {wrong.mean():.1%} of the elements differ, the largest error is {worst:g}"
+                )
+
+    def do_bench(self, func: Callable[..., Any] | None = None, *_args: Any, **_hints: Any) -> float:
+        """Milliseconds that one call of the function, or of the kernel, takes here: see the function `do_bench`."""
+        return do_bench(functools.partial(func or self.kernel, *self.inputs()))
+
+    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
+        return (func or self.kernel)(*self.inputs())
+
+    __call__ = run_once
+
+
+def _is_known(kind: Any) -> bool:
+    return isinstance(kind, TensorType) and kind.known_shape() is not None
+
+
+def _random(kind: TensorType, seed: int) -> Any:
+    import ml_dtypes
+    import numpy as np
+
+    name = element_name(kind.dtype)
+    name = {"float": "float32"}.get(name, name)
+    rng = np.random.default_rng(seed)
+    shape = kind.known_shape() or ()
+    whole = name.startswith(("int", "uint", "bool"))
+    values = rng.integers(0, 2 if name == "bool" else 8, shape) if whole else rng.standard_normal(shape)
+    if "torch" in sys.modules:
+        import torch  # pyright: ignore
+
+        return torch.tensor(values).to(getattr(torch, name))  # pyright: ignore
+    return values.astype(ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _numbers(value: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(value.float() if hasattr(value, "float") else value, dtype=np.float64)
+
+
+def do_bench(function: Callable[[], Any], *_args: Any, **_hints: Any) -> float:
+    """Milliseconds one call takes where it runs: without a device that is the time of the simulator, not of a chip."""
+    start = time.perf_counter()
+    function()
+    return (time.perf_counter() - start) * 1e3
+
+
+class Tuned:
+    """A factory or kernel whose left-out arguments come from the first configuration that compiles."""
+
+    def __init__(self, target: Any, configs: Any) -> None:
+        self.target, self.configs = target, configs
+        functools.update_wrapper(self, getattr(target, "function", target))
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self._tried(self.target, args, named)
+
+    def compile(self, *args: Any, **named: Any) -> Any:
+        return self._tried(self.target.compile, args, named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "target":
+            raise AttributeError(name)
+        return getattr(self.target, name)
+
+    def _tried(self, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        configs: Any = self.configs(*args, **named) if callable(self.configs) else self.configs
+        names = list(inspect.signature(getattr(self.target, "function", self.target)).parameters)
+        last: KernelError | None = None
+        for config in configs or [{}]:
+            taken = {*named, *names[: len(args)]}
+            try:
+                result = call(*args, **{key: value for key, value in config.items() if key not in taken}, **named)
+                if hasattr(result, "get_profiler"):  # a kernel: see whether it compiles
+                    result.compile()
+                return result
+            except KernelError as error:
+                last = error
+        assert last is not None
+        raise last
+
+
+def autotune(function: Callable[..., Any] | None = None, *, configs: Any = None, **_hints: Any) -> Any:
+    """``@tilelang.autotune(configs=…)``: arguments that a call leaves out come from the first configuration that compiles."""
+    return functools.partial(Tuned, configs=configs) if function is None else Tuned(function, configs)
+
+
+class AutoTuner:
+    """``AutoTuner.from_kernel(factory, configs)``; ``run()`` gives the first configuration that compiles and its kernel."""
+
+    def __init__(self, kernel: Any, configs: Any) -> None:
+        self.kernel, self.configs = kernel, configs
+
+    @classmethod
+    def from_kernel(cls, kernel: Any, configs: Any) -> AutoTuner:
+        return cls(kernel, configs)
+
+    def _set(self, *_args: Any, **_named: Any) -> AutoTuner:
+        """Settings of measurements, which are not made."""
+        return self
+
+    set_profile_args = set_cache_args = _set
+
+    def set_compile_args(self, out_idx: Any = None, **_settings: Any) -> AutoTuner:
+        self.out_idx = out_idx
+        return self
+
+    def run(self, *_args: Any, **_named: Any) -> Any:
+        from types import SimpleNamespace
+
+        last: KernelError | None = None
+        for config in list(self.configs):
+            try:
+                found = self.kernel(**config)
+                kernel = compile_kernel(found, out_idx=getattr(self, "out_idx", None) or list(found.out_idx))
+                kernel.compile()
+                return SimpleNamespace(kernel=kernel, config=config, latency=None, ref_latency=None, func=self.kernel)
+            except KernelError as error:
+                last = error
+        raise last or ValueError("no configurations")
+
+
+# Modules around the language: their names, and what they are here.
+PARTS: dict[str, dict[str, str]] = {
+    "autotuner": {"autotune": "autotune", "AutoTuner": "AutoTuner"},
+    "profiler": {"do_bench": "do_bench", "Profiler": "Profiler"},
+    "layout": dict.fromkeys(("make_swizzled_layout", "make_linear_layout", "Layout", "Fragment"), "no_layout"),
+    "math": {"next_power_of_2": "next_power_of_two"},
+    "testing": {"set_random_seed": "set_random_seed"},
+}
+
+
+def part(name: str) -> dict[str, Any]:
+    """Names of ``tilelang.<name>``."""
+    return {each: globals()[own] for each, own in PARTS[name].items()}
+
+
+def next_power_of_two(number: int) -> int:
+    return 1 << max(0, number - 1).bit_length()
+
+
+def no_layout(*_args: Any, **_named: Any) -> None:
+    """Layouts of another machine's memory: accepted, without effect."""
+
+
+def set_random_seed(seed: int = 42) -> None:
+    import random
+
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
+    if "torch" in sys.modules:
+        import torch  # pyright: ignore
+
+        torch.manual_seed(seed)  # pyright: ignore

@@ -10,14 +10,14 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.lang.building import caller_span
 from tilewright.lang.kernel import Kernel, collection_paused
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_arguments import TensorArguments
-from tilewright.lang.tilelang_profiler import Profiler
-from tilewright.lang.tilelang_types import Dimension, TensorType
+from tilewright.lang.tilelang_tensors import TensorArguments
+from tilewright.lang.tilelang_types import Dimension, TensorType, element_name, outer_scope
 from tilewright.options import Options
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.build import BuiltTileLang
     from tilewright.program import Program
+
 
 L1_IS_FULL = "TW302"
 FACT = "tilelang"  # where a program's trace keeps how the caller's tensors are laid out
@@ -130,7 +130,9 @@ class TileLangKernel(Kernel):
         taken = [layout for number, layout in enumerate(built.layouts) if number not in built.outputs and not layout.made]
         return [TensorType(layout.shape, layout.element) for layout in taken]
 
-    def get_profiler(self, *_supply: Any, **_hints: Any) -> Profiler:
+    def get_profiler(self, *_supply: Any, **_hints: Any) -> Any:
+        from tilewright.lang.tilelang_jit import Profiler
+
         return Profiler(self)
 
     def _build(self, values: list[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
@@ -166,8 +168,6 @@ class TileLangKernel(Kernel):
         return *super().key_parts(), self.label, self.out_idx, self.types
 
     def _visible(self, values: list[Any]) -> dict[str, Any]:
-        from tilewright.frontend.tilelang.dtypes import element_name
-
         def seen(value: Any) -> Any:
             given = is_tensor(value) and not isinstance(value, TensorType)
             return (tuple(value.shape), element_name(value.dtype)) if given else value
@@ -183,8 +183,6 @@ def _fresh(size: Any, known: dict[str, int]) -> Any:
 
 def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
     """Declared tensor types; with postponed annotations they are evaluated here."""
-    from tilewright.lang.tilelang_macro import outer_scope
-
     found: dict[str, TensorType] = {}
     for name, kind in inspect.get_annotations(function).items():
         if isinstance(kind, str):
@@ -201,3 +199,71 @@ def _default(name: str, parameter: inspect.Parameter) -> Any:
     if parameter.default is inspect.Parameter.empty:
         raise fail("TW004", f"argument '{name}' is missing", caller_span(), help="it has neither a value nor a declared type")
     return parameter.default
+
+
+class Undeclared:
+    """A tensor that was not given; the annotation in the kernel's body says what it is."""
+
+    def __repr__(self) -> str:
+        return "a tensor that the kernel declares"
+
+
+UNDECLARED = Undeclared()
+
+
+class EagerKernel(TileLangKernel):
+    """``fixed`` are arguments that are known already; ``known_sizes`` the values of sizes, by the names T.const gives them."""
+
+    fixed: dict[str, Any]
+    known_sizes: dict[str, int]
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.fixed, self.known_sizes = {}, {}
+
+    def copied(self) -> EagerKernel:
+        changed = EagerKernel(self.function, self.grid, self.options)
+        changed.fixed, changed.known_sizes = dict(self.fixed), dict(self.known_sizes)
+        return changed
+
+    def key_parts(self) -> tuple[Any, ...]:
+        return *super().key_parts(), self.fixed, self.known_sizes
+
+    def compile(self, *args: Any, **named: Any) -> Any:
+        """The program for these arguments. With sizes or arguments by name, as in ``gemm.compile(M=512, block=64)``: a kernel
+        that has them fixed and takes the tensors that are left."""
+        own = {name: value for name, value in named.items() if name not in Options.names() and name != "keep_ir"}
+        options = {name: value for name, value in named.items() if name not in own}
+        if not own:
+            return super().compile(*args, **options)
+        kernel = self._fixed(own)
+        kernel.options = kernel._updated(options)
+        return super(EagerKernel, kernel).compile(*args) if args else kernel
+
+    def _fixed(self, given: dict[str, Any]) -> EagerKernel:
+        kernel = self.with_outputs(self.out_idx)
+        assert isinstance(kernel, EagerKernel)
+        for name, value in given.items():
+            if name in self.signature.parameters:
+                kernel.fixed[name] = value
+            elif isinstance(value, int):
+                kernel.known_sizes[name] = value
+            else:
+                raise fail(
+                    "TW004",
+                    f"{self.name}: unknown argument '{name}'",
+                    caller_span("compile"),
+                    help=f"its parameters are {self.signature}; sizes are named by T.const",
+                )
+        return kernel
+
+    def bind(self, args: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        if not self.fixed and not self.known_sizes:
+            return super().bind(args, named)
+        given = {**self.fixed, **named}
+        rest = [name for name in self.signature.parameters if name not in given]
+        given.update(zip(rest, args, strict=False))
+        if not args:
+            parameters = self.signature.parameters
+            given.update({name: UNDECLARED for name in rest if parameters[name].default is parameters[name].empty})
+        return super().bind((), given)

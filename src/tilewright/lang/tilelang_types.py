@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.diagnostics import fail
+
+OTHER_INTEGERS = ("int16", "int64")  # held as int32
+SMALL_INTEGERS = ("int8", "uint8")  # held as bfloat16
+OTHER_NAMES = {"half": "float16", "float8_e4m3": "float8_e4m3fn"}
+
+
+def element_name(dtype: Any) -> str:
+    """``T.float16``, ``torch.float16``, ``numpy.float16``, ``"float16"`` -> ``float16``."""
+    name = getattr(dtype, "name", None)
+    word = (name if isinstance(name, str) else str(dtype)).strip("<>' ").split(".")[-1].strip("'> ").lower()
+    return OTHER_NAMES.get(word, word)
 
 
 class Dimension:
@@ -77,3 +89,14 @@ class DynamicFactory:
 
     def __getitem__(self, names: str) -> Any:
         return self(names)
+
+
+def outer_scope(function: Callable[..., Any]) -> dict[str, Any]:
+    """Global and captured names of a function."""
+    scope = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            scope[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return scope

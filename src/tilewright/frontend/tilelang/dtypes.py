@@ -21,6 +21,7 @@ from tilewright.frontend.tilelang.symbols import (
     Reduction,
     Trouble,
 )
+from tilewright.lang.tilelang_types import OTHER_INTEGERS, OTHER_NAMES, SMALL_INTEGERS, element_name
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
@@ -40,13 +41,9 @@ TILE_FORMATS = {
     "f32": "f32",
     "i32": "i32",
 }
-OTHER_INTEGERS = ("int16", "int64")
 TILE_FORMATS.update(dict.fromkeys(OTHER_INTEGERS, "i32"))
-SMALL_INTEGERS = ("int8", "uint8")
 SMALL_FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 TILE_FORMATS.update(dict.fromkeys((*SMALL_INTEGERS, *SMALL_FLOATS), "bf16"))
-OTHER_NAMES = {"half": "float16", "float8_e4m3": "float8_e4m3fn"}
-INFINITY = {"float16": 65504.0}
 
 
 class DataType(str):
@@ -69,13 +66,6 @@ class DataType(str):
         import torch  # pyright: ignore
 
         return getattr(torch, OTHER_NAMES.get(str(self), str(self)))  # pyright: ignore
-
-
-def element_name(dtype: Any) -> str:
-    """``T.float16``, ``torch.float16``, ``numpy.float16``, ``"float16"`` -> ``float16``."""
-    name = getattr(dtype, "name", None)
-    word = (name if isinstance(name, str) else str(dtype)).strip("<>' ").split(".")[-1].strip("'> ").lower()
-    return OTHER_NAMES.get(word, word)
 
 
 def tile_dtype(dtype: Any, reading: Reading | None = None) -> str:

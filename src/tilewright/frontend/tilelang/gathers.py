@@ -7,20 +7,19 @@ value of the block and loop variables they depend on; outside the tensor there i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Number, Position, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Load, Window
-from tilewright.integers import ARITHMETIC, COMPARISONS, UNBOUNDED, Leaf, Node, Value, is_truth, leaves, linear, make
-from tilewright.records import record
+from tilewright.integers import COMPARISONS, UNBOUNDED, Node, Value, is_truth, leaves, linear, make
+from tilewright.lang.tilelang_tensors import ELEMENT, GATHERED, Gather
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
 
 
-ELEMENT = "element"  # of an integer tensor: its number, then the indices
 OPERATORS = {"+": "+", "-": "-", "*": "*", "floordiv": "//", "remainder": "%", "min": "min", "max": "max", "where": "select"}
 HELP = "indices come from block, loop and parallel variables, and from integer tensors that are only read"
 
@@ -96,18 +95,8 @@ def _compared(symbol: str, left: Value, right: Value, index: Value, size: int) -
     return holds[symbol]
 
 
-GATHERED = "gathered"
 MOST_GATHERED = 2**24  # elements
 TILE = hardware.TILE_ROWS
-
-
-@record
-class Gather:
-    """Where the elements of a made tensor are: indices of the tensor with this number, by the variables of its dimensions."""
-
-    tensor: int
-    indices: tuple[Value, ...]
-    variables: tuple[Leaf, ...]
 
 
 def is_window(parallel: Container[Any], indices: tuple[Value, ...]) -> bool:
@@ -159,37 +148,3 @@ def _holder(reading: Reading, tensor: Tensor, shape: tuple[int, ...], gather: Ga
     holder.origin = gather
     reading.tensors.append(holder)
     return holder
-
-
-# On the host ---------------------------------------------------------------------------------------------------------------
-
-
-def gathered_values(values: Any, gather: Gather, tensor: Callable[[int], Any]) -> Any:
-    """The contents of a made tensor, from the tensor's own; ``tensor`` gives those of another by its number."""
-    import numpy as np
-
-    ranges = [np.arange(leaf.low, leaf.high + 1) for leaf in gather.variables]
-    places = dict(zip(gather.variables, np.meshgrid(*ranges, indexing="ij", sparse=True), strict=True))
-    shape = tuple(len(each) for each in ranges)
-    positions = [np.broadcast_to(_evaluated(index, places, tensor), shape) for index in gather.indices]
-    inside = np.logical_and.reduce([(at >= 0) & (at < size) for at, size in zip(positions, values.shape, strict=True)])
-    clipped = tuple(np.clip(at, 0, size - 1) for at, size in zip(positions, values.shape, strict=True))
-    return np.where(inside, values[clipped], np.zeros((), values.dtype))
-
-
-def _evaluated(value: Value, places: dict[Leaf, Any], tensor: Callable[[int], Any]) -> Any:
-    import numpy as np
-
-    if isinstance(value, Leaf):
-        return places[value]
-    if not isinstance(value, Node):
-        return np.asarray(value)
-    arguments = [_evaluated(argument, places, tensor) for argument in value.args]
-    if value.op == ELEMENT:
-        table = tensor(int(arguments[0]))
-        return table[tuple(np.clip(at, 0, size - 1) for at, size in zip(arguments[1:], table.shape, strict=True))].astype(
-            np.int64
-        )
-    logic = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
-    named = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
-    return (named.get(value.op) or ARITHMETIC.get(value.op) or COMPARISONS[value.op])(*arguments)

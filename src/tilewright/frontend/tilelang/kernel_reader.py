@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.syntax import function_node
-from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.dtypes import tile_dtype
 from tilewright.frontend.tilelang.reader import OPERATIONS, Reader
 from tilewright.frontend.tilelang.reading import bound, unbound
 from tilewright.frontend.tilelang.statements import Returned, counted_range
-from tilewright.frontend.tilelang.symbols import Tensor, TensorData, Trouble, View
+from tilewright.frontend.tilelang.symbols import Tensor, TensorData, Trouble
 from tilewright.frontend.tilelang.tile_program import TileProgram
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_eager import UNDECLARED, EagerKernel
-from tilewright.lang.tilelang_macro import outer_scope
-from tilewright.lang.tilelang_types import Dimension, TensorType
+from tilewright.lang.tilelang_kernel import UNDECLARED, EagerKernel
+from tilewright.lang.tilelang_tensors import VIEW, View
+from tilewright.lang.tilelang_types import Dimension, TensorType, element_name, outer_scope
 
 if TYPE_CHECKING:
     from tilewright.lang.tilelang_kernel import TileLangKernel
-
-
-VIEW = "view"  # what `Tensor.made` says of a tensor in another shape
 
 
 class KernelReader(Reader):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
@@ -27,77 +27,25 @@ from tilewright.frontend.tilelang.tile_program import (
 )
 from tilewright.integers import UNBOUNDED, Value, bounds, linear, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.tensors import TRAVELS_AS, KernelTensor
-from tilewright.program import TensorSpec
-from tilewright.records import record
+from tilewright.lang.tensors import KernelTensor
+from tilewright.lang.tilelang_tensors import TensorLayout
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
 TILE = hardware.TILE_ROWS
 
 
-@record
-class TensorLayout:
-    """``order`` are the tensor's axes: untiled ones first, then those of tile rows and columns (rows: None for a vector)."""
+def tile_starts(layout: TensorLayout, window: Window, place: Place) -> list[Value]:
+    starts = [window.starts[axis] for axis in layout.lead]
+    starts.append(0 if layout.rows is None else in_tiles(window.starts[layout.rows], place, layout.name))
+    return [*starts, in_tiles(window.starts[layout.columns], place, layout.name)]
 
-    name: str
-    shape: tuple[int, ...]  # as the user has it
-    dtype: str
-    lead: tuple[int, ...]
-    rows: int | None
-    columns: int
-    padded: tuple[int, ...]  # untiled sizes, then tiled ones in whole tiles
-    element: str = ""  # the type as the kernel names it
-    made: str = ""  # what the launcher fills it with; empty for the user's tensors
-    origin: Any = None  # see `Tensor.origin`
-    stored: bool = True  # the kernel writes to it
 
-    @property
-    def spec(self) -> TensorSpec:
-        element = self.element if self.element in TRAVELS_AS else ""
-        return TensorSpec(name=self.name, shape=self.padded, dtype=self.dtype, element=element)
-
-    @property
-    def is_plain(self) -> bool:
-        """The user's tensor itself can be used."""
-        return self.padded == self.shape and self.lead == tuple(range(len(self.lead)))
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        return (*self.lead, *(() if self.rows is None else (self.rows,)), self.columns)
-
-    def packed(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The values in a padded array of this layout; padding is zero."""
-        import numpy as np
-
-        inner = np.transpose(array, self.order)
-        if self.rows is None:
-            inner = np.expand_dims(inner, -2)
-        result = np.zeros(self.padded, array.dtype)
-        result[tuple(slice(0, size) for size in inner.shape)] = inner
-        return result
-
-    def unpacked(self, padded: NDArray[Any]) -> NDArray[Any]:
-        import numpy as np
-
-        sizes = [self.shape[axis] for axis in self.order]
-        if self.rows is None:
-            sizes.insert(len(sizes) - 1, 1)
-        inner = padded[tuple(slice(0, size) for size in sizes)]
-        if self.rows is None:
-            inner = np.squeeze(inner, -2)
-        return np.transpose(inner, np.argsort(self.order))
-
-    def tile_starts(self, window: Window, place: Place) -> list[Value]:
-        starts = [window.starts[axis] for axis in self.lead]
-        starts.append(0 if self.rows is None else in_tiles(window.starts[self.rows], place, self.name))
-        return [*starts, in_tiles(window.starts[self.columns], place, self.name)]
-
-    def tile_extents(self, window: Window) -> tuple[int, int]:
-        rows = 1 if self.rows is None else window.extents[self.rows] // TILE
-        return rows, window.extents[self.columns] // TILE
+def tile_extents(layout: TensorLayout, window: Window) -> tuple[int, int]:
+    rows = 1 if layout.rows is None else window.extents[layout.rows] // TILE
+    return rows, window.extents[layout.columns] // TILE
 
 
 def in_tiles(value: Value, place: Place, name: str) -> Value:

@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
 from tilewright.frontend.tilelang.functions import FUNCTIONS
 from tilewright.frontend.tilelang.primitives import ACTIONS, atomic_add, cumsum
+from tilewright.frontend.tilelang.reader import macro
 from tilewright.frontend.tilelang.reading import Reading, alloc_global, current
 from tilewright.frontend.tilelang.statements import Counted, KernelDomain, ParallelDomain, PersistentDomain
 from tilewright.frontend.tilelang.symbols import Index, Trouble, is_integer
@@ -234,6 +235,7 @@ PLAIN: dict[str, Any] = {
     "dyn": DynamicFactory(),
     "GemmWarpPolicy": Anything(),
     "dtype": DataType,
+    "macro": macro,
     "Layout": Anything(),
     "Fragment": Anything(),
 }
@@ -266,7 +268,7 @@ def find(name: str) -> Any:
 
 
 def names() -> list[str]:
-    return sorted({*TILE_FORMATS, *PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS, *HINTS, "prim_func", "macro"})
+    return sorted({*TILE_FORMATS, *PLAIN, *FUNCTIONS, *LOOPS, *ACTIONS, *HINTS, "prim_func"})
 
 
 __all__ = ["Dimension", "find", "names"]

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
-from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Origin, Read, Tensor, Trouble
+from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Load, Window
 from tilewright.integers import COMPARISONS, UNBOUNDED, Leaf, Node, Value, bounds, linear, make
+from tilewright.lang.tilelang_tensors import ALONG, COLUMNS, ELEMENTS, ROWS, SCALARS, Origin
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading
 
 TILE = hardware.TILE_ROWS
-ALONG, ROWS, COLUMNS, SCALARS = "along", "rows", "columns", "scalars"  # what a made tensor holds, see `made_values`
-ELEMENTS = "elements"  # each element of another tensor, repeated along a last dimension
 MOST_ELEMENTS = 2**15
 EXACT_REPEATED = 2048  # whole numbers that stay exact when a row or column of a tile is repeated over it
 LARGEST_EXACT = 2**24  # whole numbers that float32 holds
@@ -29,22 +28,6 @@ MOST_SCALARS = 1024
 ROW_OF = {"//": "floordiv", "%": "remainder", "min": "min", "max": "max"}
 
 Terms = list[tuple[Any, int]]
-
-
-def made_values(kind: str, shape: tuple[int, ...]) -> Any:
-    """The contents of a made tensor: positions along its only dimension, along its rows or columns, or each slice its number."""
-    import numpy as np
-
-    axis = {ALONG: 0, ROWS: 0, COLUMNS: 1, SCALARS: 0}[kind]
-    return np.ascontiguousarray(np.broadcast_to(np.indices(shape, np.float32)[axis], shape))
-
-
-def repeated_elements(values: Any, fixed: tuple[int | None, ...], shape: tuple[int, ...]) -> Any:
-    """The contents of a tensor of `ELEMENTS`."""
-    import numpy as np
-
-    chosen = values[tuple(slice(None) if index is None else index for index in fixed)]
-    return np.ascontiguousarray(np.broadcast_to(chosen[..., None], shape))
 
 
 class PositionWriter:

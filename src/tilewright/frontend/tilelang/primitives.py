@@ -32,7 +32,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
 from tilewright.integers import Leaf, Value, linear, make
-from tilewright.records import record
+from tilewright.lang.tilelang_tensors import PARTS, Parts
 
 
 def whole(fragment: Fragment) -> Read:
@@ -317,16 +317,7 @@ def _of_vector(reading: Reading, data: Fragment, result: Fragment, reverse: bool
     reading.emit(Assign(result, reduced("sum", 1, whole(square), square.shape), reading.place))
 
 
-PARTS = "parts"
 MOST_PARTS = 2**26  # elements
-
-
-@record
-class Parts:
-    """The tensor (by its number) that the parts are added to, and how many of the made one's dimensions tell parts apart."""
-
-    tensor: int
-    dimensions: int
 
 
 def atomic_add(reading: Reading, dst: Any, value: Any, *_hints: Any, **_named: Any) -> None:

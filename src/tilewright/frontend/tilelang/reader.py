@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
+from tilewright.frontend.syntax import function_node
 from tilewright.frontend.tilelang.elements import Predication, assign_whole, store_element
-from tilewright.frontend.tilelang.reading import Launch, Reading, is_scalar
+from tilewright.frontend.tilelang.reading import Launch, Reading, current, is_scalar
 from tilewright.frontend.tilelang.statements import HANDLERS, HELP, KernelDomain, Returned, counted_range
 from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
@@ -28,6 +31,8 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement
+from tilewright.lang.building import caller_span
+from tilewright.lang.tilelang_types import outer_scope
 
 REWRITTEN = (ast.BoolOp, ast.Not, ast.IfExp, ast.Compare)
 CODE = "tilewright_code"
@@ -340,3 +345,53 @@ def _not(value: Any) -> Any:
 
 
 OPERATIONS: dict[str, Any] = {"__tw_choose": _chosen, "__tw_join": _joined, "__tw_not": _not}
+
+
+class Macro:
+    """``@T.macro``: a function whose statements stand where it is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.signature = inspect.signature(function)
+        functools.update_wrapper(self, function)
+
+    def key_parts(self) -> tuple[Any, ...]:
+        return (self.function,)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        reader: Any = current(f"macro '{self.function.__name__}'")
+        try:
+            bound = self.signature.bind(*args, **named)
+        except TypeError as error:
+            raise fail("TW004", f"{self.function.__name__}: {error}", caller_span()) from None
+        bound.apply_defaults()
+        definition = function_node(self.function)
+        assert isinstance(definition, ast.FunctionDef)
+        return reader.inline(definition, self.function.__code__.co_filename, outer_scope(self.function), dict(bound.arguments))
+
+
+def macro(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
+    return Macro(function) if function is not None else Macro
+
+
+class LocalMacro:
+    """A macro (or plain function) defined inside the kernel itself."""
+
+    def __init__(self, definition: ast.FunctionDef, file: str, scope: dict[str, Any]) -> None:
+        self.definition, self.file, self.scope = definition, file, scope
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        reader: Any = current(f"macro '{self.definition.name}'")
+        words = [argument.arg for argument in self.definition.args.args]
+        if len(args) > len(words) or set(named) - set(words):
+            raise fail("TW004", f"macro '{self.definition.name}' takes {', '.join(words)}", reader.span())
+        given = {**dict(zip(words, args, strict=False)), **named}
+        missing = [word for word in words if word not in given]
+        defaults = self.definition.args.defaults
+        for word, default in zip(words[len(words) - len(defaults) :], defaults, strict=True):
+            if word in missing:
+                given[word] = reader.evaluate(default)
+                missing.remove(word)
+        if missing:
+            raise fail("TW004", f"macro '{self.definition.name}' needs '{missing[0]}'", reader.span())
+        return reader.inline(self.definition, self.file, self.scope, given)

@@ -311,7 +311,7 @@ def _assert(reader: Reader, node: ast.Assert) -> None:
 
 
 def _function(reader: Reader, node: ast.FunctionDef) -> None:
-    from tilewright.lang.tilelang_macro import LocalMacro
+    from tilewright.frontend.tilelang.reader import LocalMacro
 
     reader.names[node.name] = LocalMacro(node, reader.place.file, reader.names)
 

@@ -261,21 +261,6 @@ class Fragment(Arithmetic):
         return f"fragment '{self.name}' {self.shape}"
 
 
-@record
-class Origin:
-    """The tensor (by its number) that a made one repeats the elements of; ``fixed`` are the indices that never change."""
-
-    tensor: int
-    fixed: tuple[int | None, ...]
-
-
-@record
-class View:
-    """The tensor (by its number) whose elements, in order, have another shape here."""
-
-    tensor: int
-
-
 @record(eq=False)
 class TensorData:
     """``A.data``: there are no pointers, but ``T.Tensor(shape, dtype, A.data)`` is the tensor in another shape."""

@@ -31,7 +31,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
 from tilewright.dialects.walking import location, span_of_node
-from tilewright.frontend.tilelang.layouts import Buffers
+from tilewright.frontend.tilelang.layouts import Buffers, tile_extents, tile_starts
 from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
 from tilewright.grid import COUNT, FIXED, START
@@ -191,8 +191,8 @@ class MoverWriter(ThreadWriter):
         window, place = statement.window, statement.place
         tensor: Tensor = window.tensor
         layout = self.buffers.layouts[tensor]
-        starts = [self.emitter.integer(self.value(start)) for start in layout.tile_starts(window, place)]
-        shape = layout.tile_extents(window)
+        starts = [self.emitter.integer(self.value(start)) for start in tile_starts(layout, window, place)]
+        shape = tile_extents(layout, window)
         attributes: dict[str, Attribute] = {}
         if isinstance(statement, Load) and statement.target in self.buffers.turned:
             shape = shape[::-1]

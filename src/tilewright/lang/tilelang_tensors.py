@@ -1,0 +1,297 @@
+"""The caller's tensors as a TileLang kernel wants them: padded to whole tiles, tiled dimensions last, halves as float32.
+
+A kernel may also want tensors that no caller has: positions of elements, elements of another tensor in another order, parts of
+sums. They are made before the launch, or added up after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import fail
+from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, Value
+from tilewright.lang.tensors import TRAVELS_AS, from_array, tensor_dtype, to_array
+from tilewright.lang.tilelang_types import OTHER_INTEGERS, SMALL_INTEGERS, TensorType, element_name
+from tilewright.program import TensorSpec
+from tilewright.records import record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# What `Tensor.made` says of a tensor that no caller has.
+ALONG, ROWS, COLUMNS, SCALARS = "along", "rows", "columns", "scalars"  # positions along its only dimension, …, its slice's number
+ELEMENTS = "elements"  # each element of another tensor, repeated along a last dimension
+GATHERED = "gathered"  # elements of another tensor, in another order
+PARTS = "parts"  # of sums onto another tensor
+VIEW = "view"  # another tensor in another shape
+ELEMENT = "element"  # of an integer tensor, as an op of integers: its number, then the indices
+
+
+@record
+class Origin:
+    """The tensor (by its number) that a made one repeats the elements of; ``fixed`` are the indices that never change."""
+
+    tensor: int
+    fixed: tuple[int | None, ...]
+
+
+@record
+class View:
+    """The tensor (by its number) whose elements, in order, have another shape here."""
+
+    tensor: int
+
+
+@record
+class Gather:
+    """Where the elements of a made tensor are: indices of the tensor with this number, by the variables of its dimensions."""
+
+    tensor: int
+    indices: tuple[Value, ...]
+    variables: tuple[Leaf, ...]
+
+
+@record
+class Parts:
+    """The tensor (by its number) that the parts are added to, and how many of the made one's dimensions tell parts apart."""
+
+    tensor: int
+    dimensions: int
+
+
+@record
+class TensorLayout:
+    """``order`` are the tensor's axes: untiled ones first, then those of tile rows and columns (rows: None for a vector)."""
+
+    name: str
+    shape: tuple[int, ...]  # as the user has it
+    dtype: str
+    lead: tuple[int, ...]
+    rows: int | None
+    columns: int
+    padded: tuple[int, ...]  # untiled sizes, then tiled ones in whole tiles
+    element: str = ""  # the type as the kernel names it
+    made: str = ""  # what the launcher fills it with; empty for the user's tensors
+    origin: Any = None  # of what it holds of another tensor: an `Origin`, a `Gather`, a `View`, `Parts`
+    stored: bool = True  # the kernel writes to it
+
+    @property
+    def spec(self) -> TensorSpec:
+        element = self.element if self.element in TRAVELS_AS else ""
+        return TensorSpec(name=self.name, shape=self.padded, dtype=self.dtype, element=element)
+
+    @property
+    def is_plain(self) -> bool:
+        """The user's tensor itself can be used."""
+        return self.padded == self.shape and self.lead == tuple(range(len(self.lead)))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return (*self.lead, *(() if self.rows is None else (self.rows,)), self.columns)
+
+    def packed(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The values in a padded array of this layout; padding is zero."""
+        import numpy as np
+
+        inner = np.transpose(array, self.order)
+        if self.rows is None:
+            inner = np.expand_dims(inner, -2)
+        result = np.zeros(self.padded, array.dtype)
+        result[tuple(slice(0, size) for size in inner.shape)] = inner
+        return result
+
+    def unpacked(self, padded: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        sizes = [self.shape[axis] for axis in self.order]
+        if self.rows is None:
+            sizes.insert(len(sizes) - 1, 1)
+        inner = padded[tuple(slice(0, size) for size in sizes)]
+        if self.rows is None:
+            inner = np.squeeze(inner, -2)
+        return np.transpose(inner, np.argsort(self.order))
+
+
+class TensorArguments:
+    """``arrays`` go to the launcher; `finish` puts results back and gives what the kernel returns."""
+
+    def __init__(self, facts: Any, given: Sequence[Any], out_idx: Sequence[int]) -> None:
+        layouts, created = facts
+        self.layouts: tuple[TensorLayout, ...] = layouts
+        self.given: list[Any] = []
+        self.arrays: list[Any] = []
+        self.returned: list[int] = sorted({*out_idx, *created})
+        sources = iter(given)
+        like = next((value for value in given if hasattr(value, "__array__") or _is_torch(value)), None)
+        for number, layout in enumerate(self.layouts):
+            source = None if number in created or layout.made else next(sources)
+            if isinstance(layout.origin, View):
+                source = _reshaped(layout, self.given[layout.origin.tensor])
+            if number in self.returned and (source is None or isinstance(source, TensorType)):
+                source = _created(layout, like, getattr(source, "dtype", None))
+            self.given.append(source)
+            made = bool(layout.made) and not isinstance(layout.origin, View)
+            self.arrays.append(self._made(layout) if made else _argument(layout, source))
+
+    def _made(self, layout: TensorLayout) -> Any:
+        import numpy as np
+
+        origin = layout.origin
+        if origin is None:
+            return layout.packed(made_values(layout.made, layout.shape))
+        source = self.given[origin.tensor]
+        if not _on_host(source):
+            raise fail(
+                "TW105", f"parts of a tensor on a device are gathered or added up ('{layout.name}')", help="pass a host tensor"
+            )
+        if isinstance(origin, Parts):
+            return layout.packed(np.zeros(layout.shape, _values(np.zeros(1), layout.dtype).dtype))
+        values = _values(source, layout.dtype)
+        if isinstance(origin, Gather):
+            return layout.packed(_gathered(values, origin, lambda number: _values(self.given[number], "i32")))
+        chosen = values[tuple(slice(None) if index is None else index for index in origin.fixed)]
+        return layout.packed(np.ascontiguousarray(np.broadcast_to(chosen[..., None], layout.shape)))
+
+    def finish(self, *, run: bool) -> Any:
+        for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
+            if run and layout.stored and source is not None and array is not source:
+                _write_back(layout, source, array)
+            if run and isinstance(layout.origin, Parts):
+                _add(layout, self.given[layout.origin.tensor], array)
+        results = [self.given[index] for index in self.returned]
+        return None if not results else results[0] if len(results) == 1 else tuple(results)
+
+
+def _argument(layout: TensorLayout, source: Any) -> Any:
+    """A tensor of the caller: itself where the launcher takes it as it is."""
+    if not _on_host(source):
+        if not layout.is_plain:
+            raise fail(
+                "TW105",
+                f"tensor '{layout.name}' of shape {layout.shape} must lie in tiles as {layout.padded}",
+                help="permute and pad it on the device first: ttnn.permute, ttnn.pad",
+            )
+        return source
+    usable = tensor_dtype(source) is not None and layout.element not in (*SMALL_INTEGERS, *OTHER_INTEGERS)
+    return source if layout.is_plain and usable else layout.packed(_values(source, layout.dtype))
+
+
+def _reshaped(layout: TensorLayout, tensor: Any) -> Any:
+    """The same memory in another shape."""
+    import numpy as np
+
+    contiguous = tensor.flags.c_contiguous if isinstance(tensor, np.ndarray) else _is_torch(tensor) and tensor.is_contiguous()
+    if not contiguous:
+        raise fail("TW105", f"'{layout.name}' needs memory in order, of NumPy or torch", help="pass a contiguous host tensor")
+    return tensor.reshape(layout.shape)
+
+
+def _values(source: Any, dtype: str) -> Any:
+    import ml_dtypes
+    import numpy as np
+
+    array = np.asarray(source) if isinstance(source, np.ndarray) else None
+    if array is None:
+        array = _torch_values(source) if _is_torch(source) else to_array(source)
+    kinds = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32, "u32": np.uint32, "u16": np.uint16}
+    if dtype == "i32" and array.dtype == np.int64 and np.abs(array).max(initial=0) > np.iinfo(np.int32).max:
+        raise fail("TW105", "a number of an int64 tensor is beyond 32 bits", help="tiles hold int32")
+    return array.astype(kinds[dtype])
+
+
+def _write_back(layout: TensorLayout, source: Any, array: Any) -> None:
+    values = layout.unpacked(array)
+    old = layout.unpacked(layout.packed(_values(source, layout.dtype)))
+    if values.tobytes() != old.tobytes():
+        _assign(source, values)
+
+
+def _add(layout: TensorLayout, target: Any, array: Any) -> None:
+    """Parts that the blocks of a kernel have written, added up onto the tensor they belong to."""
+    import numpy as np
+
+    parts = layout.unpacked(array)
+    wide = np.int64 if parts.dtype.kind in "iu" else np.float64
+    total = parts.sum(axis=tuple(range(layout.origin.dimensions)), dtype=wide)
+    _assign(target, _values(target, layout.dtype).astype(wide) + total)
+
+
+def _assign(target: Any, values: Any) -> None:
+    import numpy as np
+
+    if isinstance(target, np.ndarray):
+        with np.errstate(over="ignore"):  # a float16 overflows to infinity
+            target[...] = values.astype(target.dtype)
+    else:
+        from_array(target, values.astype(np.float32))
+
+
+def _created(layout: TensorLayout, like: Any, dtype: Any) -> Any:
+    """An output, of the library the inputs are from."""
+    name = element_name(layout.element if dtype is None else dtype)
+    name = {"float": "float32"}.get(name, name)
+    if _is_torch(like):
+        import torch  # pyright: ignore
+
+        return torch.zeros(layout.shape, dtype=getattr(torch, name))  # pyright: ignore
+    import ml_dtypes
+    import numpy as np
+
+    return np.zeros(layout.shape, getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else np.dtype(name))
+
+
+def _is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _torch_values(value: Any) -> Any:
+    plain = value.detach().cpu()
+    return plain.float().numpy() if plain.is_floating_point() else plain.numpy()
+
+
+def _on_host(value: Any) -> bool:
+    from tilewright.execution import lives_on_device
+
+    return not lives_on_device(value)
+
+
+# Tensors that are made ----------------------------------------------------------------------------------------------------
+
+
+def made_values(kind: str, shape: tuple[int, ...]) -> Any:
+    """The contents of a made tensor: positions along its only dimension, along its rows or columns, or each slice its number."""
+    import numpy as np
+
+    axis = {ALONG: 0, ROWS: 0, COLUMNS: 1, SCALARS: 0}[kind]
+    return np.ascontiguousarray(np.broadcast_to(np.indices(shape, np.float32)[axis], shape))
+
+
+def _gathered(values: Any, gather: Gather, tensor: Callable[[int], Any]) -> Any:
+    """The contents of a made tensor, from the tensor's own; ``tensor`` gives those of another by its number."""
+    import numpy as np
+
+    ranges = [np.arange(leaf.low, leaf.high + 1) for leaf in gather.variables]
+    places = dict(zip(gather.variables, np.meshgrid(*ranges, indexing="ij", sparse=True), strict=True))
+    shape = tuple(len(each) for each in ranges)
+    positions = [np.broadcast_to(_evaluated(index, places, tensor), shape) for index in gather.indices]
+    inside = np.logical_and.reduce([(at >= 0) & (at < size) for at, size in zip(positions, values.shape, strict=True)])
+    clipped = tuple(np.clip(at, 0, size - 1) for at, size in zip(positions, values.shape, strict=True))
+    return np.where(inside, values[clipped], np.zeros((), values.dtype))
+
+
+def _evaluated(value: Value, places: dict[Leaf, Any], tensor: Callable[[int], Any]) -> Any:
+    import numpy as np
+
+    if isinstance(value, Leaf):
+        return places[value]
+    if not isinstance(value, Node):
+        return np.asarray(value)
+    arguments = [_evaluated(argument, places, tensor) for argument in value.args]
+    if value.op == ELEMENT:
+        table = tensor(int(arguments[0]))
+        inside = tuple(np.clip(at, 0, size - 1) for at, size in zip(arguments[1:], table.shape, strict=True))
+        return table[inside].astype(np.int64)
+    logic = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
+    named = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
+    return (named.get(value.op) or ARITHMETIC.get(value.op) or COMPARISONS[value.op])(*arguments)
