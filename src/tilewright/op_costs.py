@@ -58,6 +58,7 @@ class CallCost:
     evidence: str
     init_unpack_cycles: float = 0.0
     init_pack_cycles: float = 0.0
+    pushed: float = 0.0  # instructions, where pushing them takes the math cycles and executing them fewer
 
 
 @cache
@@ -81,10 +82,12 @@ def call_cost(
     approx: bool = False,
     template: tuple[str, ...] = (),
     dtype: str = "bf16",
+    macros: bool = True,
 ) -> CallCost:
     """Cost of one call on one tile.
 
-    ``template`` is the C++ text of the template arguments, ``dtype`` what the buffers of the call hold.
+    ``template`` is the C++ text of the template arguments, ``dtype`` what the buffers of the call hold, ``macros`` whether the
+    build may use SFPLOADMACRO.
     """
     name = RENAMED.get(call, call)
     data = cost_data()
@@ -98,12 +101,16 @@ def call_cost(
 
     words = template_words(call, template, approx or chooses_approximation(call, template))
     variant = choose_variant(data["calls"][name], words)
-    by_fidelity = variant["32" if dst32 else "16"]
-    math, init = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
-    math, evidence = on_chip(variant, math, dst32=dst32, chip=chip)
+    width = "32" if dst32 else "16"
+    by_fidelity = variant[width] if macros else variant.get("without_macro", variant)[width]
+    math, init, *pushed = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
+    if macros or "without_macro" not in variant:
+        math, evidence = on_chip(variant, math, dst32=dst32, chip=chip)
+    else:
+        evidence = "counted on Wormhole, without SFPLOADMACRO"
     unpack = unpack_cycles(name, dtype, chip)
     init_unpack, init_pack = data["init_other"].get(name, (0.0, 0.0))
-    return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack)
+    return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack, *pushed)
 
 
 def chooses_approximation(call: str, template: tuple[str, ...]) -> bool:

@@ -44,6 +44,7 @@ ROWS = (
     Row("math_sync", "cycles per acquire", (19, 12, 20), (11.5, 10, 13), "[silicon]; [fit] dst-chunk with two buffers, chunks 2 to 8"),
     Row("pack_sync", "cycles per acquire", (36, 20, 45), (24.6, 23, 26), "[fit] fpu-chunk add; Wormhole: mb2 with the packer adding, one tile"),
     Row("queue", "instructions", *_same(32, 24, 32), "[silicon] 31 to 32 absorbed"),
+    Row("macro_ahead", "cycles", *_same(10, 0, 16), "[fit] counted kernels with inits of the matrix unit between vector calls: what the macro expander has issued and the unit has not executed"),
     Row("copy_issue", "cycles of the unpack RISC-V", (38.5, 37, 41), (38.9, 38, 41), "[fit] dst-chunk with two buffers: 38.9 + 11 / chunk"),
     Row("call_issue", "cycles", *_same(20, 10, 30), "[count] a call of the matrix unit, its unpack or its pack"),
     Row("unpack_tile", "cycles per bf16 tile", (38.5, 37, 41), (20, 16, 28), "[silicon] tt-llk#131; Blackhole [fit] dst-chunk in full sync: 128 B per cycle and the start"),
@@ -53,6 +54,7 @@ ROWS = (
     Row("face_switch", "cycles per elementwise tile", (7, 3, 10), (12.4, 11, 13), "[fit] mb2 slopes with the sum in DST; fpu-chunk mul: measured minus counted"),
     Row("pack_tile", "cycles per bf16 tile", (47, 45, 48), (25.1, 24, 27), "[silicon] mb1, fpu-chunk add"),
     Row("pack_accumulate", "cycles per bf16 tile", (60, 55, 62), (50, 35, 52), "[fit] mb2 slopes of two and four tiles: reading and adding in L1 goes on behind the packer"),
+    Row("accumulate_queue", "tiles", *_same(4, 1, 8), "[fit] mb2 in full sync, 4 and 8 tiles: the packer is not held up by its adder"),
     Row("unpack_to_dest", "cycles per tile", *_same(45, 30, 60), "[guess] handshake of math and unpack"),
     # Data movement: what the RISC-V spends on issuing.
     Row("read_page_issue", "cycles", (36, 33, 40), (27, 25, 30), "[fit] one core, interleaved, 64 B"),
@@ -108,6 +110,7 @@ class Constants:
     math_sync: float
     pack_sync: float
     queue: float
+    macro_ahead: float
     copy_issue: float
     call_issue: float
     unpack_tile: float
@@ -117,6 +120,7 @@ class Constants:
     face_switch: float
     pack_tile: float
     pack_accumulate: float
+    accumulate_queue: float
     unpack_to_dest: float
     read_page_issue: float
     write_page_issue: float

@@ -145,3 +145,10 @@ def test_every_dtype_can_be_moved(chip: str) -> None:
         assert pack_cost(dtype, chip).pack_cycles > 0
     for dtype in cost_data()["transfer"]["to_dest"][chip]:
         assert copy_tile_cost(dtype, dst32=True, unpack_to_dest=True, chip=chip).unpack_cycles > 0
+
+
+def test_a_build_without_macros_runs_the_longer_form():
+    fast, slow = (call_cost("binary_max_tile", dst32=False, macros=macros) for macros in (True, False))
+    assert (fast.math_cycles, slow.math_cycles) == (143, 238)
+    same = [call_cost("exp_tile", dst32=False, macros=macros) for macros in (True, False)]
+    assert same[0] == same[1], "it has no macro to lose"

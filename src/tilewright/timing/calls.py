@@ -203,10 +203,11 @@ def _pack(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -> No
     if not machine.packer.accumulate:
         engine.execute(site, Cost(cost.issue, cost.execute * count, cost.instructions))
         return
-    # Adding to L1 is a stage of its own behind the packer: one tile may wait there.
+    # Adding to L1 is a stage of its own behind the packer: some tiles may wait there.
     added = machine.constants.pack_accumulate * cost.execute / machine.constants.pack_tile
+    waiting = (machine.constants.accumulate_queue - 1) * added
     for _ in range(count):
-        began = engine.execute(site, cost, machine.adding_free - cost.execute, ADDING)
+        began = engine.execute(site, cost, machine.adding_free - waiting - cost.execute, ADDING)
         machine.adding_free = max(machine.adding_free, began + cost.execute) + added
 
 

@@ -20,6 +20,7 @@ class Cost:
     issue: float  # cycles of its RISC-V
     execute: float  # cycles of the units behind it
     instructions: int  # that wait in the queue
+    ahead: float | None = None  # the RISC-V waits until this many cycles before the end of what it issued before
 
 
 MOST_SLICES = 40_000  # of one engine; a picture of more helps nobody
@@ -62,6 +63,8 @@ class Engine:
             self._queued -= instructions
             if done > self.issue:
                 self.issue = done
+        if cost.ahead is not None:
+            self.issue = max(self.issue, self.now - cost.ahead)
         began = self.issue
         self.issue = began + cost.issue
         start = max(self.now, began)

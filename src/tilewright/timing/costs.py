@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tilewright import op_costs
 from tilewright.dialects.tile_op import Unit, share
 from tilewright.program import ComputeConfig
@@ -15,6 +17,9 @@ INIT_EXECUTED = 0.5  # share of an init that its units execute: 14 instructions 
 PUSHED = 0.8  # share of a vector call's cycles in which its RISC-V pushes: the queue keeps the two together [count]
 UNKNOWN_CALL = 500.0  # cycles of a vector call that nobody counted: the median of the table
 UNKNOWN_INIT = 20.0
+
+# The vendor's switch: its kernel compiler then leaves SFPLOADMACRO out, and so do the costs.
+NO_MACROS = "TT_METAL_DISABLE_SFPLOADMACRO"
 
 # Inits whose name is not that of their call with "_init" behind it.
 CALL_OF_INIT = {
@@ -39,6 +44,7 @@ class CallCosts:
         self.estimated: dict[str, float] = {}
         self.buffers: dict[int, str] = {}  # by site: the buffer it waits for, pushes or pops
         self._known: dict[int, Cost] = {}
+        self._macros = os.environ.get(NO_MACROS, "0") in ("", "0")
 
     def of(self, site: Site, dtype: str = "bf16") -> Cost:
         """For the engine ``site.role``; ``dtype`` is what the buffer holds that it unpacks or packs."""
@@ -50,14 +56,22 @@ class CallCosts:
     def _cost_of(self, site: Site, cycles: float) -> Cost:
         constants = self.constants
         if site.name in STARTS or self._initialised(site) is not None or site.name in op_costs.cost_data()["control"]:
-            # Mostly the RISC-V's own work: configuration words, few instructions.
-            return Cost(cycles, cycles * INIT_EXECUTED, INIT_INSTRUCTIONS)
-        if site.role == "m" and site.form is not None and site.form.unit is Unit.SFPU:
-            # Pushed one by one, or played back: either way the RISC-V is not far ahead.
-            return Cost(cycles * PUSHED, cycles, VECTOR_INSTRUCTIONS)
+            # Mostly the RISC-V's own work: configuration words, few instructions. Before it writes the words of a new macro for
+            # the matrix unit it waits until the last macro is played.
+            macro = site.role == "m" and self._initialised(site) is not None and not self._is_vector(site)
+            return Cost(cycles, cycles * INIT_EXECUTED, INIT_INSTRUCTIONS, constants.macro_ahead if macro else None)
+        if site.role == "m" and self._is_vector(site):
+            # Pushed one by one, or played back: either way the RISC-V is not far ahead. Where its pushing binds, it never is.
+            pushed = self._pushed(site)
+            issue, executed = (cycles, min(pushed, cycles)) if pushed else (cycles * PUSHED, cycles)
+            return Cost(issue, executed, VECTOR_INSTRUCTIONS)
         if site.role == "u" and site.name in op_costs.COPIES:
             return Cost(constants.copy_issue, cycles, COPY_INSTRUCTIONS)
         return Cost(min(constants.call_issue, cycles), cycles, CALL_INSTRUCTIONS)
+
+    @staticmethod
+    def _is_vector(site: Site) -> bool:
+        return site.form is not None and site.form.unit is Unit.SFPU
 
     def _cycles(self, site: Site, dtype: str) -> float:
         name = site.name
@@ -79,7 +93,7 @@ class CallCosts:
         config = self.config
         return op_costs.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip, template=template,
-            approx=config.math_approx_mode,
+            approx=config.math_approx_mode, macros=self._macros,
         )  # fmt: skip
 
     def _by_role(self, site: Site, math: float, unpack: float, pack: float) -> float:
@@ -117,6 +131,12 @@ class CallCosts:
         if site.name == "matmul_block":
             cycles *= site.attributes.get("rt", 1) * site.attributes.get("ct", 1)
         return cycles
+
+    def _pushed(self, site: Site) -> float:
+        try:
+            return self._cost(site.name, site.template).pushed * share(site.attributes.get("faces", ""))
+        except KeyError:
+            return 0.0
 
     def switches(self, site: Site) -> float:
         """Cycles in which math waits for the source registers to change hands: by tile for products, by face elsewhere."""

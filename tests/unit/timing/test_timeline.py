@@ -34,6 +34,10 @@ MEASURED = [
     ("fpu-BH-mul-n8-1x2", "", 4.215),
     ("mmlad-BH-mm1_tile_loop-nb1", "kt=8 in 1 K block(s) of 8; matmul_tiles per tile, output subblock 1x8", 80.2),
     ("mmlad-WH-mm1_tile_loop-nb1", "kt=8 in 1 K block(s) of 8; matmul_tiles per tile, output subblock 1x8", 74.6),
+    ("mb2-BH-l1-a4-i16-l1-fs", "full_sync=1", 3.33),
+    ("mb2-BH-l1-a4-i4-dst-gelu", "", 6.14),
+    ("mb4-BH-sfpu-rsqrt", "", 0.73),
+    ("mb4-BH-fpu-mul_tiles", "", 0.068),
     ("pipe-BH-cpp_baseline", "", 0.606),
     ("pipe-BH-cpp_bounded_ring_r16", "", 0.091),
 ]
