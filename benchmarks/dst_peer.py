@@ -102,7 +102,7 @@ def measured(case: Case, folder: Path) -> tuple[int, Any]:
         elif call.endswith("_init"):
             cost = op_costs.call_cost(call.removesuffix("_init"), dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity)
             total += cost.init_math_cycles * count
-    for region, plan in program.trace.facts["plans"]:
+    for region, plan in program.trace.plans:
         total += sum(part.allocation.math_cycles for part in plan.parts) * region.problem.tiles
     return round(total), program
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.program import Program
-from tilewright.trace import Stage, Trace
+from tilewright.trace import Stage, StoredDst, Trace
 
 MOST_BYTES = 64 * 2**20
 MOST_ENTRIES = 2048
@@ -25,13 +25,12 @@ CHECKSUM_BYTES = 32
 ALLOWED = {
     "tilewright.program": {"TensorSpec", "BufferSpec", "SemaphoreSpec", "ComputeConfig", "ThreadSpec"},
     "tilewright.options": {"Options"},
-    "tilewright.trace": {"Decision"},
+    "tilewright.trace": {"Decision", "MemoryUse", "StoredDst"},
     "tilewright.grid": {"WorkArgument"},
     "tilewright.diagnostics": {"Diagnostic", "Span", "Note"},
 }
-KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace")]
-KEPT_FACTS = ("l1", "communication", "written_tensors")
-REGIONS, SUMMARY = "dst_regions", "dst_summary"  # facts of a stored trace that stand for its plans
+KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace", "argument_layouts")]
+KEPT_OF_TRACE = ("decisions", "memory", "core_groups")  # and the DST plans as data
 
 
 class StoredProgram(Program):
@@ -67,7 +66,7 @@ def load(key: str, compile_again: Callable[[], Program]) -> Program | None:
         path.unlink(missing_ok=True)
         return None
     stages = [Stage(name=name, seconds=seconds) for name, seconds in known.pop("stages")]
-    trace = Trace(stages=stages, decisions=known.pop("decisions"), facts=known.pop("facts"))
+    trace = Trace(stages=stages, stored=known.pop("stored"), **{name: known.pop(name) for name in KEPT_OF_TRACE})
     return StoredProgram(compile_again, trace=trace, **known)
 
 
@@ -101,10 +100,9 @@ def _encoded(program: Program) -> bytes | None:
     from tilewright.report import dst_assignment
 
     trace = program.trace
-    facts = {name: trace.facts[name] for name in KEPT_FACTS if name in trace.facts}
-    facts |= {REGIONS: dst_assignment.regions(trace), SUMMARY: dst_facts(program)}
-    known = {name: getattr(program, name) for name in KEPT}
-    known |= {"stages": [(stage.name, stage.seconds) for stage in trace.stages], "decisions": trace.decisions, "facts": facts}
+    known = {name: getattr(program, name) for name in KEPT} | {name: getattr(trace, name) for name in KEPT_OF_TRACE}
+    known["stages"] = [(stage.name, stage.seconds) for stage in trace.stages]
+    known["stored"] = StoredDst(regions=dst_assignment.regions(trace), summary=dst_facts(program))
     try:
         payload = pickle.dumps(known, protocol=4)
     except Exception:  # a decision may carry anything
@@ -130,7 +128,7 @@ def _decoded(data: bytes) -> dict[str, Any] | None:
         known: dict[str, Any] = _Unpickler(io.BytesIO(payload)).load()
     except Exception:  # pickle raises whatever its input makes it run into
         return None
-    complete = {*KEPT, "stages", "decisions", "facts"}
+    complete = {*KEPT, *KEPT_OF_TRACE, "stages", "stored"}
     return known if known.keys() == complete else None
 
 

@@ -74,7 +74,6 @@ def compile_module(
         for function, thread in zip(functions, threads, strict=True)
     }
     every_call = [op for made in calls for op in made]
-    trace.facts["written_tensors"] = written_tensors(every_call)
     return Program(
         name=name,
         options=options,
@@ -87,6 +86,7 @@ def compile_module(
         cpp=cpp,
         trace=trace,
         semaphores=_semaphores(every_call),
+        written_tensors=written_tensors(every_call),
     )
 
 
@@ -144,13 +144,13 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
     return tuple(found[index] for index in sorted(found))
 
 
-def written_tensors(calls: list[KernelCallOp]) -> list[int]:
+def written_tensors(calls: list[KernelCallOp]) -> tuple[int, ...]:
     """Numbers of the tensors that some thread writes to: page by page, or as the memory of a buffer it fills."""
     written = [op.operands[1].owner for op in calls if op.CALL.name in ("noc_async_write_page", *PACKS)]
     written += [op.operands[2].owner for op in calls if op.CALL.name == "noc_async_write_tile_rows"]
     written += [op.operands[0].owner for op in calls if op.CALL.name == "get_write_ptr"]
     found = {int_value(op, "tensor_index", -1) for op in written if isinstance(op, Operation)}
-    return sorted(found - {-1})
+    return tuple(sorted(found - {-1}))
 
 
 def _semaphores(calls: list[KernelCallOp]) -> tuple[SemaphoreSpec, ...]:

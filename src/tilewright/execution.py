@@ -222,13 +222,11 @@ RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] =
 }
 
 
-def dst_facts(program: Program) -> dict[str, Any]:
+def dst_facts(program: Program) -> dict[str, int]:
     """The most DST tiles any acquire of the program uses, and how many there are."""
-    summary: dict[str, Any] | None = program.trace.facts.get("dst_summary")
-    if summary is not None:
-        return dict(summary)
-    plans = program.trace.facts.get("plans", ())
-    allocations = [part.allocation for _, plan in plans for part in plan.parts]
+    if program.trace.stored is not None:
+        return dict(program.trace.stored.summary)
+    allocations = [part.allocation for _, plan in program.trace.plans for part in plan.parts]
     if not allocations:
         return {}
     config = program.config

@@ -104,6 +104,9 @@ class Program:
     trace: Trace
     semaphores: tuple[SemaphoreSpec, ...] = ()
     diagnostics: tuple[Any, ...] = field(default=())
+    written_tensors: tuple[int, ...] = ()  # numbers of those that some thread writes to
+    reads_values: bool = False  # it depends on more of its tensors than the key of the caches says
+    argument_layouts: Any = None  # how TileLang's caller has the tensors; not kept on disk
 
     def indices_of(self, buffer: BufferSpec) -> list[int]:
         """All indices that name this buffer's L1."""
@@ -112,7 +115,7 @@ class Program:
     @property
     def written(self) -> list[str]:
         """Names of the tensors that the kernel writes."""
-        return [self.tensors[index].name for index in self.trace.facts["written_tensors"]]
+        return [self.tensors[index].name for index in self.written_tensors]
 
     @property
     def ir(self) -> dict[str, str]:
@@ -122,7 +125,7 @@ class Program:
     @property
     def dst(self) -> list[Any]:
         """The DST plan of every region, in program order."""
-        return [plan for _, plan in self.trace.facts.get("plans", ())]
+        return [plan for _, plan in self.trace.plans]
 
     @property
     def cost(self) -> float:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.records import record
+
+if TYPE_CHECKING:
+    from tilewright.dst.allocation import Plan
+    from tilewright.passes.dst_assignment.dst_problem import RegionProblem
 
 
 @record(kw_only=True)
@@ -27,12 +31,35 @@ class Stage:
     ir: str = ""  # text after the pass, if kept
 
 
+@record(kw_only=True)
+class MemoryUse:
+    """L1 of one core."""
+
+    buffers: dict[str, int]  # bytes by name
+    limit: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.buffers.values())
+
+
+@record(kw_only=True)
+class StoredDst:
+    """What a trace from the cache has instead of its plans."""
+
+    regions: list[dict[str, Any]]
+    summary: dict[str, int]
+
+
 @record(frozen=False, kw_only=True)
 class Trace:
     keep_ir: bool = False
     stages: list[Stage] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)  # plans, costs, counts, keyed by what they are
+    plans: list[tuple[RegionProblem, Plan]] = field(default_factory=list)  # DST, by region in program order
+    stored: StoredDst | None = None
+    memory: MemoryUse | None = None
+    core_groups: int | None = None  # groups of cores that talk among themselves
     started: float = field(default_factory=time.perf_counter)
 
     def decide(self, stage: str, title: str, detail: str = "", *, place: str = "", **data: Any) -> None:

@@ -190,7 +190,7 @@ def test_exp_of_fma_on_64_tiles(kernels, make_array):
     """bf16: eight tiles per acquire, c is not loaded one by one into slots that only hold it, block packs, inits outside."""
     source = kernels.text.elementwise({"out": "ttl.math.exp(a * b + c)"}, "abc", block=(8, 8), count=1)
     program = kernels.compile(source, *[make_array((8, 8), "bf16") for _ in range(4)])
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     (part,) = plan.parts
     assert part.allocation.tiles_per_acquire == 8
     cpp = program.cpp["compute"]

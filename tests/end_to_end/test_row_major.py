@@ -87,7 +87,7 @@ def test_reader_takes_sixteen_elements_at_a_time():
     assert "noc_async_read(source + 32, face + 512, 32);" in reader
     assert "noc_async_write(face + 512, target + 32, 32);" in writer
     assert reader.count("noc_async_read_barrier") == 1, "one barrier for all of them"
-    assert program.trace.facts["written_tensors"] == [2]
+    assert program.written_tensors == (2,)
     assert any("64 transfers of 32 bytes" in decision.detail for decision in program.trace.decisions)
     older = added.compile(*tensors, metal="0.62").cpp["reader"]
     assert "InterleavedAddrGen<true> a = {.bank_base_address = a_address, .page_size = 512};" in older

@@ -71,7 +71,7 @@ def test_f32_has_four_dst_registers(kernels, rounding, make_array):
     inputs = {name: make_array((3, 3), "f32", -1, 1) for name in "abcd"}
     program, results = kernels.elementwise({"out": "(a - b) * (c - d) + a * d"}, inputs, block=(3, 3), full_sync=False)
     assert program.config.fp32_dest_acc_en and not program.config.dst_full_sync_en
-    plans = [part.allocation for _, plan in program.trace.facts["plans"] for part in plan.parts]
+    plans = [part.allocation for _, plan in program.trace.plans for part in plan.parts]
     assert max(each.dst_index(each.slots - 1, each.tiles_per_acquire - 1) for each in plans) <= 3
     model = rounding.Model("f32")
     a, b, c, d = map(model.leaf, inputs.values())

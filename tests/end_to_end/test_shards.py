@@ -249,8 +249,8 @@ def test_the_oldest_release_has_no_accessor_for_shards():
 
 def test_shards_count_as_l1():
     x = sharded(uniform(64, 32), (1, 1), "HEIGHT", dtype="float32")
-    facts = doubled_in_place.compile(x, grid=(1, 1)).trace.facts["l1"]
-    assert facts["buffers"] == {"shard of x": 2 * 4096}
+    facts = doubled_in_place.compile(x, grid=(1, 1)).trace.memory
+    assert facts.buffers == {"shard of x": 2 * 4096}
 
 
 @ttl.operation(grid=(2, 1))

@@ -62,7 +62,7 @@ KERNELS = {
 
 
 def cycles(program):
-    return sum(part.allocation.cycles_per_tile for _, plan in program.trace.facts["plans"] for part in plan.parts)
+    return sum(part.allocation.cycles_per_tile for _, plan in program.trace.plans for part in plan.parts)
 
 
 def confined(program):

@@ -162,8 +162,8 @@ def test_auto_schedule(compiled, number, schedule, reason):
     found = working(program)
     assert found["schedule"] == schedule and found["schedule_reason"].startswith(reason)
     assert found["schedule_reason"] in [decision.title for decision in program.trace.decisions]
-    forced = {name: compiled(number, schedule=name).trace.facts["plans"][0][1].cycles_per_tile for name in ("source", "lars")}
-    assert program.trace.facts["plans"][0][1].cycles_per_tile == min(forced.values())
+    forced = {name: compiled(number, schedule=name).trace.plans[0][1].cycles_per_tile for name in ("source", "lars")}
+    assert program.trace.plans[0][1].cycles_per_tile == min(forced.values())
 
 
 @spec("Phase 0", "auto never costs more by the model than either order, and fits wherever one of them does")
@@ -273,7 +273,7 @@ def test_expiry_at_the_boundary(compiled):
 def test_insufficient_slots(kernels, make_array, rounding):
     inputs = {name: make_array((1, 1), "bf16") for name in "abcd"}
     program, results = kernels.elementwise({"out": "(a * b) + (c * d)"}, inputs, **{**SPEC, "dst_capacity": 3})
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     assert plan.allocator == "optimal" and any("allocated by optimal instead" in note for note in plan.notes)
     model = rounding.Model("bf16")
     a, b, c, d = map(model.leaf, inputs.values())
@@ -422,7 +422,7 @@ def test_compute_splitting(kernels, make_array, rounding, listings):
     lets = [("p", "ttl.math.exp(a)"), ("q", "ttl.math.exp(b)"), ("r", "ttl.math.exp(c)"), ("s", "ttl.math.exp(d)")]
     expression = "((p * q) * (r * s)) + ((p + r) * (q + s))"
     program, results = kernels.elementwise({"out": expression}, inputs, lets=lets, dst_capacity=2, metal="0.62", fpu_binary_ops=False)
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     assert len(plan.parts) > 1 and any(remedy.kind == "split" for remedy in plan.remedies)
     made = [buffer for buffer in program.buffers if buffer.origin == "compiler"]
     assert made
@@ -440,7 +440,7 @@ def test_lifetime_holes(kernels, make_array, rounding):
     inputs = {name: make_array((1, 1), "bf16") for name in "abcd"}
     expression = "ttl.math.abs(a) * (ttl.math.abs(b) + (ttl.math.abs(c) * (ttl.math.abs(d) + a)))"
     program, results = kernels.elementwise({"out": expression}, inputs, dst_capacity=2, metal="0.62", fpu_binary_ops=False)
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     assert len(plan.parts) == 1 and plan.reloads >= 1
     model = rounding.Model("bf16")
     a, b, c, d = map(model.leaf, inputs.values())

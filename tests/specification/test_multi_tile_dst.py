@@ -173,7 +173,7 @@ def test_unary_footprint(kernels, make_array, call_sequence):
 def test_slots_of_one_tile(kernels, make_array, outputs, slots):
     """Blocks of one tile have their pack beside their math; DST then holds no other tile."""
     program, _ = kernels.elementwise(outputs, inputs_of(make_array, "ab", (1, 1)), **SPEC)
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     assert plan.parts[0].allocation.slots == plan.parts[0].allocation.footprint + len(outputs) == slots
 
 
@@ -213,7 +213,7 @@ def names(lines: list[str]) -> list[str]:
 def test_late_load_by_the_optimal_allocator(kernels, make_array, rounding):
     inputs = inputs_of(make_array, "abc", (2, 2))
     program, results = kernels.elementwise({"out": "a * b + c"}, inputs, block=(2, 2), metal="0.62", fpu_binary_ops=False)
-    ((_, plan),) = program.trace.facts["plans"]
+    ((_, plan),) = program.trace.plans
     steps = plan.parts[0].allocation.steps
     kinds = [type(step).__name__ for step in steps]
     assert kinds == ["Load", "Load", "Execute", "Load", "Execute"]

@@ -158,7 +158,7 @@ def run_text(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> int:
     compared = None if chosen else natively(program, given, numbers, settings)
     different = [] if compared is None else differences(program, found, compared)
     facts = [described(spec, array) for spec, array in zip(program.tensors, found, strict=True)]
-    written = {program.tensors[index].name for index in program.trace.facts["written_tensors"]}
+    written = {program.tensors[index].name for index in program.written_tensors}
     if arguments.json:
         known = {"kernel": program.name, "seed": arguments.seed, "same_bits": None if compared is None else not different}
         print(json.dumps({**known, "tensors": [{**fact, "written": fact["name"] in written} for fact in facts]}))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tilewright.program import Program
     from tilewright.timing.profile import Profile
 
-READS_VALUES = "reads_values"  # a fact of programs that depend on more of their tensors than their key says
 
 
 class Kernel:
@@ -65,9 +64,9 @@ class Kernel:
         mode = execution.chosen_mode(session.mode, tensors)
         options = execution.fitted(session.options(self.options), mode, tensors)
         program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
-        if not made.keys() <= {program.tensors[index].name for index in program.trace.facts["written_tensors"]}:
+        if not made.keys() <= {program.tensors[index].name for index in program.written_tensors}:
             self.bind(args, named)  # an input is missing: say so
-        for index in program.trace.facts["written_tensors"]:
+        for index in program.written_tensors:
             if not is_writable(tensors[index]):
                 found = f"the kernel writes to '{program.tensors[index].name}', which is read-only"
                 raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
@@ -135,7 +134,7 @@ class Kernel:
         program = self._programs.get(kept)
         if program is None:
             program = self._stored(key, values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
-            if not program.trace.facts.get(READS_VALUES):
+            if not program.reads_values:
                 self._programs[kept] = program
         return program
 
@@ -145,8 +144,7 @@ class Kernel:
 
             built = self._build(values, options)
             program = compile_built(built, options, keep_ir=keep_ir)
-        if built.reads_values:
-            program.trace.facts[READS_VALUES] = True
+        program.reads_values = built.reads_values
         program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
         return program
 
@@ -164,7 +162,7 @@ class Kernel:
         if found is not None:
             return found
         program = self._compiled(values, options)
-        if not program.trace.facts.get(READS_VALUES):
+        if not program.reads_values:
             cache.save(on_disk(key), program)
         return program
 

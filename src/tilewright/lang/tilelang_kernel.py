@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 L1_IS_FULL = "TW302"
-FACT = "tilelang"  # where a program's trace keeps how the caller's tensors are laid out
 
 
 class TileLangKernel(Kernel):
@@ -60,7 +59,7 @@ class TileLangKernel(Kernel):
         given = [value for value in values if is_tensor(value)]
         mode = execution.chosen_mode(session.mode, given)
         program = self._program(values, execution.fitted(session.options(self.options), mode, given), session.keep_ir)
-        tensors = TensorArguments(program.trace.facts[FACT], [value for value in values if is_tensor(value)], self.out_idx)
+        tensors = TensorArguments(program.argument_layouts, [value for value in values if is_tensor(value)], self.out_idx)
         execution.run(program, tensors.arrays)
         return tensors.finish(run=execution.chosen_mode(session.mode, tensors.arrays) != execution.COMPILE)
 
@@ -156,7 +155,7 @@ class TileLangKernel(Kernel):
     def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
         with collection_paused():
             built, program = self._built_program(values, options, keep_ir)
-        program.trace.facts[FACT] = (built.layouts, built.outputs)
+        program.argument_layouts = (built.layouts, built.outputs)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
         return program
 

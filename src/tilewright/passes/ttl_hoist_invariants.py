@@ -52,7 +52,7 @@ def _hoist(function: FuncOp, context: PassContext) -> None:
 
 
 def _room(context: PassContext) -> int:
-    used = context.trace.facts.get("l1", {}).get("bytes", 0)
+    used = context.trace.memory.bytes if context.trace.memory is not None else 0
     return context.chip.l1_usable_bytes - used
 
 

@@ -193,7 +193,7 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
         if form.repeats:
             detail = f"{form.math_cycles} cycles with the sum; a copy of it in DST takes {region.problem.costs.copy}"
             context.trace.decide(NAME, "a shared product is multiplied once more, onto the sum", detail, place=place)
-    context.trace.facts.setdefault("plans", []).append((region, plan))
+    context.trace.plans.append((region, plan))
 
 
 def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOperands) -> Block:

@@ -9,10 +9,9 @@ from tilewright.trace import Trace
 
 def regions(trace: Trace) -> list[dict[str, Any]]:
     """One entry per compute region, in program order. A trace from the cache has them instead of the plans."""
-    known: list[dict[str, Any]] | None = trace.facts.get("dst_regions")
-    if known is not None:
-        return known
-    return [region(problem, plan) for problem, plan in trace.facts.get("plans", ())]
+    if trace.stored is not None:
+        return trace.stored.regions
+    return [region(problem, plan) for problem, plan in trace.plans]
 
 
 def region(problem: Any, plan: Any) -> dict[str, Any]:

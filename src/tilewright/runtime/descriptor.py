@@ -72,11 +72,6 @@ def compile_time_arguments(thread: ThreadSpec, accessor_words: Sequence[Sequence
     return words
 
 
-def written_tensors(program: Program) -> list[int]:
-    """Tensors some thread writes to."""
-    return list(program.trace.facts["written_tensors"])
-
-
 DATA_TYPES = {dtype.name: dtype.api for dtype in DTYPES}
 
 

@@ -12,7 +12,7 @@ from tilewright.emit.spelling import release
 from tilewright.hardware import CHIPS
 from tilewright.program import Program
 from tilewright.runtime import devices
-from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of, cores, physical, written_tensors
+from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of, cores, physical
 from tilewright.runtime.devices import installed_release, load_ttnn
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     described = describe(program, tensors, numbers, device=device)
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
         described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
-    written = written_tensors(program)
+    written = program.written_tensors
     try:
         result = ttnn.generic_op(in_order(tensors, written), described)
     except RuntimeError as error:

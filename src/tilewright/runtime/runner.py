@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.emit.spelling import CHANGED, release
 from tilewright.hardware import tile_bytes
 from tilewright.program import ROW_MAJOR, Program, ThreadSpec
-from tilewright.runtime.descriptor import DATA_TYPES, cores, physical, runtime_arguments, written_tensors
+from tilewright.runtime.descriptor import DATA_TYPES, cores, physical, runtime_arguments
 
 SCRIPT = Path(__file__).with_name("standalone.py")
 IMPORTED = "from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened\n\n"
@@ -70,7 +70,7 @@ def facts(program: Program) -> dict[str, Any]:
             }
             for tensor in program.tensors
         ],
-        "written": written_tensors(program),
+        "written": list(program.written_tensors),
         "numbers": sorted({what for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}),
         "buffers": [
             {

@@ -24,7 +24,7 @@ from tilewright.sim.lazy_arithmetic import LazyArithmetic
 from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.cancellation import cancellation_warnings
-from tilewright.sim.races import Touches, unordered_threads
+from tilewright.sim.races import Pairs, Touches, unordered_threads
 from tilewright.sim.scheduler import Processor, processors_of, run_to_end
 from tilewright.sim.tensors import Array, Tensor, check_argument
 from tilewright.sim.translate import Translation, translate
@@ -66,6 +66,7 @@ class SimResult:
 
 
 _TRANSLATIONS: WeakKeyDictionary[ModuleOp, Translation] = WeakKeyDictionary()
+_RACING: WeakKeyDictionary[ModuleOp, dict[int, Pairs]] = WeakKeyDictionary()  # by tensor, the threads without an order
 
 
 def translation_of(program: Program) -> Translation:
@@ -145,11 +146,10 @@ def _cancellations(
 
 def watch(program: Program, tensors: list[Tensor]) -> None:
     """Looks out for races: among the cores of a grid, and among the threads of a core that read and write one tensor."""
-    facts = program.trace.facts
-    racing = facts.get("unordered_threads")
+    racing = _RACING.get(program.module)
     if racing is None:  # a program is often run again
-        racing = facts["unordered_threads"] = unordered_threads(program.module)
-    for index in facts.get("written_tensors", ()):
+        racing = _RACING[program.module] = unordered_threads(program.module)
+    for index in program.written_tensors:
         threads = racing.get(index)
         if max(program.grid) > 1 or threads:
             tensors[index].touches = Touches.of(program.tensors[index], program.grid, tensors[index].count, threads)

@@ -82,8 +82,8 @@ def codes(caught) -> list[str]:
 def test_complete_kernel_is_left_alone(validate):
     module, trace = validate()
     assert not trace.decisions
-    assert trace.facts["l1"]["buffers"] == {"a_cb": 4096, "o_cb": 4096}
-    assert trace.facts["communication"] == {"core_groups": 1}
+    assert trace.memory.buffers == {"a_cb": 4096, "o_cb": 4096}
+    assert trace.core_groups == 1
     assert ops(module, "compute") == ["cb_wait", "attach_cb", "cb_reserve", "attach_cb", "add", "store", "cb_push", "cb_pop"]
 
 
@@ -201,7 +201,7 @@ def test_uneven_work_with_guards_is_accepted(validate):
         grid=(8, 8),
         shape=(320, 256),
     )
-    assert trace.facts["communication"]["core_groups"] == 3  # four rows, two rows, none
+    assert trace.core_groups == 3  # four rows, two rows, none
 
 
 def test_the_guard_decides_whether_a_slice_is_inside(validate):

@@ -12,6 +12,7 @@ from tilewright.grid import Core
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import HANDOVERS, Buffer, key_of, problem
 from tilewright.tile_pages import shard_bytes
+from tilewright.trace import MemoryUse
 
 
 def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
@@ -95,7 +96,7 @@ def check_limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagn
     buffers = {index: buffer for index, buffer in buffers.items() if ALIAS_OF not in buffer.binds[0].attributes}
     table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values() if not buffer.backed}
     table |= {f"shard of {spec.name}": shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores}
-    context.trace.facts["l1"] = {"buffers": table, "bytes": sum(table.values()), "limit": chip.l1_usable_bytes}
+    context.trace.memory = MemoryUse(buffers=table, limit=chip.l1_usable_bytes)
     if sum(table.values()) > chip.l1_usable_bytes:
         problems.append(_too_large(buffers, table, context))
     return problems

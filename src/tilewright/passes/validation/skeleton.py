@@ -38,7 +38,7 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
         return [found for buffer in buffers.values() for found in several_users(buffer)]
-    context.trace.facts["communication"] = {"core_groups": groups}
+    context.trace.core_groups = groups
     return problems
 
 
