@@ -23,8 +23,7 @@ from tilewright.emit.spelling import release
 from tilewright.grid import cores_in
 from tilewright.hardware import Chip
 from tilewright.options import Options
-from tilewright.passes.context import PassContext
-from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.passes.context import PassContext, config_of
 from tilewright.program import BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
 from tilewright.trace import Stage, Trace, attach
 

@@ -10,7 +10,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from tilewright.dialects.pass_names import PASS_NAMES
+from tilewright.pipeline import PASS_NAMES, run
 
 LOWER_AFFINE = "lower-affine"  # xDSL has it under this name
 
@@ -39,7 +39,6 @@ def _pass(name: str) -> Callable[[], type[ModulePass]]:
             from tilewright.hardware import WORMHOLE_B0
             from tilewright.options import Options
             from tilewright.passes.context import PassContext
-            from tilewright.pipeline import run
 
             run(op, PassContext(options=Options(), chip=WORMHOLE_B0), [name], check=False)
 

@@ -6,13 +6,13 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from tilewright.dialects.pass_names import STAGES
 
 import golden_files
 import kernel_corpus
 import kernel_text
 from tilewright import execution, pipeline
 from tilewright.cli import invocation
-from tilewright.dialects.pass_names import STAGES
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext

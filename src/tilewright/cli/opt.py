@@ -138,10 +138,9 @@ def check_needs(name: str, module: Any) -> None:
     """TW604 if the pass cannot run on what the passes before it left."""
     from tilewright import pipeline
     from tilewright.diagnostics import fail
-    from tilewright.dialects.stages import unmet
     from tilewright.dialects.walking import span_of
 
-    found = unmet(pipeline.ALIASES.get(name, name), module)
+    found = pipeline.RULES.unmet(pipeline.ALIASES.get(name, name), module)
     if found is not None:
         reason, op = found
         message = f"{name} cannot run on {op.name} here: {reason}"

@@ -501,6 +501,15 @@ def loop_end(values: Sequence[SSAValue] = ()) -> Operation:
     return ScfYieldOp.create(operands=list(values), location=NOWHERE)
 
 
+def trip_count(loop: ForOp) -> int | None:
+    """How often the body of a loop runs; None if that is not known."""
+    low, high, step = constant_of(loop.lb), constant_of(loop.ub), constant_of(loop.step)
+    if low is None or high is None or step is None:
+        return None
+    return max(0, -(-(high - low) // step))
+
+
+
 # What an op may say about where its result lies in DST, from text to the allocator.
 
 PINNED = "ttl.dst_reg"  # the register that the result of the first tile lies in

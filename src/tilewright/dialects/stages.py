@@ -1,17 +1,15 @@
 """What may exist after which pass, and which passes a module in text has behind it.
 
-``pipeline.py`` holds every result against the first and begins with what the second leaves to do.
+``pipeline.py`` holds every result against the first and begins with what the second leaves to do. The order of passes is its
+own: the rules are given it.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.pass_names import PASS_NAMES
 from tilewright.dialects.walking import operations
 
 # After the pass: op-name prefixes that must be gone. Each list also holds for every later pass.
@@ -27,62 +25,104 @@ GONE: dict[str, tuple[str, ...]] = {
 HEARD: dict[str, str] = {"ttl-accumulate-in-l1": "ttl.leaves_dst", "ttl-tile-and-assign-dst": "ttl.results"}
 
 
-@lru_cache(maxsize=64)
-def forbidden_after(name: str) -> tuple[str, ...]:
-    gone: tuple[str, ...] = ()
-    for stage, prefixes in GONE.items():
-        if _position(stage) <= _position(name):
-            gone += prefixes
-    return gone
-
-
-@lru_cache(maxsize=64)
-def _names_and_dialects(name: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """What is forbidden after a pass: names of ops, and dialects."""
-    gone = forbidden_after(name)
-    return frozenset(gone), tuple(prefix for prefix in gone if prefix.endswith("."))
-
-
-def _position(name: str) -> int:
-    return PASS_NAMES.index(name)
-
-
-def check_stage(name: str, module: ModuleOp) -> None:
-    names, dialects = _names_and_dialects(name)
-    if not names:
-        return
-    left = [each for each in {op.name for op in operations(module)} if each in names or each.startswith(dialects)]
-    if left:
-        raise AssertionError(f"{min(left)} is left after {name}")
-    marks = [mark for stage, mark in HEARD.items() if _position(stage) <= _position(name)]
-    for op in operations(module) if marks else ():
-        if op.name == "ttl.compute" and any(mark in op.attributes for mark in marks):
-            raise AssertionError(f"{next(mark for mark in marks if mark in op.attributes)} is left after {name}")
-
-
 INITS_PLACED = "ttkernel.inits_placed"  # on a function: its inits are where they are needed, not one before every call
 CONFIGURED = "ttl.fp32_dest_acc_en"  # on a function: its compute configuration is chosen
 ASSIGNED = "ttl.dst_footprint"  # on a region: DST is assigned
+ON_LOOPS = ("ttl-insert-tile-regs-sync", "ttl-complete-dst-indices")  # on regions and on loops
 TILE_FORMS = {"ttl.get_tile", "ttl.pack_tile"}  # loops over tiles that text writes by hand: the passes make regions of them
 
 
-def passes_done(module: ModuleOp) -> frozenset[str]:
-    """The passes that IR text has behind it, by what it holds: any stage of the trace is a legal input."""
-    ops = operations(module)
-    names = {op.name for op in ops}
-    marks = {name for op in ops if op.name == "func.func" for name in op.attributes}
-    if any(name.startswith("ttkernel.") for name in names):
-        return _up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
-    synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
-    regions = [op for op in ops if op.name == "ttl.compute"]
-    if any(_in_dst(op) for op in ops) and not regions and not names & TILE_FORMS:
-        # The two documented orders: sync before the loops or after them.
-        return _up_to("ttl-lower-to-loops") - {"ttl-insert-tile-regs-sync"} | synced
-    if regions and all(ASSIGNED in op.attributes for op in regions):
-        return _up_to("ttl-tile-and-assign-dst") | synced
-    if regions and CONFIGURED in marks:
-        return _up_to("ttl-set-compute-config")
-    return frozenset()
+# What a pass needs from the text it is given, beside ops that are gone: each names the pass that provides it.
+COMPUTED = ("matmul", "reduce", "bcast", "reshape", "transpose", "fill_block", *(row.name for row in tile_ops.ROWS))
+
+
+class StageRules:
+    """The rules for passes in this order."""
+
+    def __init__(self, order: tuple[str, ...]) -> None:
+        self.order = order
+        self.place = {name: number for number, name in enumerate(order)}
+        self._gone: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+
+    def forbidden_after(self, name: str) -> tuple[str, ...]:
+        reached = [prefixes for stage, prefixes in GONE.items() if self.place[stage] <= self.place[name]]
+        return tuple(prefix for prefixes in reached for prefix in prefixes)
+
+    def check(self, name: str, module: ModuleOp) -> None:
+        """What must be gone after a pass is gone."""
+        if name not in self._gone:
+            gone = self.forbidden_after(name)
+            self._gone[name] = frozenset(gone), tuple(prefix for prefix in gone if prefix.endswith("."))
+        names, dialects = self._gone[name]
+        if not names:
+            return
+        left = [each for each in {op.name for op in operations(module)} if each in names or each.startswith(dialects)]
+        if left:
+            raise AssertionError(f"{min(left)} is left after {name}")
+        marks = [mark for stage, mark in HEARD.items() if self.place[stage] <= self.place[name]]
+        for op in operations(module) if marks else ():
+            if op.name == "ttl.compute" and any(mark in op.attributes for mark in marks):
+                raise AssertionError(f"{next(mark for mark in marks if mark in op.attributes)} is left after {name}")
+
+    def done(self, module: ModuleOp) -> frozenset[str]:
+        """The passes that IR text has behind it, by what it holds: any stage of the trace is a legal input."""
+        ops = operations(module)
+        names = {op.name for op in ops}
+        marks = {name for op in ops if op.name == "func.func" for name in op.attributes}
+        if any(name.startswith("ttkernel.") for name in names):
+            return self._up_to("ttkernel-place-inits" if INITS_PLACED in marks else "convert-ttl-to-ttkernel")
+        synced = {"ttl-insert-tile-regs-sync"} if "ttl.tile_regs_acquire" in names else set[str]()
+        regions = [op for op in ops if op.name == "ttl.compute"]
+        if any(_in_dst(op) for op in ops) and not regions and not names & TILE_FORMS:
+            # The two documented orders: sync before the loops or after them.
+            return self._up_to("ttl-lower-to-loops") - {"ttl-insert-tile-regs-sync"} | synced
+        if regions and all(ASSIGNED in op.attributes for op in regions):
+            return self._up_to("ttl-tile-and-assign-dst") | synced
+        if regions and CONFIGURED in marks:
+            return self._up_to("ttl-set-compute-config")
+        return frozenset()
+
+    def _up_to(self, name: str) -> frozenset[str]:
+        """The passes that turn one stage into the next, to this one."""
+        return frozenset(self.order[self.place["convert-ttl-to-compute"] : self.place[name] + 1])
+
+    def unmet(self, name: str, module: ModuleOp) -> tuple[str, Operation] | None:
+        """Why a pass cannot run on a module yet, or any more, and where: text may come from any stage, passes in any order."""
+        place, calls = self.place[name], self.place["convert-ttl-to-ttkernel"]
+        for op in operations(module):
+            if op.name.startswith("ttkernel."):
+                if place <= calls:
+                    return "convert-ttl-to-ttkernel has run already", op
+                if name == "ttkernel-place-inits" and op.name == "ttkernel.pack_tile_block":
+                    return "ttkernel-combine-pack-tiles has run already", op
+            elif op.name.startswith("ttl.") and place > calls and name != "lower-affine":
+                return "run convert-ttl-to-ttkernel first", op
+            reason = self._unmet(name, op)
+            if reason:
+                return reason, op
+        return None
+
+    def _unmet(self, name: str, op: Operation) -> str:
+        place, regions = self.place[name], self.place["convert-ttl-to-compute"]
+        if place > regions and op.name.startswith("ttl.") and op.name[4:] in COMPUTED:
+            return "run convert-ttl-to-compute first"
+        if place > self.place["ttl-set-compute-config"] and op.name in GONE["ttl-set-compute-config"]:
+            return "run ttl-split-at-spills first"
+        if op.name == "ttl.compute":
+            assigned = ASSIGNED in op.attributes
+            if assigned and regions <= place <= self.place["ttl-tile-and-assign-dst"]:
+                return "ttl-tile-and-assign-dst has run already"
+            if not assigned and name in ("ttl-place-stores", "ttl-insert-tile-regs-sync", "ttl-lower-to-loops"):
+                return "run ttl-tile-and-assign-dst first"
+            if name in ("ttl-unroll-compute-loops", "convert-ttl-to-ttkernel"):
+                return "run ttl-lower-to-loops first"
+        if op.name == "func.func" and name == "convert-ttl-to-ttkernel" and _unguarded(op):
+            return "run ttl-insert-tile-regs-sync first"
+        if op.name == "ttl.dst_tile" or (op.name.startswith("ttl.tile_") and not _in_region(op) and "regs" not in op.name):
+            # The sync may come after the loops: that is the second of the two documented orders.
+            late = place <= self.place["ttl-lower-to-loops"] and name not in ON_LOOPS
+            return "ttl-lower-to-loops has run already" if late else ""
+        return ""
 
 
 def _in_dst(op: Operation) -> bool:
@@ -91,54 +131,6 @@ def _in_dst(op: Operation) -> bool:
     if parent is None or parent.name == "ttl.compute":
         return False
     return op.name == "ttl.dst_tile" or (op.name.startswith("ttl.tile_") and "dst_idx" in op.attributes)
-
-
-def _up_to(name: str) -> frozenset[str]:
-    """The passes that turn one stage into the next, to this one."""
-    return frozenset(PASS_NAMES[PASS_NAMES.index("convert-ttl-to-compute") : PASS_NAMES.index(name) + 1])
-
-
-# What a pass needs from the text it is given, beside ops that are gone: each names the pass that provides it.
-COMPUTED = ("matmul", "reduce", "bcast", "reshape", "transpose", "fill_block", *(row.name for row in tile_ops.ROWS))
-
-
-def unmet(name: str, module: ModuleOp) -> tuple[str, Operation] | None:
-    """Why a pass cannot run on a module yet, or any more, and where. Text may come from any stage, and passes in any order."""
-    place = _position(name)
-    for op in operations(module):
-        if op.name.startswith("ttkernel."):
-            if place <= _position("convert-ttl-to-ttkernel"):
-                return "convert-ttl-to-ttkernel has run already", op
-            if name == "ttkernel-place-inits" and op.name == "ttkernel.pack_tile_block":
-                return "ttkernel-combine-pack-tiles has run already", op
-        elif op.name.startswith("ttl.") and place > _position("convert-ttl-to-ttkernel") and name != "lower-affine":
-            return "run convert-ttl-to-ttkernel first", op
-        reason = _unmet(name, place, op)
-        if reason:
-            return reason, op
-    return None
-
-
-def _unmet(name: str, place: int, op: Operation) -> str:
-    if place > _position("convert-ttl-to-compute") and op.name.startswith("ttl.") and op.name[4:] in COMPUTED:
-        return "run convert-ttl-to-compute first"
-    if place > _position("ttl-set-compute-config") and op.name in GONE["ttl-set-compute-config"]:
-        return "run ttl-split-at-spills first"
-    if op.name == "ttl.compute":
-        assigned = "ttl.dst_footprint" in op.attributes
-        if assigned and place <= _position("ttl-tile-and-assign-dst") and place >= _position("convert-ttl-to-compute"):
-            return "ttl-tile-and-assign-dst has run already"
-        if not assigned and name in ("ttl-insert-tile-regs-sync", "ttl-lower-to-loops"):
-            return "run ttl-tile-and-assign-dst first"
-        if name in ("ttl-unroll-compute-loops", "convert-ttl-to-ttkernel"):
-            return "run ttl-lower-to-loops first"
-    if op.name == "func.func" and name == "convert-ttl-to-ttkernel" and _unguarded(op):
-        return "run ttl-insert-tile-regs-sync first"
-    if op.name == "ttl.dst_tile" or (op.name.startswith("ttl.tile_") and not _in_region(op) and "regs" not in op.name):
-        # The sync may come after the loops: that is the second of the two documented orders.
-        late = place <= _position("ttl-lower-to-loops") and name != "ttl-insert-tile-regs-sync"
-        return "ttl-lower-to-loops has run already" if late else ""
-    return ""
 
 
 def _in_region(op: Operation) -> bool:

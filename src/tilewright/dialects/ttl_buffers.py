@@ -29,6 +29,7 @@ from tilewright.program import ROW_MAJOR
 ALIAS_OF = "alias_of"
 IN_DST = "ttl.in_dst"  # the value that this buffer is for stays in DST: nothing is written to its blocks
 SPILL = "ttl.spill"  # of a buffer through which tiles pass because text says so
+EAGER = "eager"  # of a buffer in which a value crosses the pop of a block it reads
 CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 
 

@@ -481,6 +481,7 @@ class ResidentTileOp(IrregularTileOp):
         return int_value(self, "resident")
 
 
+MATRIX_OPS = (TileMatmulOp, TileReduceOp)  # the matrix unit reads their tiles through the source registers
 TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileMatmulOp,
     AccumulateMatmulOp,

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from tilewright.diagnostics import Span
 from tilewright.records import record
@@ -82,6 +82,31 @@ def span_of(op: Operation) -> Span | None:
 def line_of(op: Operation) -> int | None:
     place = op.location
     return place.line.data if isinstance(place, FileLineColLoc) else None
+
+
+def move_before(op: Operation, before: Operation) -> None:
+    op.detach()
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+
+
+def ancestor_in(op: Operation, block: Block) -> Operation | None:
+    """``op`` itself, or the op around it, that stands directly in ``block``."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def runs_after(op: Operation, other: Operation) -> bool:
+    """Whether ``op``, or the op around it, stands behind ``other`` in the same block."""
+    block = other.parent
+    assert block is not None
+    top = ancestor_in(op, block)
+    current = other.next_op
+    while current is not None and current is not top:
+        current = current.next_op
+    return current is top and top is not None
 
 
 # Places in the user's source: parsed files, the extent of a piece of syntax, and which piece an op was made from.

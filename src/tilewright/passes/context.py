@@ -1,13 +1,16 @@
-"""What every pass is given besides the module."""
+"""What every pass is given besides the module, and the configuration that a compute function carries."""
 
 from __future__ import annotations
 
 from dataclasses import field
 
+from xdsl.dialects.func import FuncOp
+
 from tilewright.diagnostics import Diagnostic
+from tilewright.dialects.attributes import int_list, int_value, text_value
 from tilewright.hardware import Chip
 from tilewright.options import Options
-from tilewright.program import TensorSpec
+from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.records import record
 from tilewright.trace import Trace
 
@@ -21,3 +24,13 @@ class PassContext:
     tensors: tuple[TensorSpec, ...] = ()
     # By thread: what no pass can complete by itself. ttl-validate reports it together with what it finds.
     unresolved: dict[str, list[Diagnostic]] = field(default_factory=dict[str, list[Diagnostic]])
+
+
+def config_of(function: FuncOp) -> ComputeConfig:
+    """The settings a function carries; defaults for text that has none."""
+    return ComputeConfig(
+        fp32_dest_acc_en=bool(int_value(function, "ttl.fp32_dest_acc_en", 0)),
+        dst_full_sync_en=bool(int_value(function, "ttl.dst_full_sync_en", 0)),
+        math_fidelity=text_value(function, "ttl.math_fidelity", "HiFi4"),
+        unpack_to_dest=int_list(function, "ttl.unpack_to_dest"),
+    )

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase, operations
-from tilewright.passes.context import PassContext
+from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import call, convert_buffer_op
 from tilewright.passes.kernel_calls.debug import convert_print
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
@@ -24,8 +24,6 @@ from tilewright.passes.kernel_calls.movement import MovementConverter
 from tilewright.passes.kernel_calls.pipes import PipeConverter
 from tilewright.passes.kernel_calls.places import Places, convert_table, share_tables
 from tilewright.passes.kernel_calls.semaphores import NetworkPlan, SemaphoreConverter, plan_network
-from tilewright.passes.ttl_set_compute_config import config_of
-from tilewright.passes.ttl_unroll_compute_loops import complete_text
 
 NAME = "convert-ttl-to-ttkernel"
 
@@ -36,7 +34,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
     network = plan_network(module, context)
     for function in module.ops:
         if isinstance(function, FuncOp):
-            complete_text(function)
             _convert(function, network, context)
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import KernelCBType, constant_of, int_value, text_attr
+from tilewright.dialects.attributes import KernelCBType, int_value, text_attr, trip_count
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
@@ -248,8 +248,7 @@ class _Placement:
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:
-        low, high = (constant_of(bound) for bound in loop.operands[:2])
-        return low is not None and high is not None and low < high
+        return bool(trip_count(loop))
 
     def _branches(self, op: Operation, state: dict[str, str]) -> None:
         ends: list[dict[str, str]] = []

@@ -17,14 +17,13 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import CBType, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
-from tilewright.dialects.ttl_compute import ComputeOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
 from tilewright.dialects.walking import erase, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.tile_views import fits_source
 
 NAME = "ttl-alias-exact-readers"
-MATRIX_OPS = (TileMatmulOp, TileReduceOp)
 HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)
 
 

@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import TileType, i64_list
+from tilewright.dialects.composed_calls import SFPU_REDUCE_SINCE
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import (
     KEEP_IN_DST,
@@ -30,7 +31,6 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.fusion.reduce_scalers import Scalers
-from tilewright.passes.kernel_calls.names import SFPU_REDUCE_SINCE
 
 NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)

@@ -17,16 +17,15 @@ from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.attributes import trip_count
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
-from tilewright.dialects.walking import line_of, operations, place_of
+from tilewright.dialects.walking import ancestor_in, line_of, operations, place_of, runs_after
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (
     ACQUIRES,
     RELEASE_OF,
     RELEASES,
     acquire_of,
-    ancestor_in,
     attached,
     buffer_name,
     effects,
@@ -133,7 +132,7 @@ class Completion:
             return self._branches(op)
         if isinstance(op, scf.ForOp):
             taken = self.suite(op.body.block)
-            trips = trips_of(op)
+            trips = trip_count(op)
             for releases in taken.values():
                 if trips is None:
                     self.problems.append(_varying(releases[0]))
@@ -199,14 +198,6 @@ def _uses(queue: Sequence[Operation]) -> Iterator[Operation]:
     return (effect for acquire in queue for view in attached(acquire) for effect in effects(view.results[0]))
 
 
-def trips_of(loop: scf.ForOp) -> int | None:
-    bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
-    if any(bound is None for bound in bounds):
-        return None
-    low, high, step = (bound or 0 for bound in bounds)
-    return max(0, -(-(high - low) // step))
-
-
 def _one_branch(release: Operation) -> Diagnostic:
     _, side = key_of(release)
     word = "pop" if side == "wait" else "push"
@@ -237,13 +228,3 @@ def _shifted_inside(release: Operation, queue: list[Operation]) -> Diagnostic:
         notes=(Note("another block is held since here", span),),
         help="release it outside, where the order of blocks is the same on every path",
     )
-
-
-def runs_after(op: Operation, other: Operation) -> bool:
-    block = other.parent
-    assert block is not None
-    top = ancestor_in(op, block)
-    current = other.next_op
-    while current is not None and current is not top:
-        current = current.next_op
-    return current is top and top is not None

@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import TileType, constant_of, text_value
+from tilewright.dialects.attributes import TileType, text_value, trip_count
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
-from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
+from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import (
@@ -30,7 +30,6 @@ from tilewright.passes.validation.events import (
     HANDOVERS,
     RELEASES,
     acquire_of,
-    ancestor_in,
     attached,
     bind_of,
     buffer_name,
@@ -41,7 +40,6 @@ from tilewright.passes.validation.events import (
 from tilewright.records import record
 
 NAME = "ttl-compute-before-release"
-EAGER = "eager"  # marks the buffers made here
 VALUES = (TensorMathOp, *BLOCK_OPS)
 
 Queues = dict[tuple[int, str], list[Operation]]
@@ -95,9 +93,10 @@ class Crossing:
 
     def loop(self, op: scf.ForOp, queues: Queues) -> Queues:
         """A loop that releases blocks held around it does so once per round."""
-        rounds = _rounds(op)
+        rounds = trip_count(op)
         if rounds == 0:
             return queues
+        rounds = rounds or 2  # unknown: more than once
         after = self.walk(op.body.block, _copy(queues))
         for key, held in queues.items():
             gone = len(held) - len(after.get(key, []))
@@ -228,15 +227,6 @@ def _quoted(name: str) -> str:
 
 def _copy(queues: Queues) -> Queues:
     return {key: list(queue) for key, queue in queues.items()}
-
-
-def _rounds(loop: scf.ForOp) -> int:
-    """How often a loop runs; more than once if that is not known."""
-    bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
-    if any(bound is None for bound in bounds):
-        return 2
-    low, high, step = (bound or 0 for bound in bounds)
-    return max(0, -(-(high - low) // step))
 
 
 def _is_late(op: Operation, release: Operation) -> bool:

@@ -24,7 +24,7 @@ from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPus
 from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
-from tilewright.passes.context import PassContext
+from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero
@@ -41,7 +41,6 @@ from tilewright.passes.dst_assignment.sections import (
     only_added_to,
     plan_region,
 )
-from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.program import ComputeConfig
 from tilewright.records import record
 

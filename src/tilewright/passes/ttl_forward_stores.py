@@ -23,6 +23,7 @@ from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import CBType, text_value
 from tilewright.dialects.ttl import BcastOp, ReduceOp, ReshapeOp, StoreOp, TensorMathOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import (
+    EAGER,
     SPILL,
     AttachCBOp,
     BindCBOp,
@@ -36,7 +37,6 @@ from tilewright.dialects.walking import erase, line_of, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH
-from tilewright.passes.ttl_compute_before_release import EAGER
 from tilewright.passes.validation.skeleton import surely_ends
 
 NAME = "ttl-forward-stores"

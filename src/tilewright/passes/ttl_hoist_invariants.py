@@ -17,12 +17,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import TileType
 from tilewright.dialects.ttl import BcastOp, FillBlockOp, ReshapeOp, StoreOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.walking import line_of, operations
+from tilewright.dialects.walking import ancestor_in, line_of, operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, is_math
-from tilewright.passes.validation.events import ancestor_in, effects
+from tilewright.passes.validation.events import effects
 
 NAME = "ttl-hoist-invariants"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)

@@ -18,10 +18,10 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import CBType
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import CBReserveOp
-from tilewright.dialects.walking import module_of
+from tilewright.dialects.walking import module_of, move_before
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
-from tilewright.passes.validation.events import HANDOVERS
+from tilewright.passes.validation.events import handovers_between
 from tilewright.passes.validation.skeleton import surely_ends
 
 NAME = "ttl-hoist-reserves"
@@ -45,36 +45,12 @@ def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassCon
     following = reserve.next_op
     assert following is not None
     if _may_wait(buffer, first):
-        move(reserve, first)
+        move_before(reserve, first)
         if not surely_ends(module_of(first), context.grid):
-            move(reserve, following)
-
-
-def handovers_between(buffer: SSAValue, first: Operation, last: Operation) -> list[Operation]:
-    """Ops of a block that hand over a buffer, or contain such ops."""
-    return [op for op in _between(first, last) if any(_hands_over(inner, buffer) for inner in op.walk())]
-
-
-def _between(first: Operation, last: Operation) -> list[Operation]:
-    found: list[Operation] = []
-    op: Operation | None = first
-    while op is not None and op is not last:
-        found.append(op)
-        op = op.next_op
-    return found if op is last else []
-
-
-def _hands_over(op: Operation, buffer: SSAValue) -> bool:
-    return type(op) in HANDOVERS and op.operands[0] is buffer
+            move_before(reserve, following)
 
 
 def _may_wait(buffer: SSAValue, place: Operation) -> bool:
     kind = buffer.type
     assert isinstance(kind, CBType)
     return kind.factor.data > 1 or isinstance(place.parent_op(), FuncOp)
-
-
-def move(op: Operation, before: Operation) -> None:
-    op.detach()
-    assert before.parent is not None
-    before.parent.insert_op_before(op, before)

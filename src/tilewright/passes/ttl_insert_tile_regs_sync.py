@@ -1,27 +1,52 @@
 """Brackets every region with the DST lifecycle: acquire, compute, commit, wait, store, release.
 
-Requires: regions that fit one acquire each, or the nests that ``ttl-lower-to-loops`` made of them (the specification has the two
-passes in either order). Ensures: no store runs outside wait and release; the four calls balance on every path because they stand
-in one block around one region.
+Requires: regions that fit one acquire each, with their stores behind them, or the nests that ``ttl-lower-to-loops`` made of them
+(the specification has the two passes in either order). Ensures: no store runs outside wait and release; the four calls balance on
+every path because they stand in one block around one region.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from enum import Flag, auto
 
-from tilewright.dialects.attributes import int_value, text_value
-from tilewright.dialects.ttl import StoreOp, TileRegsReleaseOp, thread_kind
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.tensor import ExtractOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.diagnostics import fail
+from tilewright.dialects.ttl import (
+    InitSfpuOp,
+    StoreOp,
+    TileOpBase,
+    TileRegsAcquireOp,
+    TileRegsCommitOp,
+    TileRegsReleaseOp,
+    TileRegsWaitOp,
+    thread_kind,
+)
+from tilewright.dialects.ttl_compute import (
+    ComputeOp,
+    CopyDestValuesOp,
+    CopyTileOp,
+    IrregularTileOp,
+    L1AccumulateOp,
+    MulAccumulateOp,
+)
+from tilewright.dialects.walking import ancestor_in, of_kind, operations, span_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.sections import END, ROLE, SECTION
-from tilewright.passes.loops.nest_lifecycle import bracket_nests, handover, opening
+from tilewright.passes.dst_assignment.sections import SECTION, ends_of, sections_of
 from tilewright.passes.tile_views import buffer_of
-from tilewright.passes.validation.events import ancestor_in
 
 NAME = "ttl-insert-tile-regs-sync"
+MATH = (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp)
+PACKS = (StoreOp, L1AccumulateOp)
+
+
+class Work(Flag):
+    NONE = 0
+    COMPUTES = auto()
+    PACKS = auto()
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -29,47 +54,20 @@ def run(module: ModuleOp, context: PassContext) -> None:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             regions = of_kind(function, ComputeOp)
             if not regions:
-                bracket_nests(function)
-            place_stores(regions)
+                _bracket_block(function.body.block)
             for region in regions:
                 if SECTION not in region.attributes:
                     _bracket(region)
-            for section in _sections(regions):
+            for section in sections_of(regions):
                 _bracket_section(section)
 
 
-def _sections(regions: list[ComputeOp]) -> list[list[ComputeOp]]:
-    """Regions around and in a loop that share one acquire."""
-    sections: dict[int, list[ComputeOp]] = {}
-    for region in regions:
-        if SECTION in region.attributes:
-            sections.setdefault(int_value(region, SECTION), []).append(region)
-    return list(sections.values())
+def opening(source: SSAValue, output: SSAValue, place: LocationAttr) -> list[Operation]:
+    return [InitSfpuOp.create(operands=[source, output], location=place), TileRegsAcquireOp.create(location=place)]
 
 
-def _ends(section: list[ComputeOp]) -> list[ComputeOp]:
-    return [region for region in section if text_value(region, ROLE) == END]
-
-
-def place_stores(regions: list[ComputeOp]) -> None:
-    """What each region hands to the packer, behind it; of a section only the last regions, behind the loop, are packed."""
-    for region in regions:
-        if SECTION not in region.attributes:
-            _insert_stores([region], region)
-    for section in _sections(regions):
-        ends = _ends(section)
-        _insert_stores(ends, ends[-1])
-
-
-def _insert_stores(regions: list[ComputeOp], after: ComputeOp) -> None:
-    block = after.parent
-    assert block is not None
-    stores = [
-        StoreOp.create(operands=[result, target], location=region.location)
-        for region in regions
-        for result, target in zip(region.results, region.outputs, strict=True)
-    ]
-    block.insert_ops_after(stores, after)
+def handover(place: LocationAttr) -> list[Operation]:
+    return [TileRegsCommitOp.create(location=place), TileRegsWaitOp.create(location=place)]
 
 
 def _last_store(region: ComputeOp) -> Operation:
@@ -80,7 +78,7 @@ def _last_store(region: ComputeOp) -> Operation:
 
 
 def _bracket_section(regions: list[ComputeOp]) -> None:
-    ends = _ends(regions)
+    ends = ends_of(regions)
     last = ends[-1]
     block = last.parent
     assert block is not None
@@ -113,3 +111,56 @@ def _bracket(compute: ComputeOp) -> None:
     last = _last_store(compute)
     block.insert_ops_after(handover(place), compute)
     block.insert_op_after(release, last)
+
+
+# Nests -----------------------------------------------------------------------------------------------------------------------
+# For the order of passes that makes loops first. A section is a run of ops in one block: nests that compute, then nests that
+# pack. It begins with the first op that writes DST and ends with the last one that packs; the next op that writes DST begins
+# another. A loop that only computes is one step of a section (values stay in DST across it); a loop that also packs has sections
+# of its own inside.
+
+
+def _bracket_block(block: Block) -> None:
+    computes: list[Operation] = []
+    packs: list[Operation] = []
+    for op in list(block.ops):
+        work = _work(op)
+        if work == Work.COMPUTES | Work.PACKS:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _bracket_block(inner)
+        elif work is Work.COMPUTES:
+            if packs:
+                _bracket_nests(computes, packs)
+                computes, packs = [], []
+            computes.append(op)
+        elif work is Work.PACKS:
+            packs.append(op)
+    if computes or packs:
+        _bracket_nests(computes, packs)
+
+
+def _work(op: Operation) -> Work:
+    found = Work.NONE
+    for inner in operations(op):
+        if isinstance(inner, MATH):
+            found |= Work.COMPUTES
+        elif isinstance(inner, PACKS):
+            found |= Work.PACKS
+    return found
+
+
+def _bracket_nests(computes: list[Operation], packs: list[Operation]) -> None:
+    if not computes or not packs:
+        what = "tiles are computed into DST and never packed" if computes else "tiles are packed that no op before left in DST"
+        place = span_of((computes or packs)[0])
+        raise fail("TW404", what, place, help="a nest that computes is followed, in the same block, by the nest that packs")
+    first, last = computes[0], computes[-1]
+    block = first.parent
+    assert block is not None
+    output = next(buffer_of(op.operands[1]) for pack in packs for op in operations(pack) if isinstance(op, StoreOp))
+    reads = (op for nest in computes for op in operations(nest) if isinstance(op, ExtractOp))
+    source = next((buffer_of(op.operands[0]) for op in reads), output)
+    block.insert_ops_before(opening(source, output, first.location), first)
+    block.insert_ops_after(handover(last.location), last)
+    block.insert_op_after(TileRegsReleaseOp.create(location=last.location), packs[-1])

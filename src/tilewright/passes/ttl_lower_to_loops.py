@@ -1,8 +1,8 @@
 """Regions become loops: a compute nest (or one nest per op), and a pack nest for every store.
 
-Requires: slots assigned; the DST lifecycle is in place, or comes next. Ensures: no ``ttl.compute`` is left; ``dst_idx`` is now a
-DST index, ``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step adds to the tile number)
-and the outermost of a nest ``ttl.dst_footprint``.
+Requires: slots assigned, stores behind the regions; the DST lifecycle is in place, or comes next. Ensures: no ``ttl.compute`` is
+left; ``dst_idx`` is now a DST index, ``dst_stride`` what one tile adds to it; tile loops carry ``ttl.tile_stride`` (what one step
+adds to the tile number) and the outermost of a nest ``ttl.dst_footprint``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineSymExpr
 
 from tilewright.dialects.attributes import (
     INDEX,
+    DstType,
+    add,
     constant,
     constant_of,
     for_loop,
@@ -24,12 +26,16 @@ from tilewright.dialects.attributes import (
     int_list,
     int_value,
     loop_end,
+    multiply,
+    number_attr,
     text_array,
     text_attr,
     text_value,
 )
-from tilewright.dialects.ttl import StoreOp, TileOpBase, TileRegsAcquireOp, thread_kind
+from tilewright.dialects.composed_calls import reduce_template
+from tilewright.dialects.ttl import TILE_OPS, StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
+    BY_POSITION,
     ComputeOp,
     CopyDestValuesOp,
     CopyTileOp,
@@ -44,19 +50,14 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import erase, of_kind, operations
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import accumulation
-from tilewright.passes.dst_assignment.dst_problem import capacity_of
+from tilewright.passes.dst_assignment.dst_forms import FOLDS
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
 from tilewright.passes.dst_assignment.running_values import erase_dropped
 from tilewright.passes.dst_assignment.sections import RESIDENTS
-from tilewright.passes.kernel_calls.names import reduce_template
-from tilewright.passes.loops.affine_values import affine_value
-from tilewright.passes.loops.tile_sums import TileSums
-from tilewright.passes.ttl_insert_tile_regs_sync import place_stores
-from tilewright.passes.ttl_set_compute_config import config_of
 
 NAME = "ttl-lower-to-loops"
 
@@ -67,12 +68,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
             regions = of_kind(function, ComputeOp)
-            if any("ttl.dst_layout" not in region.attributes for region in regions):
-                from tilewright.passes.ir_text.written_indices import complete_regions  # late: only text needs it
-
-                complete_regions(regions, capacity_of(config_of(function), context))
-            if not any(type(op) is TileRegsAcquireOp for op in operations(function)):
-                place_stores(regions)  # the order that inserts the lifecycle afterwards
             for compute in regions:
                 Lowering(compute).run()
             erase_dropped(function)
@@ -114,7 +109,7 @@ class Lowering:
                 if isinstance(op, ResidentTileOp):
                     continue
                 if isinstance(op, TileMatmulOp) and not (op.turned and op.k > 1 and self.shape[-1] > 1):
-                    TileSums(self).block_matmul(op)
+                    self.block_matmul(op)
                 else:
                     # An op that reads no buffer has no use for rows and columns.
                     flat = not any(isinstance(operand, BlockArgument) for operand in op.operands)
@@ -263,7 +258,7 @@ class Lowering:
             values[op.results[0]] = handle.results[0]
             return
         if isinstance(op, TileFoldOp):
-            values[op.results[0]] = TileSums(self).folded(op, block, indices)
+            values[op.results[0]] = self.folded(op, block, indices)
             return
         operands: list[SSAValue] = []
         for value in op.operands:
@@ -281,7 +276,7 @@ class Lowering:
             else:
                 operands.append(resolve(value))
         if isinstance(op, (TileMatmulOp, TileReduceOp)):
-            TileSums(self).summed(op, operands, block, indices, values)
+            self.summed(op, operands, block, indices, values)
             return
         attributes = dict(op.attributes)
         attributes.update(self.place_attributes(self.slot(op.results[-1])))
@@ -318,6 +313,145 @@ class Lowering:
         op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
         block.add_op(op)
         return op.results[0]
+
+    # Tiles that add up in one slot: products over k, reductions, and those folded on the vector unit -------------------------
+
+    def summed(
+        self,
+        op: Operation,
+        operands: list[SSAValue],
+        block: Block,
+        indices: tuple[SSAValue, ...],
+        values: dict[SSAValue, SSAValue],
+    ) -> None:
+        """One output tile: a loop over the tiles that add up in its slot."""
+        moving = [(operand, argument) for operand, argument in zip(operands, op.operands, strict=True)]
+        if isinstance(op, TileMatmulOp):
+            counts: tuple[int, ...] = (op.k,)
+        else:
+            assert isinstance(op, TileReduceOp)
+            counts = op.counts
+        inner, loops = self.loops(block, counts, ("k",) if len(counts) == 1 else ("row", "col"))
+        stepped: list[SSAValue] = []
+        for number, (operand, argument) in enumerate(moving):
+            steps = self._steps(op, number, loops)
+            stepped.append(operand if steps is None else self.stepped_extract(argument, steps, inner, indices))
+        attributes = {**op.attributes, **self.place_attributes(self.slot(op.results[0]))}
+        new = type(op).create(operands=stepped, result_types=[op.results[0].type], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        inner.add_op(new)
+        self.close(inner, block)
+        if inner is not block:
+            handle = DstTileOp.create(
+                result_types=[op.results[0].type], attributes=self.place_attributes(self.slot(op.results[0]))
+            )
+            block.add_op(handle)
+            values[op.results[0]] = handle.results[0]
+        else:
+            values[op.results[0]] = new.results[0]
+
+    def folded(self, op: TileFoldOp, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
+        """Tiles of one output, one after the other into the scratch slot and from there onto the result."""
+        kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.operands[1])
+        neutral = number_attr(0.0 if op.kind == "sum" else float("-inf"))
+        start = TILE_OPS["fill"].create(
+            result_types=[kind], attributes={"value": neutral, **self.place_attributes(result)}, location=op.location
+        )
+        block.add_op(start)
+        inner, loops = self.loops(block, op.counts, ("row", "col"))
+        tile = self.stepped_extract(op.operands[0], (loops[0], loops[1]), inner, indices)
+        load = CopyTileOp.create(
+            operands=[tile, self.constant(0), self.constant(self.place(scratch)[0])],
+            result_types=[DstType(), kind],
+            attributes={BY_POSITION: UnitAttr(), **self.place_attributes(scratch)},
+            location=op.location,
+        )
+        del load.attributes["dst_idx"]  # its third operand says it
+        held = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
+        join = TILE_OPS[FOLDS[op.kind]].create(
+            operands=[held.results[0], load.results[1]],
+            result_types=[kind],
+            attributes=self.place_attributes(result),
+            location=op.location,
+        )
+        inner.add_ops([load, held, join])
+        self.close(inner, block)
+        handle = DstTileOp.create(result_types=[kind], attributes=self.place_attributes(result))
+        block.add_op(handle)
+        return handle.results[0]
+
+    def _steps(self, op: Operation, number: int, loops: list[SSAValue]) -> tuple[SSAValue, SSAValue] | None:
+        """What the loops add to the (row, column) of an operand; None if it stays where it is."""
+        zero = self.constant(0)
+        if isinstance(op, TileMatmulOp):
+            first = len(op.operands) - 2
+            if number < first:
+                return None
+            return (zero, loops[0]) if number == first or op.turned else (loops[0], zero)
+        return (loops[0], loops[1]) if number == 0 else None
+
+    def stepped_extract(
+        self, argument: SSAValue, steps: tuple[SSAValue, SSAValue], block: Block, indices: tuple[SSAValue, ...]
+    ) -> SSAValue:
+        assert isinstance(argument, BlockArgument)
+        source = self.compute.operands[argument.index]
+        position: list[SSAValue] = []
+        for result, step in zip(self.compute.maps[argument.index].data.results, steps, strict=True):
+            position.append(indices[result.position] if isinstance(result, AffineDimExpr) else step)
+        op = ExtractOp.create(operands=[source, *position], result_types=[argument.type], location=self.compute.location)
+        block.add_op(op)
+        return op.results[0]
+
+    def loops(self, block: Block, counts: tuple[int, ...], names: tuple[str, ...]) -> tuple[Block, list[SSAValue]]:
+        """Nested loops in ``block``; the innermost block and one index per count (zero where there is nothing to loop)."""
+        indices: list[SSAValue] = []
+        for count, name in zip(counts, names, strict=True):
+            if count == 1:
+                indices.append(self.constant(0))
+                continue
+            inner = Block(arg_types=[INDEX])
+            inner.args[0].name_hint = name
+            loop = for_loop(self.constant(0), self.constant(count), self.constant(1), inner)
+            loop.location = self.compute.location
+            block.add_op(loop)
+            indices.append(inner.args[0])
+            block = inner
+        return block, indices
+
+    @staticmethod
+    def close(inner: Block, outer: Block) -> None:
+        while inner is not outer:
+            inner.add_op(loop_end())
+            loop = inner.parent_op()
+            assert loop is not None and loop.parent is not None
+            inner = loop.parent
+
+    def block_matmul(self, op: TileMatmulOp) -> None:
+        """All tiles of the sub-block at once: one call per step of k."""
+        scratch = Block()
+        inner, loops = self.loops(scratch, (op.k,), ("k",))
+        zero = self.constant(0)
+        operands: list[SSAValue] = []
+        for number, argument in enumerate(op.operands):
+            steps = self._steps(op, number, loops)
+            if steps is None:
+                attributes = self.place_attributes(self.slot(argument))
+                handle = DstTileOp.create(result_types=[argument.type], attributes=attributes)
+                inner.add_op(handle)
+                operands.append(handle.results[0])
+            else:
+                operands.append(self.stepped_extract(argument, steps, inner, (zero, zero)))
+        rows, cols = self.shape if len(self.shape) == 2 else (1, self.shape[0])
+        attributes = {**op.attributes, **self.place_attributes(self.slot(op.results[0]))}
+        attributes |= {"rt": i32_attr(rows), "ct": i32_attr(cols), "kt": i32_attr(op.k)}
+        attributes.pop("dst_stride", None)
+        new = type(op).create(operands=operands, result_types=[op.results[0].type], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        inner.add_op(new)
+        self.close(inner, scratch)
+        for made in list(scratch.ops):
+            made.detach()
+            self.block.insert_op_before(made, self.compute)
 
     # Packing ----------------------------------------------------------------------------------------------------------
 
@@ -361,3 +495,39 @@ def _is_no_call(op: Operation) -> bool:
 
 def _is_index(op: Operation) -> bool:
     return not isinstance(op, (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp))
+
+
+def affine_value(
+    expression: AffineExpr, dims: tuple[SSAValue, ...], symbols: tuple[SSAValue, ...]
+) -> tuple[list[Operation], SSAValue | int]:
+    """An affine expression as index arithmetic: ops that compute it, and its value, a number where everything is known."""
+    if isinstance(expression, AffineConstantExpr):
+        return [], expression.value
+    if isinstance(expression, (AffineDimExpr, AffineSymExpr)):
+        value = (dims if isinstance(expression, AffineDimExpr) else symbols)[expression.position]
+        known = constant_of(value)
+        return [], value if known is None else known
+    assert isinstance(expression, AffineBinaryOpExpr)
+    left_ops, left = affine_value(expression.lhs, dims, symbols)
+    right_ops, right = affine_value(expression.rhs, dims, symbols)
+    ops = left_ops + right_ops
+    is_sum = expression.kind is AffineBinaryOpKind.Add
+    if isinstance(left, int) and isinstance(right, int):
+        return ops, left + right if is_sum else left * right
+    neutral = 0 if is_sum else 1
+    if left == neutral and not isinstance(left, SSAValue):
+        return ops, right
+    if right == neutral and not isinstance(right, SSAValue):
+        return ops, left
+    if not is_sum and (0 in [number for number in (left, right) if isinstance(number, int)]):
+        return ops, 0
+    sides: list[SSAValue] = []
+    for side in (left, right):
+        if isinstance(side, int):
+            made = constant(side)
+            ops.append(made)
+            sides.append(made.results[0])
+        else:
+            sides.append(side)
+    op = add(*sides) if is_sum else multiply(*sides)
+    return [*ops, op], op.results[0]

@@ -11,14 +11,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import i32_attr
+from tilewright.dialects.attributes import i32_attr, trip_count
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
+from tilewright.dialects.walking import runs_after
 from tilewright.passes.context import PassContext
-from tilewright.passes.ttl_complete_releases import Key, runs_after, trips_of
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 
 NAME = "ttl-place-blocks"
+Key = tuple[int, str]
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -62,7 +63,7 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             _forget_released(held, count, after[0])
         elif isinstance(op, scf.ForOp):
             once = _place_blocks(op.body.block, count, problems)
-            trips = trips_of(op) or 0
+            trips = trip_count(op) or 0
             _forget_released(held, count, {key: count.get(key, 0) - trips * (count.get(key, 0) - n) for key, n in once.items()})
     return count
 

@@ -18,11 +18,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import CBType, TileType, i32_list, int_list, int_value, number_attr, text_attr, text_value
+from tilewright.dialects.attributes import CBType, TileType, i32_list, number_attr, text_attr
+from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
-from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
+from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.problem import Problem
@@ -30,9 +31,7 @@ from tilewright.dst.round_trips import exposed_cycles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_problem import plans_under
-from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
 from tilewright.passes.tile_views import buffer_of, fits_source
-from tilewright.passes.ttl_alias_exact_readers import MATRIX_OPS
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"
@@ -243,17 +242,4 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
         and op.SPEC.name == "mul"
         and not any(isinstance(operand, BlockArgument) for operand in op.operands)
         for op in compute.block.ops
-    )
-
-
-# Reading it -----------------------------------------------------------------------------------------------------------
-
-
-def config_of(function: FuncOp) -> ComputeConfig:
-    """The settings a function carries; defaults for text that has none."""
-    return ComputeConfig(
-        fp32_dest_acc_en=bool(int_value(function, "ttl.fp32_dest_acc_en", 0)),
-        dst_full_sync_en=bool(int_value(function, "ttl.dst_full_sync_en", 0)),
-        math_fidelity=text_value(function, "ttl.math_fidelity", "HiFi4"),
-        unpack_to_dest=int_list(function, "ttl.unpack_to_dest"),
     )

@@ -16,13 +16,12 @@ from tilewright.dialects.attributes import TileType, identity_map
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, line_of, module_of, of_kind
-from tilewright.passes.context import PassContext
+from tilewright.dialects.walking import erase, line_of, module_of, move_before, of_kind
+from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import RunningValue, final_sum, is_zero, without_input
-from tilewright.passes.ttl_hoist_reserves import handovers_between, move
-from tilewright.passes.ttl_set_compute_config import config_of
+from tilewright.passes.validation.events import handovers_between
 from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.program import ComputeConfig
 
@@ -119,12 +118,12 @@ def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, conte
     if handovers_between(view.operands[1], place, reader) == [wait]:
         back = [op.next_op for op in moved]
         for op in moved:
-            move(op, place)
+            move_before(op, place)
         if "tiles" not in wait.attributes and surely_ends(module_of(place), context.grid, _one_block_each(block)):
             return True
         for op, following in reversed(list(zip(moved, back, strict=True))):
             assert following is not None
-            move(op, following)
+            move_before(op, following)
         return False
     return view.parent is block.block and _stands_before(view, place) and not handovers_between(view.operands[1], place, reader)
 

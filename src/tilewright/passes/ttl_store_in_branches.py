@@ -17,9 +17,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, ancestor_in, attached, functions_of
+from tilewright.passes.validation.events import acquire_of, attached, functions_of
 from tilewright.records import record
 
 NAME = "ttl-store-in-branches"

@@ -25,6 +25,7 @@ from tilewright.dialects.attributes import (
     text_attr,
     text_value,
 )
+from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
@@ -44,15 +45,13 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
-from tilewright.passes.context import PassContext
+from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import accumulation, pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.dst_assignment.sections import RESULTS, ROLE, SECTION, START, plan_region
-from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE
-from tilewright.passes.ttl_set_compute_config import config_of
 from tilewright.passes.validation.buffers import check_limits
 from tilewright.passes.validation.events import buffers_of
 from tilewright.program import ComputeConfig

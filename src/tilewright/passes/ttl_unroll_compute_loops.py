@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
-from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, IrregularTileOp, MulAccumulateOp
-from tilewright.dialects.walking import erase, of_kind, operations
+from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
@@ -22,20 +20,9 @@ PLACED = (TileOpBase, IrregularTileOp, CopyTileOp, CopyDestValuesOp, DstTileOp, 
 def run(module: ModuleOp, context: PassContext) -> None:
     if not context.options.enable_unroll:
         return
-    for function in of_kind(module, FuncOp):
-        complete_text(function)
     loops = [op for op in operations(module) if isinstance(op, ForOp) and "ttl.tile_stride" in op.attributes]
     for loop in reversed(loops):  # inner loops first
         _unroll(loop)
-
-
-def complete_text(function: FuncOp) -> None:
-    """Nests in text may leave out what each loop adds to the number of the tile."""
-    loops = of_kind(function, ForOp)
-    if any(ASSIGNED in loop.attributes and "ttl.tile_stride" not in loop.attributes for loop in loops):
-        from tilewright.passes.ir_text.written_indices import complete_loops  # late: only text needs it
-
-        complete_loops(function)
 
 
 def _unroll(loop: ForOp) -> None:

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright import op_costs
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import TileType, text_value
+from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE, bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.dialects.tile_op import FACES, Unit, UnitForm, Writes, release_key, share, template_text
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import (
@@ -26,7 +27,6 @@ from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
 from tilewright.passes.dst_assignment.init_keys import init_key, template_values
-from tilewright.passes.kernel_calls.names import SFPU_BCAST_SINCE, bcast_call, reduce_template, sfpu_bcast_call
 from tilewright.program import ComputeConfig
 
 ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot

@@ -25,8 +25,7 @@ from tilewright.dialects.attributes import CBType, constant_of, i32_list, identi
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase, of_kind
-from tilewright.passes.validation.events import ancestor_in
+from tilewright.dialects.walking import ancestor_in, erase, of_kind
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer

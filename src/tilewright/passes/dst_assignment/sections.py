@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.dialects.attributes import int_list
+from tilewright.dialects.attributes import int_list, int_value, text_value
 from tilewright.dialects.ttl_compute import ComputeOp, ResidentTileOp
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
@@ -29,6 +29,20 @@ from tilewright.records import record
 
 SECTION, ROLE, RESIDENTS, RESULTS = "ttl.section", "ttl.role_in_section", "ttl.residents", "ttl.results"
 START, STEP, END = "start", "step", "end"
+
+
+def sections_of(regions: Sequence[ComputeOp]) -> list[list[ComputeOp]]:
+    """Regions around and in a loop that share one acquire."""
+    sections: dict[int, list[ComputeOp]] = {}
+    for region in regions:
+        if SECTION in region.attributes:
+            sections.setdefault(int_value(region, SECTION), []).append(region)
+    return list(sections.values())
+
+
+def ends_of(section: Sequence[ComputeOp]) -> list[ComputeOp]:
+    """The regions of a section that are packed."""
+    return [region for region in section if text_value(region, ROLE) == END]
 PACKED = -1
 
 

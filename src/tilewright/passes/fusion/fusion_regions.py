@@ -174,9 +174,7 @@ def _regions(
     return sorted(found.values(), key=lambda region: region.level)
 
 
-def _separate_masked(
-    order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], wanted: set[SSAValue]
-) -> None:
+def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], wanted: set[SSAValue]) -> None:
     """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it,
     a reduction of another kind neither: where a region mixes them, the reduced values go through buffers, all but the last
     kind if nothing else is packed."""

@@ -177,5 +177,3 @@ def _check_factors(kernel: Operation, number: int, own: tuple[int, ...], kind: A
         message = f"block_factors {list(own)} of tensor {number} do not share {list(kind.dims)} out over the grid {list(grid)}"
         remedy = "per dimension the tensor's size is the factor, or the factor times the grid's size"
         raise fail("TW603", message, place_of(kernel), help=remedy)
-
-

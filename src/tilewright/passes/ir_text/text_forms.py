@@ -118,5 +118,3 @@ def approximate(function: FuncOp) -> None:
         row = BY_NAME.get(op.name.removeprefix("ttl.").removeprefix("tile_").removeprefix("block_"))
         if row is not None and any(param.name == "approx" for param in row.params) and "approx" not in op.attributes:
             op.attributes["approx"] = number_attr(True)
-
-

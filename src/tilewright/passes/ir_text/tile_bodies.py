@@ -70,9 +70,7 @@ class TileBody:
     ) -> SSAValue:
         tile = op.results[0].type
         assert isinstance(tile, TileType)
-        new = kind.create(
-            operands=operands, result_types=[tensor_type(tile, shape)], attributes=attributes, location=op.location
-        )
+        new = kind.create(operands=operands, result_types=[tensor_type(tile, shape)], attributes=attributes, location=op.location)
         new.results[0].name_hint = op.results[0].name_hint
         return self.add(new)
 
@@ -94,5 +92,3 @@ def unsupported(op: Operation) -> KernelError:
         remedy = "tile arithmetic, as in docs/ops.md"
     message = f"{op.name} is no arithmetic on single tiles that can be done for a whole block"
     return fail("TW603", message, place_of(op), help=remedy)
-
-

@@ -8,7 +8,7 @@ from dataclasses import field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.attributes import CBType, int_value
@@ -194,14 +194,6 @@ def sources(value: SSAValue) -> list[SSAValue]:
     return list(found)
 
 
-def ancestor_in(op: Operation, block: Block) -> Operation | None:
-    """``op`` itself, or the op around it, that stands directly in ``block``."""
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current
-
-
 def readers_by_memory(function: FuncOp, module: ModuleOp) -> dict[int, list[SSAValue] | None]:
     """For each buffer memory the values inside compute regions that stand for its tiles; ``None`` if anybody else reads it."""
     found: dict[int, list[SSAValue] | None] = dict.fromkeys(_memory_elsewhere(function, module))
@@ -240,3 +232,21 @@ def _memory_elsewhere(function: FuncOp, module: ModuleOp) -> set[int]:
             binds = of_kind(other, BindCBOp)
             found |= {int_value(op, ALIAS_OF, op.cb_index) for op in binds if other is not function or op.backed}
     return found
+
+
+def handovers_between(buffer: SSAValue, first: Operation, last: Operation) -> list[Operation]:
+    """Ops of a block that hand over a buffer, or contain such ops."""
+    return [op for op in _between(first, last) if any(_hands_over(inner, buffer) for inner in op.walk())]
+
+
+def _between(first: Operation, last: Operation) -> list[Operation]:
+    found: list[Operation] = []
+    op: Operation | None = first
+    while op is not None and op is not last:
+        found.append(op)
+        op = op.next_op
+    return found if op is last else []
+
+
+def _hands_over(op: Operation, buffer: SSAValue) -> bool:
+    return type(op) in HANDOVERS and op.operands[0] is buffer

@@ -3,14 +3,15 @@
 The listings write a slot per value and ``ttl.dst_footprint``; where a tile's result lies follows from the number of the tile:
 ``footprint + tile``. Regions get the layout that says so, tile loops their stride, ops in loops ``dst_stride``. A result that a
 listing shows below the footprint (stages 4 and 5 have ``dst_idx = 0``) lies behind it all the same, as their last stage computes.
+
+Requires: text with DST assigned, as regions or as loops. Ensures: every region has its layout, every tile loop its stride.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import prod
 
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -18,50 +19,57 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import TileType, constant, constant_of, i32_attr, int_value, text_attr, text_value
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import Unit, Writes
-from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, DstTileOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.dst.allocation import Layout
+from tilewright.passes.context import PassContext, config_of
+from tilewright.passes.dst_assignment.dst_problem import capacity_of
 
+NAME = "ttl-complete-dst-indices"
 LAYOUT, UNROLL, STRIDE = "ttl.dst_layout", "ttl.unroll_factor", "ttl.tile_stride"
 
 
-def complete_regions(regions: Iterable[ComputeOp], capacity: int) -> None:
-    for region in regions:
-        if LAYOUT in region.attributes:
-            continue
-        tiles, footprint = prod(region.output_shape), int_value(region, ASSIGNED, 0)
-        region.attributes[UNROLL] = i32_attr(tiles)
-        region.attributes[LAYOUT] = text_attr(Layout.TILE_MAJOR.value)
-        last = region.block.last_op
-        assert last is not None
-        outputs = list(dict.fromkeys(last.operands))
-        for number, value in enumerate(outputs):
-            if _slot(value) < footprint:
-                _move(value, footprint + number, region)
-        needed = footprint + len(outputs) * tiles
-        if needed > capacity:
-            raise _wrong(region, f"the region needs {needed} DST tiles, {capacity} are there")
-        _replay(region)
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        ops = operations(function)
+        capacity = capacity_of(config_of(function), context)
+        for region in [op for op in ops if type(op) is ComputeOp and LAYOUT not in op.attributes]:
+            _complete_region(region, capacity)
+        for loop in [op for op in ops if type(op) is ForOp and ASSIGNED in op.attributes and STRIDE not in op.attributes]:
+            _complete_loop(loop)
 
 
-def complete_loops(function: FuncOp) -> None:
-    """Nests in text: their outermost loop has the footprint, but no loop says what it adds to the number of the tile."""
-    for loop in of_kind(function, ForOp):
-        if ASSIGNED not in loop.attributes or STRIDE in loop.attributes:
-            continue
-        nest = _nest(loop)
-        extents = [constant_of(each.ub) or 1 for each in nest]
-        for position, each in enumerate(nest):
-            each.attributes[STRIDE] = i32_attr(prod(extents[position + 1 :]))
-        tiles, footprint = prod(extents), int_value(loop, ASSIGNED)
-        made = [op for op in operations(nest[-1]) if isinstance(op, TileOpBase)]
-        results = [op.results[0] for op in made if not op.results[0].uses]
-        for number, value in enumerate(results):
-            _move(value, footprint + number * tiles, loop, stride=1)
-        for op in of_kind(loop, DstTileOp):
-            number = max(int_value(op, "dst_idx") - footprint, 0)
-            op.attributes |= {"dst_idx": i32_attr(footprint + number * tiles), "dst_stride": i32_attr(1)}
+def _complete_region(region: ComputeOp, capacity: int) -> None:
+    tiles, footprint = prod(region.output_shape), int_value(region, ASSIGNED, 0)
+    region.attributes[UNROLL] = i32_attr(tiles)
+    region.attributes[LAYOUT] = text_attr(Layout.TILE_MAJOR.value)
+    last = region.block.last_op
+    assert last is not None
+    outputs = list(dict.fromkeys(last.operands))
+    for number, value in enumerate(outputs):
+        if _slot(value) < footprint:
+            _move(value, footprint + number, region)
+    needed = footprint + len(outputs) * tiles
+    if needed > capacity:
+        raise _wrong(region, f"the region needs {needed} DST tiles, {capacity} are there")
+    _replay(region)
+
+
+def _complete_loop(loop: ForOp) -> None:
+    """A nest in text: its outermost loop has the footprint, but no loop says what it adds to the number of the tile."""
+    nest = _nest(loop)
+    extents = [constant_of(each.ub) or 1 for each in nest]
+    for position, each in enumerate(nest):
+        each.attributes[STRIDE] = i32_attr(prod(extents[position + 1 :]))
+    tiles, footprint = prod(extents), int_value(loop, ASSIGNED)
+    made = [op for op in operations(nest[-1]) if isinstance(op, TileOpBase)]
+    results = [op.results[0] for op in made if not op.results[0].uses]
+    for number, value in enumerate(results):
+        _move(value, footprint + number * tiles, loop, stride=1)
+    for op in of_kind(loop, DstTileOp):
+        number = max(int_value(op, "dst_idx") - footprint, 0)
+        op.attributes |= {"dst_idx": i32_attr(footprint + number * tiles), "dst_stride": i32_attr(1)}
 
 
 def _nest(loop: ForOp) -> list[ForOp]:
