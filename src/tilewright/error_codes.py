@@ -475,6 +475,12 @@ RUNS: dict[str, Code] = {
         "kernel files. `tilewright compile` writes these files; that the installed ttnn cannot build them is a defect in "
         "Tilewright, unless the release was chosen by hand with `--metal`.",
     ),
+    "TW607": Code(
+        "a package cannot be used",
+        "`tilewright.load` runs what `tilewright build` wrote. Every file in the package has a checksum: one that was changed, "
+        "cut or lost is refused, and so is a package of another version of Tilewright. A kernel in it runs for the shapes and "
+        "dtypes that the script called it with when the package was built; the message lists them.",
+    ),
 }
 
 CODES: dict[str, Code] = {**LANGUAGE, **SHAPES, **BUFFERS, **LIMITS, **RUNS}

@@ -19,12 +19,11 @@ import io
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from tilewright import execution
 from tilewright.cli import invocation
+from tilewright.package import described, folder_names
 from tilewright.program import Program
 
 
@@ -117,49 +116,6 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
 
 
 # A compiled program as files: one C++ file per thread, and program.json for whoever launches them.
-
-def described(program: Program) -> dict[str, Any]:
-    """What a launcher must set up, and what the compiler decided."""
-    from tilewright.report import dst_assignment
-
-    return {
-        "name": program.name,
-        "grid": list(program.grid),
-        "options": plain(asdict(program.options)),
-        "tensors": [plain(asdict(tensor)) for tensor in program.tensors],
-        "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
-        "semaphores": [plain(asdict(semaphore)) for semaphore in program.semaphores],
-        "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
-        "compute_config": plain(asdict(program.config)),
-        "dst": plain(dst_assignment.regions(program.trace)),
-        "decisions": [
-            {"pass": made.stage, "title": made.title, "detail": made.detail, "place": made.place}
-            for made in program.trace.decisions
-        ],
-    }
-
-
-def plain(value: Any) -> Any:
-    """``value`` with only what JSON has."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
-
-
-def folder_names(programs: Sequence[Program]) -> list[str]:
-    """Names of the kernels; a kernel compiled for several shapes gets a number from the second on."""
-    counts: dict[str, int] = {}
-    names: list[str] = []
-    for program in programs:
-        count = counts.get(program.name, 0) + 1
-        counts[program.name] = count
-        names.append(program.name if count == 1 else f"{program.name}-{count}")
-    return names
-
 
 def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
     """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""

@@ -32,12 +32,13 @@ COMMANDS = {
     "profile": Command(
         "[OPTIONS] SCRIPT [-o DIR] [-- ARGS …]", "how long the kernels of a script take on the chip, and what binds them"
     ),
+    "build": Command("[OPTIONS] SCRIPT -o FOLDER [-- ARGS …]", "a script's kernels as a package that runs without the source"),
     "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
     "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
     "doctor": Command("[--json]", "what is installed and what works here"),
 }
 
-WITH_SCRIPT_AFTER_DASHES = ("compile", "explain", "profile")
+WITH_SCRIPT_AFTER_DASHES = ("compile", "explain", "profile", "build")
 
 EXAMPLES = """examples:
   tilewright run examples/01_add.py                simulate
@@ -53,16 +54,6 @@ EXAMPLES = """examples:
 def available() -> dict[str, Command]:
     """Commands whose module is part of this installation."""
     return {name: command for name, command in COMMANDS.items() if importlib.util.find_spec(command.module(name))}
-
-
-def version() -> str:
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed_version
-
-    try:
-        return installed_version("tilewright")
-    except PackageNotFoundError:
-        return "(not installed: running from the source tree)"
 
 
 def overview() -> str:
@@ -88,6 +79,8 @@ def run_command(words: list[str]) -> int:
         print(overview())
         return 0 if words else 2
     if words[0] in ("-V", "--version"):
+        from tilewright.package import version
+
         print(f"tilewright {version()}")
         return 0
     commands = available()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import affine, arith, func, scf, tensor
-from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 
+from tilewright.diagnostics import Span, fail
 from tilewright.dialects import tile_ops
+from tilewright.dialects.assembly import TextParser
 from tilewright.dialects.attributes import (
+    KNOWN_ALIASES,
     PINNED,
     REQUIRED,
     AccessorType,
@@ -46,6 +51,7 @@ from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG
+from tilewright.dialects.walking import operations, span_of
 
 # Which attributes each op has, and what they hold. An attribute that no pass would look at is refused, not dropped. The front
 # end writes no others; this is for text, of any stage.
@@ -277,3 +283,69 @@ def load_dialects(context: Context) -> Context:
     for dialect in (Builtin, func.Func, arith.Arith, scf.Scf, tensor.Tensor, affine.Affine, TTCore, TTL, TTKernel):
         context.load_dialect(dialect)
     return context
+
+
+# Text to a module ------------------------------------------------------------------------------------------------------------
+
+DEFINED_ALIAS = re.compile(r"^\s*(#[\w$.-]+)\s*=", re.MULTILINE)
+TRANSFORM_HELP = "leave the script out: blocks are tiled to the capacity of DST, and --dst-capacity is its target_size"
+NAMED_GENERIC = re.compile(r"%[\w$.-]+ *= *(?=linalg\.generic\b)")
+
+
+def parse(text: str, name: str, *, first_line: int = 1) -> ModuleOp:
+    """The module in ``text``; TW603 with the line if it is not valid."""
+    parser: TextParser | None = None
+    try:
+        parser = TextParser(load_dialects(Context()), text, name, first_line=first_line)
+        defined = set(DEFINED_ALIAS.findall(text))
+        parser.attribute_aliases.update({name: value for name, value in KNOWN_ALIASES.items() if name not in defined})
+        return parser.parse_module()
+    except ParseError as error:
+        unnamed = _without_name(text, error.span.start)
+        if unnamed is not None:
+            return parse(unnamed, name, first_line=first_line)
+        raise located(error, text, name, first_line) from None
+    except Exception as error:
+        # xDSL's parsers of types, attributes and ops answer some wrong text with errors of Python.
+        line, column = parser.place(min(parser.pos, len(text))) if parser is not None else (first_line, 1)
+        message = f"cannot be parsed: {first_paragraph(str(error)) or type(error).__name__}"
+        raise fail("TW603", message, Span(name, line, column)) from None
+
+
+def _without_name(text: str, start: int) -> str | None:
+    """Without the name of a ``linalg.generic`` on memrefs, which has no result: the specification's listing names one."""
+    named = NAMED_GENERIC.match(text, start)
+    if named is None:
+        return None
+    return text[: named.start()] + " " * len(named.group()) + text[named.end() :]
+
+
+def located(error: Any, text: str, name: str, first_line: int) -> Exception:
+    start = error.span.start
+    line = text.count("\n", 0, start)
+    column = start - (text.rfind("\n", 0, start) + 1) + 1
+    width = max(1, error.span.end - start)
+    span = Span(name, first_line + line, column, column + width)
+    message = str(error.msg).strip() or "cannot be parsed"
+    return fail("TW603", message, span, help=TRANSFORM_HELP if "Operation transform." in message else "")
+
+
+def verify(module: ModuleOp) -> None:
+    """Every op by itself, so that what is wrong has a line; then what no single op can say."""
+    for op in operations(module):
+        try:
+            op.verify(verify_nested_ops=False)
+            check_attributes(op)
+        except Exception as error:  # verifiers of xDSL's own ops do not expect every wrong type
+            raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}", span_of(op)) from None
+    try:
+        module.verify()
+        check_dominance(module)
+    except VerifyException as error:
+        place = getattr(error, "op", None)
+        span = None if place is None else span_of(place)
+        raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}", span) from None
+
+
+def first_paragraph(text: str) -> str:
+    return text.strip().split("\n\n")[-1].strip()

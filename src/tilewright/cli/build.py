@@ -1,0 +1,54 @@
+"""Build the kernels that a script calls into a package that runs without the source.
+
+The script is run with its kernel calls intercepted, as `tilewright compile` does: each shape it calls a kernel with becomes part
+of the package. The package holds C++, the compiled program, a launcher and checksums. `tilewright.load("package/")` runs it in
+the simulator, natively, or on a device.
+
+examples:
+  tilewright build examples/02_fused.py -o package
+  python -c 'import tilewright; print(tilewright.load("package"))'
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tilewright.cli import invocation
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="the package; one that exists is replaced")
+    invocation.add_output_flags(parser)
+    invocation.add_printing_flags(parser)
+    invocation.add_option_flags(parser)
+    parser.add_argument("source", metavar="SCRIPT", help="arguments of the script follow after --")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tilewright import package
+    from tilewright.cli import compile as compiling
+    from tilewright.cli import failures
+
+    problem = invocation.missing_file(arguments.source)
+    if problem:
+        print(f"tilewright build: {problem}", file=sys.stderr)
+        return 2
+    try:
+        programs = compiling.collect(arguments)
+        if not programs:
+            print(f"tilewright build: {arguments.source} called no kernel", file=sys.stderr)
+            return 1
+        target = package.write(programs, Path(arguments.output), source=Path(arguments.source).name)
+    except BaseException as error:
+        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+    found = package.load(target)
+    if arguments.json:
+        kernels = [{"name": each.name, "tensors": each.text} for each in found.variants]
+        print(json.dumps({"package": str(target), "kernels": kernels}))
+    else:
+        for each in found.variants:
+            print(f"{target / each.folder}: {each.name}{each.text}")
+    return 0

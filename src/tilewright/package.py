@@ -1,0 +1,346 @@
+"""Built kernels as a folder: ``tilewright build SCRIPT -o DIR`` writes it, ``tilewright.load(DIR)`` runs it without the source.
+
+    package/package.json            what is in it: versions, kernels, the tensors each was compiled for, a checksum per file
+    package/KERNEL/*.cpp            the kernel files, as ``tilewright compile`` writes them
+    package/KERNEL/program.json     what a launcher must set up
+    package/KERNEL/program.mlir     the program after its last pass, which the simulator runs
+    package/KERNEL/runner.py        launches the files through ttnn on machines without Tilewright
+
+Nothing in a package is executed when it is loaded: it is data, and every byte of it is checked first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.diagnostics import fail
+from tilewright.records import record
+
+if TYPE_CHECKING:
+    from tilewright.program import Program, TensorSpec
+
+FORMAT = 1
+INDEX = "package.json"
+PROGRAM_TEXT = "program.mlir"
+SAME = ("shape", "dtype", "element", "logical_shape", "layout", "memory", "sharding", "shard_shape", "shard_cores")  # of a tensor
+
+
+def version() -> str:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed_version
+
+    try:
+        return installed_version("tilewright")
+    except PackageNotFoundError:
+        return "(not installed: running from the source tree)"
+
+
+# Writing --------------------------------------------------------------------------------------------------------------------
+
+
+def write(programs: Sequence[Program], target: Path, *, source: str, extra: Mapping[str, str] | None = None) -> Path:
+    """The package of ``programs`` at ``target``: whole, or not at all. ``extra`` files go in as they are."""
+    import shutil
+    import tempfile
+
+    if target.exists() and not is_package(target):
+        raise fail("TW607", f"{target} exists and is no package", help="name a new folder, or remove this one")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        kernels = [_kernel(program, made, name) for name, program in zip(folder_names(programs), programs, strict=True)]
+        checksums: dict[str, str] = {}
+        for name, text in (extra or {}).items():
+            checksums[name] = _save(made / name, text)
+        index: dict[str, Any] = {"format": FORMAT, "tilewright": version(), "source": source}
+        index |= {"kernels": kernels, "files": checksums}
+        _save(made / INDEX, json.dumps({**index, "checksum": _checksum(_canonical(index))}, indent=2) + "\n")
+        made.chmod(0o755)
+        _replace(made, target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return target
+
+
+def described(program: Program) -> dict[str, Any]:
+    """What a launcher must set up, and what the compiler decided."""
+    from tilewright.report import dst_assignment
+
+    return {
+        "name": program.name,
+        "grid": list(program.grid),
+        "options": plain(asdict(program.options)),
+        "tensors": [plain(asdict(tensor)) for tensor in program.tensors],
+        "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
+        "semaphores": [plain(asdict(semaphore)) for semaphore in program.semaphores],
+        "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
+        "compute_config": plain(asdict(program.config)),
+        "dst": plain(dst_assignment.regions(program.trace)),
+        "decisions": [
+            {"pass": made.stage, "title": made.title, "detail": made.detail, "place": made.place}
+            for made in program.trace.decisions
+        ],
+    }
+
+
+def plain(value: Any) -> Any:
+    """``value`` with only what JSON has."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def folder_names(programs: Sequence[Program]) -> list[str]:
+    """Names of the kernels; a kernel compiled for several shapes gets a number from the second on."""
+    counts: dict[str, int] = {}
+    names: list[str] = []
+    for program in programs:
+        count = counts.get(program.name, 0) + 1
+        counts[program.name] = count
+        names.append(program.name if count == 1 else f"{program.name}-{count}")
+    return names
+
+
+def _kernel(program: Program, package: Path, folder: str) -> dict[str, Any]:
+    """Writes one program's files; what the index says about them."""
+    from tilewright.runtime.runner import facts, script
+
+    texts = {f"{role}.cpp": text for role, text in program.cpp.items()}
+    texts[PROGRAM_TEXT] = str(program.module) + "\n"
+    texts["program.json"] = json.dumps(described(program), indent=2) + "\n"
+    texts["runner.py"] = script(program)
+    known = described(program)
+    return {
+        "name": program.name,
+        "folder": folder,
+        "grid": list(program.grid),
+        "options": plain(known["options"]),
+        "tensors": plain(known["tensors"]),
+        "written": program.written,
+        "numbers": facts(program)["numbers"],
+        "files": {name: _save(package / folder / name, text) for name, text in texts.items()},
+    }
+
+
+def _save(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = text.encode()
+    path.write_bytes(data)
+    return _checksum(data)
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _canonical(index: Mapping[str, Any]) -> bytes:
+    return json.dumps(index, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _replace(made: Path, target: Path) -> None:
+    """A reader sees the old package or the new one. If the second rename fails the old one comes back."""
+    import shutil
+    import tempfile
+
+    if not target.exists():
+        os.rename(made, target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+    os.rename(target, old / target.name)
+    try:
+        os.rename(made, target)
+    except OSError:
+        os.rename(old / target.name, target)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def is_package(folder: Path) -> bool:
+    return (folder / INDEX).is_file()
+
+
+# Reading --------------------------------------------------------------------------------------------------------------------
+
+
+@record(kw_only=True)
+class Variant:
+    """One kernel for one set of tensors."""
+
+    name: str
+    folder: str
+    grid: tuple[int, ...]
+    options: Mapping[str, Any]
+    tensors: tuple[TensorSpec, ...]
+    written: tuple[str, ...]
+    numbers: tuple[str, ...]
+    files: Mapping[str, str]
+
+    def takes(self, given: Sequence[TensorSpec]) -> bool:
+        return len(given) == len(self.tensors) and all(
+            getattr(one, each) == getattr(other, each) for one, other in zip(given, self.tensors, strict=True) for each in SAME
+        )
+
+    @property
+    def text(self) -> str:
+        """``(x: 64x64 bf16, out: 64x64 bf16)``."""
+        return f"({', '.join(f'{each.name}: {_shown(each)}' for each in self.tensors)})"
+
+
+class Package:
+    """Built kernels, ready to call: ``package.softmax(x, out)``, or ``package(x, out)`` if there is one kernel."""
+
+    def __init__(self, folder: Path, variants: Sequence[Variant]) -> None:
+        self.folder = folder
+        self.variants = tuple(variants)
+        self._programs: dict[str, Program] = {}
+
+    @property
+    def kernels(self) -> list[str]:
+        return list(dict.fromkeys(each.name for each in self.variants))
+
+    def __repr__(self) -> str:
+        return f"<package {self.folder.name}: {', '.join(each.name + each.text for each in self.variants)}>"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.kernels]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self.kernels:
+            raise AttributeError(f"package {self.folder.name} has no kernel '{name}'; it has {', '.join(self.kernels)}")
+        return lambda *tensors, **numbers: self.run(name, *tensors, **numbers)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+    def __call__(self, *tensors: Any, **numbers: int) -> None:
+        if len(self.kernels) != 1:
+            raise fail("TW607", f"package {self.folder.name} has several kernels", help=f"call one: {', '.join(self.kernels)}")
+        self.run(self.kernels[0], *tensors, **numbers)
+
+    def run(self, name: str, *tensors: Any, **numbers: int) -> None:
+        """Where the session wants it: simulator, native, or the device that the tensors live on."""
+        from tilewright import execution
+
+        variant = self.variant(name, tensors)
+        if sorted(numbers) != sorted(variant.numbers):
+            given, wanted = (", ".join(sorted(names)) or "none" for names in (numbers, variant.numbers))
+            raise fail("TW607", f"'{name}' was given the numbers {given}", help=f"it takes {wanted}")
+        execution.run(self.program(variant), tensors, numbers)
+
+    def variant(self, name: str, tensors: Sequence[Any]) -> Variant:
+        """The one built for tensors like these."""
+        from tilewright.lang.tensors import describe
+
+        built = [each for each in self.variants if each.name == name]
+        names = [each.name for each in built[0].tensors] if built else []
+        given = [describe(value, names[place] if place < len(names) else f"#{place + 1}") for place, value in enumerate(tensors)]
+        found = next((each for each in built if each.takes(given)), None)
+        if found is None:
+            shown = ", ".join(map(_shown, given))
+            covered = "; ".join(each.text for each in built)
+            raise fail("TW607", f"'{name}' was not built for ({shown})", help=f"build that shape too; it was built for {covered}")
+        return found
+
+    def program(self, variant: Variant) -> Program:
+        """The program, from its text. Files were checked when the package was loaded and are checked again here."""
+        kept = self._programs.get(variant.folder)
+        if kept is None:
+            kept = self._programs[variant.folder] = self._read(variant)
+        return kept
+
+    def _read(self, variant: Variant) -> Program:
+        from tilewright.compiler import compile_module
+        from tilewright.dialects.text_input import parse
+        from tilewright.options import Options
+
+        texts = {name: _checked(self.folder / variant.folder / name, wanted) for name, wanted in variant.files.items()}
+        options = Options(**{name: _tuples(value) for name, value in variant.options.items()})
+        program = compile_module(
+            parse(texts[PROGRAM_TEXT], PROGRAM_TEXT),
+            name=variant.name,
+            grid=variant.grid,
+            tensors=variant.tensors,
+            options=options,
+            passes=(),  # they have all run
+        )
+        program.cpp = {name.removesuffix(".cpp"): text for name, text in texts.items() if name.endswith(".cpp")}
+        return program
+
+
+def load(folder: str | os.PathLike[str]) -> Package:
+    """The package in ``folder``. A changed, missing or foreign file is an error that names it (TW607)."""
+    place = Path(folder)
+    if not is_package(place):
+        raise fail("TW607", f"{place} is no package", help="`tilewright build SCRIPT -o FOLDER` writes one")
+    index = _index(place)
+    if index.get("format") != FORMAT or index.get("tilewright") != version():
+        made = f"Tilewright {index.get('tilewright')} (format {index.get('format')})"
+        raise fail("TW607", f"{place} was built by {made}, this is {version()}", help="build it again with this version")
+    try:
+        variants = [_variant(known) for known in index["kernels"]]
+        outside = dict(index["files"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(place / INDEX, f"it lacks {error}") from None
+    for name, wanted in outside.items():
+        _checked(place / name, wanted)
+    for variant in variants:
+        for name, wanted in variant.files.items():
+            _checked(place / variant.folder / name, wanted)
+    return Package(place, variants)
+
+
+def _index(place: Path) -> dict[str, Any]:
+    try:
+        index: dict[str, Any] = json.loads((place / INDEX).read_bytes())
+        checksum = index.pop("checksum")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise damaged(place / INDEX, f"{type(error).__name__}: {error}") from None
+    if checksum != _checksum(_canonical(index)):
+        raise damaged(place / INDEX, "its checksum is another")
+    return index
+
+
+def _variant(known: Mapping[str, Any]) -> Variant:
+    from tilewright.program import TensorSpec
+
+    names = [field.name for field in fields(TensorSpec)]
+    tensors = tuple(TensorSpec(**{name: _tuples(each[name]) for name in names}) for each in known["tensors"])
+    plain = {name: known[name] for name in ("name", "folder", "options", "files")}
+    return Variant(
+        **plain, grid=tuple(known["grid"]), tensors=tensors, written=tuple(known["written"]), numbers=tuple(known["numbers"])
+    )
+
+
+def _checked(path: Path, wanted: str) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise damaged(path, error.strerror or type(error).__name__) from None
+    if _checksum(data) != wanted:
+        raise damaged(path, "its checksum is another")
+    with suppress(UnicodeDecodeError):
+        return data.decode()
+    raise damaged(path, "it is no text")
+
+
+def damaged(path: Path, why: str) -> Exception:
+    return fail("TW607", f"{path} is damaged: {why}", help="build the package again, or copy it again")
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists where records have tuples."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _shown(spec: TensorSpec) -> str:
+    words = ["x".join(map(str, spec.logical_shape or spec.shape)), spec.element or spec.dtype, spec.sharding]
+    return " ".join(word for word in (*words, "" if spec.layout == "tile" else "row-major") if word)
