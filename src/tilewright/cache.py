@@ -13,9 +13,9 @@ import pickle
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from tilewright.program import Program
+from tilewright.program import CompileTimeArgument, Program, RuntimeArgument
 from tilewright.trace import Stage, StoredDst, Trace
 
 MOST_BYTES = 64 * 2**20
@@ -23,7 +23,10 @@ MOST_ENTRIES = 2048
 SUFFIX = ".program"
 CHECKSUM_BYTES = 32
 ALLOWED = {
-    "tilewright.program": {"TensorSpec", "BufferSpec", "SemaphoreSpec", "ComputeConfig", "ThreadSpec"},
+    "tilewright.program": {
+        "TensorSpec", "BufferSpec", "SemaphoreSpec", "ComputeConfig", "ThreadSpec",
+        *(kind.__name__ for kind in get_args(CompileTimeArgument | RuntimeArgument)),
+    },
     "tilewright.options": {"Options"},
     "tilewright.trace": {"Decision", "MemoryUse", "StoredDst"},
     "tilewright.grid": {"WorkArgument"},

@@ -24,7 +24,7 @@ from tilewright.grid import cores_in
 from tilewright.hardware import Chip
 from tilewright.options import Options
 from tilewright.passes.context import PassContext, config_of
-from tilewright.program import BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
+from tilewright.program import AccessorWords, BufferSpec, ComputeConfig, Program, SemaphoreSpec, TensorSpec, ThreadSpec
 from tilewright.trace import Stage, Trace, attach
 
 SHARDED_ACCESSORS = (0, 69)  # the first release whose accessors know shards
@@ -111,8 +111,8 @@ def _check_accessors(threads: tuple[ThreadSpec, ...], tensors: tuple[TensorSpec,
     """The oldest releases find pages of interleaved tensors only."""
     if release(metal) >= SHARDED_ACCESSORS:
         return
-    used = [tensors[what] for thread in threads for kind, what in thread.compile_time_args if kind == "accessor" and tensors]
-    for tensor in used:
+    arguments = [each for thread in threads for each in thread.compile_time_args if tensors]
+    for tensor in [tensors[each.what] for each in arguments if isinstance(each, AccessorWords)]:
         if tensor.sharding:
             raise fail(
                 "TW106",

@@ -24,7 +24,7 @@ from tilewright.diagnostics import fail
 from tilewright.records import record
 
 if TYPE_CHECKING:
-    from tilewright.program import Program, TensorSpec
+    from tilewright.program import Program, TensorSpec, ThreadSpec
 
 FORMAT = 1
 INDEX = "package.json"
@@ -80,7 +80,7 @@ def described(program: Program) -> dict[str, Any]:
         "tensors": [plain(asdict(tensor)) for tensor in program.tensors],
         "buffers": [{**plain(asdict(buffer)), "tiles": buffer.tiles} for buffer in program.buffers],
         "semaphores": [plain(asdict(semaphore)) for semaphore in program.semaphores],
-        "threads": [{**plain(asdict(thread)), "file": f"{thread.role}.cpp"} for thread in program.threads],
+        "threads": [_thread(thread) for thread in program.threads],
         "compute_config": plain(asdict(program.config)),
         "dst": plain(dst_assignment.regions(program.trace)),
         "decisions": [
@@ -88,6 +88,13 @@ def described(program: Program) -> dict[str, Any]:
             for made in program.trace.decisions
         ],
     }
+
+
+def _thread(thread: ThreadSpec) -> dict[str, Any]:
+    """Arguments are pairs of a kind and what it is about."""
+    given = {"compile_time_args": thread.compile_time_args, "runtime_args": thread.runtime_args}
+    lists = {name: [[each.KIND, plain(each.what)] for each in arguments] for name, arguments in given.items()}
+    return {**plain(asdict(thread)), **lists, "file": f"{thread.role}.cpp"}
 
 
 def plain(value: Any) -> Any:
@@ -114,7 +121,7 @@ def folder_names(programs: Sequence[Program]) -> list[str]:
 
 def _kernel(program: Program, package: Path, folder: str) -> dict[str, Any]:
     """Writes one program's files; what the index says about them."""
-    from tilewright.runtime.runner import facts, script
+    from tilewright.runtime.runner import script
 
     texts = {f"{role}.cpp": text for role, text in program.cpp.items()}
     texts[PROGRAM_TEXT] = str(program.module) + "\n"
@@ -128,7 +135,7 @@ def _kernel(program: Program, package: Path, folder: str) -> dict[str, Any]:
         "options": plain(known["options"]),
         "tensors": plain(known["tensors"]),
         "written": program.written,
-        "numbers": facts(program)["numbers"],
+        "numbers": program.number_names,
         "files": {name: _save(package / folder / name, text) for name, text in texts.items()},
     }
 

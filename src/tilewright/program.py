@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tilewright.grid import WorkArgument, core_number
 from tilewright.options import Options
 from tilewright.records import record
 
@@ -77,6 +80,108 @@ class ComputeConfig:
     unpack_to_dest: tuple[int, ...] = ()  # buffers whose f32 tiles go to DST unchanged
 
 
+@record
+class BufferIndex:
+    """A compile-time argument: the number of a circular buffer."""
+
+    KIND: ClassVar = "cb"
+    what: int
+
+
+@record
+class AccessorWords:
+    """Compile-time arguments: where the pages of a tensor are."""
+
+    KIND: ClassVar = "accessor"
+    what: int  # number of the tensor
+
+
+CompileTimeArgument = BufferIndex | AccessorWords
+
+
+@record(kw_only=True)
+class CallPlace:
+    """What the value of a run-time argument may depend on."""
+
+    core: Sequence[int]
+    grid: Sequence[int]
+    addresses: Sequence[int] = ()  # of the tensors
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])  # that the caller gave
+    noc: Callable[[int, int], tuple[int, int]] | None = None  # of a column and row of cores; without it the same numbers
+
+
+@record
+class TensorAddress:
+    KIND: ClassVar = "address"
+    what: int  # number of the tensor
+
+    def word(self, at: CallPlace) -> int:
+        return at.addresses[self.what]
+
+
+@record
+class CoreCoordinate:
+    KIND: ClassVar = "core"
+    what: tuple[int, int]  # which dimension, of how many
+
+    def word(self, at: CallPlace) -> int:
+        return at.core[self.what[0]]
+
+
+@record
+class CallerNumber:
+    """An integer parameter of the kernel."""
+
+    KIND: ClassVar = "int"
+    what: str  # its name
+
+    def word(self, at: CallPlace) -> int:
+        return at.numbers[self.what]
+
+
+@record
+class WorkShare:
+    """A number that follows from the core's share of the blocks."""
+
+    KIND: ClassVar = "work"
+    what: WorkArgument
+
+    def word(self, at: CallPlace) -> int:
+        return self.what.value(core_number(at.core, at.grid), math.prod(at.grid))
+
+
+@record
+class NocColumn:
+    KIND: ClassVar = "noc_x"
+    what: int  # column of cores
+
+    def word(self, at: CallPlace) -> int:
+        return self.what if at.noc is None else at.noc(self.what, 0)[0]
+
+
+@record
+class NocRow:
+    KIND: ClassVar = "noc_y"
+    what: int  # row of cores
+
+    def word(self, at: CallPlace) -> int:
+        return self.what if at.noc is None else at.noc(0, self.what)[1]
+
+
+@record
+class CoreNumber:
+    """One of the numbers that a table holds for each core."""
+
+    KIND: ClassVar = "table"
+    what: tuple[str, int, tuple[int, ...]]  # name of the table, position in a core's list, a number per core
+
+    def word(self, at: CallPlace) -> int:
+        return self.what[2][core_number(at.core, at.grid)]
+
+
+RuntimeArgument = TensorAddress | CoreCoordinate | CallerNumber | WorkShare | NocColumn | NocRow | CoreNumber
+
+
 @record(kw_only=True)
 class ThreadSpec:
     """One kernel file. Arguments are in the order the C++ reads them."""
@@ -84,10 +189,8 @@ class ThreadSpec:
     name: str
     role: str  # compute, reader, writer
     function: str  # symbol in the module
-    compile_time_args: tuple[tuple[str, Any], ...] = ()  # ("cb", index) | ("accessor", tensor number) | ("int", value)
-    # ("core", (dim, dims)) | ("address", tensor number) | ("int", name) | ("work", WorkArgument) | ("noc_x", column)
-    # | ("noc_y", row) | ("table", (name, position, a number per core))
-    runtime_args: tuple[tuple[str, Any], ...] = ()
+    compile_time_args: tuple[CompileTimeArgument, ...] = ()
+    runtime_args: tuple[RuntimeArgument, ...] = ()
 
 
 @record(frozen=False, kw_only=True)
@@ -116,6 +219,11 @@ class Program:
     def written(self) -> list[str]:
         """Names of the tensors that the kernel writes."""
         return [self.tensors[index].name for index in self.written_tensors]
+
+    @property
+    def number_names(self) -> list[str]:
+        """Integers that the caller gives."""
+        return sorted({each.what for thread in self.threads for each in thread.runtime_args if isinstance(each, CallerNumber)})
 
     @property
     def ir(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tilewright import execution
 from tilewright.cli import invocation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import text_value
-from tilewright.program import TensorSpec
+from tilewright.program import TensorAddress, TensorSpec
 from tilewright.runtime.descriptor import compile_time_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,29 +140,29 @@ ARGUMENT = re.compile(r"const uint32_t (\w+) = get_arg_val<uint32_t>\((\d+)\);")
 
 def check_thread(name, program, thread):
     text = program.cpp[thread.role]
-    kinds = [kind for kind, _ in thread.compile_time_args]
+    kinds = [each.KIND for each in thread.compile_time_args]
     count = kinds.count("cb")
     assert kinds == ["cb"] * count + ["accessor"] * (len(kinds) - count), name
     constants = CONSTANT.findall(text)
     assert [int(place) for _, place in constants] == list(range(count)), name
     buffers = {buffer.index: buffer.name for buffer in program.buffers}
-    for (constant, _), (_, index) in zip(constants, thread.compile_time_args[:count], strict=True):
-        assert constant.startswith(buffers[index]), f"{name}: {constant} is given buffer {buffers[index]}"
+    for (constant, _), each in zip(constants, thread.compile_time_args[:count], strict=True):
+        assert constant.startswith(buffers[each.what]), f"{name}: {constant} is given buffer {buffers[each.what]}"
     chain = ACCESSOR_ARGS.findall(text)
     offsets = [str(count), *(f"{previous}.next_compile_time_args_offset()" for previous, _ in chain)]
     assert [offset for _, offset in chain] == offsets[: len(chain)] and len(chain) == kinds.count("accessor"), name
-    tensors = [index for kind, index in thread.compile_time_args if kind == "accessor"]
+    tensors = [each.what for each in thread.compile_time_args if each.KIND == "accessor"]
     arguments = dict(ARGUMENT.findall(text))
     for (accessor, args, address), (made, _), tensor in zip(ACCESSOR.findall(text), chain, tensors, strict=True):
         assert args == made and accessor.startswith(program.tensors[tensor].name), f"{name}: {accessor}"
-        assert thread.runtime_args[int(arguments[address])] == ("address", tensor), f"{name}: {address}"
+        assert thread.runtime_args[int(arguments[address])] == TensorAddress(tensor), f"{name}: {address}"
     words = compile_time_arguments(thread, [[100 + index, 0] for index in range(len(program.tensors))])
-    assert words == [index for kind, index in thread.compile_time_args if kind == "cb"] + [
+    assert words == [each.what for each in thread.compile_time_args if each.KIND == "cb"] + [
         word for tensor in tensors for word in (100 + tensor, 0)
     ]
     read = {int(place) for place in re.findall(r"get_arg_val<uint32_t>\((\d+)", text)}
     assert max(read, default=-1) < len(thread.runtime_args), f"{name}: reads more than it is given"
-    tables = [place for place, (kind, _) in enumerate(thread.runtime_args) if kind in ("noc_x", "noc_y", "table")]
+    tables = [place for place, each in enumerate(thread.runtime_args) if each.KIND in ("noc_x", "noc_y", "table")]
     assert set(range(len(thread.runtime_args))) - read <= set(tables), f"{name}: is given what it does not read"
 
 
@@ -179,5 +179,5 @@ def test_buffers_hold_whole_blocks(programs):
         assert len(indices) == len(set(indices)) and max(indices, default=0) < 32, name
         wide = {buffer.index for buffer in program.buffers if buffer.dtype in ("f32", "i32", "u32")}
         assert set(program.config.unpack_to_dest) <= wide, name
-        used = {index for thread in program.threads for kind, index in thread.compile_time_args if kind == "cb"}
+        used = {each.what for thread in program.threads for each in thread.compile_time_args if each.KIND == "cb"}
         assert used <= set(indices), name

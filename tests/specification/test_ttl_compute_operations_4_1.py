@@ -73,7 +73,7 @@ def test_compile_time_args(tmp_path: Path, constant: bool):
     arrays = [values((1, 1)), zeros((1, 1))]
     made = run(text, arrays, tmp_path, None if constant else {"n": 1})
     assert np.array_equal(arrays[1], 2 * arrays[0])
-    runtime = [name for kind, name in made.threads[0].runtime_args if kind == "int"]
+    runtime = [each.what for each in made.threads[0].runtime_args if each.KIND == "int"]
     assert runtime == ([] if constant else ["n"])
 
 

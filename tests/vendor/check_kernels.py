@@ -142,7 +142,7 @@ def file_problem(ttnn: Any, device: Any, program: Any, folder: Path) -> str:
     from tilewright.cli.compile import write_all
     from tilewright.runtime import launch
 
-    numbers = {what: 1 for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}
+    numbers = dict.fromkeys(program.number_names, 1)
     tensors = mock_device.tensors_of(ttnn, device, program)
     first = launch.describe(program, tensors, numbers, device=device)
     described = ttnn.compute_program_descriptor_hash(first)

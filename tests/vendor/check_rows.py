@@ -47,7 +47,7 @@ class Row:
     def body(self) -> str:
         """The function with its compile-time arguments filled in."""
         thread = next(thread for thread in self.program.threads if thread.role == "compute")
-        values = [value for _, value in thread.compile_time_args]
+        values = [each.what for each in thread.compile_time_args]
         text = self.text[self.text.index("void kernel_main") :]
         return re.sub(r"get_compile_time_arg_val\((\d+)\)", lambda found: str(values[int(found[1])]), text)
 

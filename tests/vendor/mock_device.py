@@ -37,7 +37,7 @@ def tensors_of(ttnn: Any, device: Any, program: Program) -> list[Any]:
 
 def problem_of(ttnn: Any, device: Any, program: Program) -> str:
     """Launches; what went wrong, or nothing."""
-    numbers = {what: 1 for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}
+    numbers = dict.fromkeys(program.number_names, 1)
     try:
         launch.run(program, tensors_of(ttnn, device, program), numbers)
     except Exception as error:

@@ -100,7 +100,7 @@ def run_text(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> int:
 
 def numbers_of(program: Program, words: Sequence[str]) -> dict[str, int]:
     """Integers that the program takes, from ``NAME=VALUE`` behind the file."""
-    wanted = sorted({name for thread in program.threads for kind, name in thread.runtime_args if kind == "int"})
+    wanted = program.number_names
     numbers: dict[str, int] = {}
     for word in words:
         name, _, value = word.partition("=")

@@ -13,26 +13,38 @@ from tilewright.dialects.ttkernel import CALLS, KernelCallOp
 from tilewright.dialects.ttl_network import nested_value
 from tilewright.emit.expressions import Expressions
 from tilewright.grid import WorkArgument
-from tilewright.program import ThreadSpec
+from tilewright.program import (
+    AccessorWords,
+    BufferIndex,
+    CallerNumber,
+    CompileTimeArgument,
+    CoreCoordinate,
+    CoreNumber,
+    NocColumn,
+    NocRow,
+    RuntimeArgument,
+    TensorAddress,
+    ThreadSpec,
+    WorkShare,
+)
 
 DECLARED = ("get_compile_time_arg_val", "get_arg_val", "my_core", "tensor_accessor")
 
 
-def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[tuple[str, object], ...], tuple[tuple[str, object], ...]]:
+def thread_arguments(calls: Sequence[KernelCallOp]) -> tuple[tuple[CompileTimeArgument, ...], tuple[RuntimeArgument, ...]]:
     """Compile-time and run-time arguments of a function: buffers and accessors; addresses, coordinates and numbers."""
-    compile_time: list[tuple[str, object]] = []
-    runtime: list[tuple[str, object]] = []
+    compile_time: list[CompileTimeArgument] = []
+    runtime: list[RuntimeArgument] = []
     for op in calls:
         if op.CALL.name == "get_compile_time_arg_val":
-            compile_time.append(("cb", int_value(op, "cb_index")))
+            compile_time.append(BufferIndex(int_value(op, "cb_index")))
     for op in calls:
         name = op.CALL.name
         if name == "tensor_accessor":
-            compile_time.append(("accessor", int_value(op, "tensor_index")))
-            runtime.append(("address", int_value(op, "tensor_index")))
+            compile_time.append(AccessorWords(int_value(op, "tensor_index")))
+            runtime.append(TensorAddress(int_value(op, "tensor_index")))
         elif name in ("my_core", "get_arg_val"):
-            coordinates = name == "my_core"
-            entry = ("core", (int_value(op, "dim"), int_value(op, "dims"))) if coordinates else _number_entry(op)
+            entry = _coordinate_entry(op) if name == "my_core" else _number_entry(op)
             if entry not in runtime:  # equal numbers are passed once
                 runtime.append(entry)
         elif name in ("noc_x", "noc_y") or name == "core_table":
@@ -45,20 +57,25 @@ def buffer_name(op: KernelCallOp) -> str:
     return text_value(op, "name", f"cb{int_value(op, 'cb_index')}")
 
 
-def place_entries(op: KernelCallOp) -> list[tuple[str, object]]:
+def place_entries(op: KernelCallOp) -> list[RuntimeArgument]:
     """Run-time arguments behind a NoC coordinate (one per column or row) or a number of this core (one per position)."""
     if op.CALL.name != "core_table":
-        return [(op.CALL.name, place) for place in range(int_value(op, "count"))]
+        kind = NocColumn if op.CALL.name == "noc_x" else NocRow
+        return [kind(place) for place in range(int_value(op, "count"))]
     rows = nested_value(op.attributes["values"])
     name = text_value(op, "name")
-    return [("table", (name, position, tuple(row[position] for row in rows))) for position in range(len(rows[0]))]
+    return [CoreNumber((name, position, tuple(row[position] for row in rows))) for position in range(len(rows[0]))]
 
 
-def _number_entry(op: KernelCallOp) -> tuple[str, object]:
+def _coordinate_entry(op: KernelCallOp) -> CoreCoordinate:
+    return CoreCoordinate((int_value(op, "dim"), int_value(op, "dims")))
+
+
+def _number_entry(op: KernelCallOp) -> RuntimeArgument:
     """A number by name, or one that follows from the core's share of the work."""
     if "part" in op.attributes:
-        return "work", WorkArgument(part=text_value(op, "part"), amount=int_value(op, "amount"))
-    return "int", text_value(op, "name")
+        return WorkShare(WorkArgument(part=text_value(op, "part"), amount=int_value(op, "amount")))
+    return CallerNumber(text_value(op, "name"))
 
 
 class Arguments:
@@ -96,14 +113,14 @@ class Arguments:
             if kind == "tensor_accessor":
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
-                slot = runtime_slots[("address", int_value(op, "tensor_index"))]
+                slot = runtime_slots[TensorAddress(int_value(op, "tensor_index"))]
                 address = _claim(f"{name}_address", used)
                 runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
                 offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
                 previous = _claim(f"{name}_args", used)
                 accessors += self._accessor(op, name, previous, address, offset)
             elif kind == "my_core":
-                key = ("core", (int_value(op, "dim"), int_value(op, "dims")))
+                key = _coordinate_entry(op)
                 if key not in coordinates:
                     coordinates[key] = _claim(op.results[0].name_hint or "core", used)
                     runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
@@ -112,7 +129,7 @@ class Arguments:
                 if kind not in maps:
                     maps.append(kind)
                     word = "column" if kind == "noc_x" else "row"
-                    slot = runtime_slots[(kind, 0)]
+                    slot = runtime_slots[NocColumn(0) if kind == "noc_x" else NocRow(0)]
                     text = f"const auto {kind} = [](uint32_t {word}) {{ return get_arg_val<uint32_t>({slot} + {word}); }};"
                     places.append(text)
             elif kind == "core_table" and not op.operands:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from tilewright import hardware
 from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
-from tilewright.grid import chip_place, core_number, cores_of
+from tilewright.grid import chip_place, cores_of
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
@@ -87,12 +86,9 @@ def _address(number: int) -> int:
 
 def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) -> list[int]:
     words: list[int] = []
-    for kind, value in thread.compile_time_args:
-        if kind == "accessor":
-            tensor = program.tensors[value]
-            words += accessor_words(tensor)
-        else:
-            words.append(int(value))
+    for each in thread.compile_time_args:
+        accessor = isinstance(each, compiled.AccessorWords)
+        words += accessor_words(program.tensors[each.what]) if accessor else [each.what]
     return words
 
 
@@ -121,30 +117,16 @@ def _backing(program: compiled.Program) -> set[int]:
 
 def _reaches_shards(program: compiled.Program) -> bool | None:
     """Cores must run at once if one may read or write the shard of another; None: as their calls say."""
-    read = {what for thread in program.threads for kind, what in thread.compile_time_args if kind == "accessor"}
+    arguments = [each for thread in program.threads for each in thread.compile_time_args]
+    read = {each.what for each in arguments if isinstance(each, compiled.AccessorWords)}
     return True if read & _backing(program) else None
 
 
-def _runtime_words(
-    thread: compiled.ThreadSpec, core: tuple[int, ...], grid: Sequence[int], scalars: Mapping[str, int]
-) -> list[int]:
-    words: list[int] = []
-    for kind, value in thread.runtime_args:
-        if kind == "address":
-            words.append(_address(value))
-        elif kind == "core":
-            words.append(core[value[0] if isinstance(value, tuple) else value])
-        elif kind == "work":
-            words.append(value.value(core_number(core, grid), math.prod(grid)))
-        elif kind in ("noc_x", "noc_y"):
-            words.append(value)
-        elif kind == "table":
-            words.append(value[2][core_number(core, grid)])
-        elif value in scalars:
-            words.append(int(scalars[value]))
-        else:
-            raise NativeError(f"the program needs a value for its argument '{value}'")
-    return words
+def _runtime_words(program: compiled.Program, thread: compiled.ThreadSpec, at: compiled.CallPlace) -> list[int]:
+    missing = [name for name in program.number_names if name not in at.numbers]
+    if missing:
+        raise NativeError(f"the program needs a value for its argument '{missing[0]}'")
+    return [int(argument.word(at)) for argument in thread.runtime_args]
 
 
 def native_program(program: compiled.Program, pages: Sequence[Array], scalars: Mapping[str, int]) -> NativeProgram:
@@ -152,11 +134,16 @@ def native_program(program: compiled.Program, pages: Sequence[Array], scalars: M
     columns = program.options.chip.grid[0]
     places = {chip_place(core, program.grid, columns): core for core in cores_of(program.grid)}
     grid = (1 + max(x for x, _ in places), 1 + max(y for _, y in places))
+    addresses = [_address(number) for number in range(len(program.tensors))]
+    calls = {
+        place: compiled.CallPlace(core=core, grid=program.grid, addresses=addresses, numbers=scalars)
+        for place, core in places.items()
+    }
     kernels = [
         KernelSource(
             role=thread.role, text=program.cpp[thread.role], name=f"{program.name}/{thread.role}.cpp",
             compile_time_args=_compile_time_words(program, thread),
-            runtime_args={place: _runtime_words(thread, core, program.grid, scalars) for place, core in places.items()},
+            runtime_args={place: _runtime_words(program, thread, at) for place, at in calls.items()},
         )
         for thread in program.threads
     ]  # fmt: skip

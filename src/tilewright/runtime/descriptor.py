@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.dtypes import DTYPES
-from tilewright.grid import WorkArgument, chip_place, core_number, cores_of
+from tilewright.grid import chip_place, cores_of
 from tilewright.hardware import tile_bytes
-from tilewright.program import BufferSpec, Program, ThreadSpec
+from tilewright.program import AccessorWords, BufferSpec, CallPlace, Program, ThreadSpec
 from tilewright.records import record
 
 NocPlace = Callable[[int, int], tuple[int, int]]
@@ -38,37 +38,15 @@ def runtime_arguments(
 
     ``noc_place`` gives the NoC coordinates of a column and row of cores; without it they are the same numbers.
     """
-    total = 1
-    for size in program.grid:
-        total *= size
-    words: list[int] = []
-    for kind, what in thread.runtime_args:
-        if kind == "address":
-            words.append(addresses[what])
-        elif kind == "core":
-            words.append(core[what[0]])
-        elif kind == "work":
-            assert isinstance(what, WorkArgument)
-            words.append(what.value(core_number(core, program.grid), total))
-        elif kind == "noc_x":
-            words.append(what if noc_place is None else noc_place(what, 0)[0])
-        elif kind == "noc_y":
-            words.append(what if noc_place is None else noc_place(0, what)[1])
-        elif kind == "table":
-            words.append(what[2][core_number(core, program.grid)])
-        else:
-            words.append(numbers[what])
-    return words
+    place = CallPlace(core=core, grid=program.grid, addresses=addresses, numbers=numbers, noc=noc_place)
+    return [argument.word(place) for argument in thread.runtime_args]
 
 
 def compile_time_arguments(thread: ThreadSpec, accessor_words: Sequence[Sequence[int]]) -> list[int]:
     """What the kernel file reads with ``get_compile_time_arg_val`` and ``TensorAccessorArgs``, in its order."""
     words: list[int] = []
-    for kind, what in thread.compile_time_args:
-        if kind == "accessor":
-            words += accessor_words[what]
-        else:
-            words.append(int(what))
+    for argument in thread.compile_time_args:
+        words += accessor_words[argument.what] if isinstance(argument, AccessorWords) else [argument.what]
     return words
 
 

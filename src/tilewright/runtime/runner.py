@@ -6,14 +6,13 @@ The script is ``standalone.py`` with the program's facts and ``dlpack.py`` in it
 from __future__ import annotations
 
 import pprint
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tilewright.emit.spelling import CHANGED, release
 from tilewright.hardware import tile_bytes
-from tilewright.program import ROW_MAJOR, Program, ThreadSpec
-from tilewright.runtime.descriptor import DATA_TYPES, cores, physical, runtime_arguments
+from tilewright.program import ROW_MAJOR, CallerNumber, CallPlace, NocColumn, NocRow, Program, RuntimeArgument, TensorAddress
+from tilewright.runtime.descriptor import DATA_TYPES, cores, physical
 
 SCRIPT = Path(__file__).with_name("standalone.py")
 IMPORTED = "from tilewright.runtime.dlpack import Bfloat16Array, bits_of, rounded_bits, widened\n\n"
@@ -71,7 +70,7 @@ def facts(program: Program) -> dict[str, Any]:
             for tensor in program.tensors
         ],
         "written": list(program.written_tensors),
-        "numbers": sorted({what for thread in program.threads for kind, what in thread.runtime_args if kind == "int"}),
+        "numbers": program.number_names,
         "buffers": [
             {
                 "indices": program.indices_of(buffer),
@@ -98,20 +97,18 @@ def facts(program: Program) -> dict[str, Any]:
             {
                 "file": f"{thread.role}.cpp",
                 "role": thread.role,
-                "compile_time": list(thread.compile_time_args),
-                "runtime": [_entry(thread, position, program) for position in range(len(thread.runtime_args))],
+                "compile_time": [(each.KIND, each.what) for each in thread.compile_time_args],
+                "runtime": [_entry(argument, program) for argument in thread.runtime_args],
             }
             for thread in program.threads
         ],
     }
 
 
-def _entry(thread: ThreadSpec, position: int, program: Program) -> tuple[str, Any]:
+def _entry(argument: RuntimeArgument, program: Program) -> tuple[str, Any]:
     """A run-time argument as data: what only follows from the core is listed per core."""
-    kind, what = thread.runtime_args[position]
-    if kind in ("address", "noc_x", "noc_y"):
-        return kind, what
-    if kind == "int":
-        return "number", what
-    alone = replace(thread, runtime_args=(thread.runtime_args[position],))
-    return "each", [runtime_arguments(alone, program, core, (), {})[0] for core in cores(program)]
+    if isinstance(argument, (TensorAddress, NocColumn, NocRow)):
+        return argument.KIND, argument.what
+    if isinstance(argument, CallerNumber):
+        return "number", argument.what
+    return "each", [argument.word(CallPlace(core=core, grid=program.grid)) for core in cores(program)]

@@ -12,6 +12,7 @@ from tilewright.diagnostics import KernelError
 from tilewright.dialects import tile_ops
 from tilewright.emit.arguments import numbered, reserved_words
 from tilewright.emit.spelling import SPELLINGS, Written, headers, release, spell
+from tilewright.program import TensorAddress
 
 
 def compiled(kernels, make_array, outputs, inputs="ab", tiles=(1, 1), **choices):
@@ -44,11 +45,11 @@ def test_arguments_are_read_in_the_order_they_are_given(kernels, make_array):
     for thread in program.threads:
         text = program.cpp[thread.role]
         slots = [int(slot) for slot in re.findall(r"= get_compile_time_arg_val\((\d+)\)", text)]
-        assert slots == list(range(sum(kind == "cb" for kind, _ in thread.compile_time_args)))
+        assert slots == list(range(sum(each.KIND == "cb" for each in thread.compile_time_args)))
         runtime = [int(slot) for slot in re.findall(r"get_arg_val<uint32_t>\((\d+)\)", text)]
         assert sorted(runtime) == list(range(len(thread.runtime_args)))
     reader = next(thread for thread in program.threads if thread.role == "reader")
-    assert [entry for entry in reader.runtime_args if entry[0] == "address"] == [("address", 0), ("address", 1)]
+    assert [entry for entry in reader.runtime_args if entry.KIND == "address"] == [TensorAddress(0), TensorAddress(1)]
     text = program.cpp["reader"]
     assert "TensorAccessorArgs<2>()" in text and "TensorAccessorArgs<a_args.next_compile_time_args_offset()>()" in text
 

@@ -111,7 +111,7 @@ def test_one_destination_is_a_plain_write():
 
 def test_coordinates_come_from_the_launcher():
     (reader,) = (t for t in multicast(lambda row: (3, row)).compile(*arrays()).threads if t.role == "reader")
-    kinds = [kind for kind, _ in reader.runtime_args]
+    kinds = [each.KIND for each in reader.runtime_args]
     assert kinds.count("noc_x") == 4 and kinds.count("noc_y") == 2
 
 

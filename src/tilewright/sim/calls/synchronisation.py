@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.diagnostics import fail
 from tilewright.grid import WorkArgument, core_number
+from tilewright.program import BufferIndex
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, Wait, call, value
@@ -28,8 +29,8 @@ def compile_time_argument(machine: Machine, site: Site) -> Any:
     thread = next((thread for thread in machine.program.threads if site.thread in (thread.role, thread.function)), None)
     number = attributes.get("index", 0)
     if thread is not None and number < len(thread.compile_time_args):
-        kind, content = thread.compile_time_args[number]
-        return machine.buffers[content] if kind == "cb" else content
+        argument = thread.compile_time_args[number]
+        return machine.buffers[argument.what] if isinstance(argument, BufferIndex) else argument.what
     raise fail("TW514", f"compile-time argument {number} of thread '{site.thread}' has no value", site.span)
 
 
