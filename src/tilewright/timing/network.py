@@ -2,7 +2,8 @@
 
 Each network is a torus in one direction: network 0 goes right, then down; network 1 up, then left. A packet takes one cycle a
 flit on every link of its way; its head is one hop ahead per ``hop`` cycles. A link works off what it was given, in the order it
-came, so callers must ask in the order of time. Not modelled: unfairness where flows merge, and who blocks whom in a router.
+came, so callers must ask in the order of time; who arrives before a link is taken passes. Not modelled: unfairness where flows merge,
+and who blocks whom in a router.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class Network:
         self.constants = constants
         columns, rows = self.die.size
         self.free = [0.0] * (2 * columns * rows * 4)  # when each link is free again
+        self.since = [0.0] * len(self.free)  # from when on it is taken without a gap until then
         self.load = [0.0] * len(self.free)  # cycles each link carried something
         banks = len(self.die.banks[0])
         self.bank_free = [0.0] * banks
@@ -167,18 +169,22 @@ class Network:
         """Bytes from one place to another, from ``start`` on; when the last of them is there."""
         self._note(net, source, (target,), size, start)
         length = self.flits(size) / efficiency
-        constants, free, load = self.constants, self.free, self.load
+        constants, free, since, load = self.constants, self.free, self.since, self.load
         hop = constants.hop
         head = start + constants.niu
         wait = 0.0
         for link in route(self.chip, net, source, target):
             ready = free[link]
-            if ready > head:
+            if ready <= head:
+                if ready < head - 1:
+                    since[link] = head
+                free[link] = head + length
+            elif since[link] < head + length:
                 if ready - head > wait:
                     wait = ready - head
                 free[link] = ready + length
-            else:
-                free[link] = head + length
+            else:  # those that were told first, because they set out first, have farther to go and come later
+                since[link] = head
             load[link] += length
             head += hop
         # Whoever waits does so at his most loaded link and holds up, through full buffers, where he came from.
@@ -194,6 +200,8 @@ class Network:
         # The path is taken as a whole: the head waits until every link of the tree is free.
         head = max([start + self.constants.niu, *(free[link] - distance * hop for link, distance in links)])
         for link, distance in links:
+            if free[link] < head + distance * hop - 1:
+                self.since[link] = head + distance * hop
             free[link] = head + distance * hop + length
             load[link] += length
         return head + links[-1][1] * hop + self.constants.niu + length - 1
