@@ -99,7 +99,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _encoded(program: Program) -> bytes | None:
-    from tilewright.execution import dst_facts
+    from tilewright.program import dst_facts
     from tilewright.report import dst_assignment
 
     trace = program.trace

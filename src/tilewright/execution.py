@@ -17,8 +17,9 @@ from contextvars import ContextVar
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
-from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.lang.tensors import lives_on_device
+from tilewright.program import dst_facts
 from tilewright.records import record
 
 if TYPE_CHECKING:
@@ -148,11 +149,6 @@ def chosen_mode(mode: str, args: Sequence[Any]) -> str:
     return DEVICE if any(lives_on_device(arg) for arg in args) else SIM
 
 
-def lives_on_device(tensor: Any) -> bool:
-    """Whether ``tensor`` is the real ttnn's, not NumPy's, torch's or the stand-in's."""
-    return type(tensor).__module__.partition(".")[0] in ("ttnn", "_ttnn")
-
-
 def run_simulated(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.sim.run import simulate
 
@@ -220,16 +216,3 @@ RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] =
     DEVICE: run_on_device,
     PROFILE: run_profiled,
 }
-
-
-def dst_facts(program: Program) -> dict[str, int]:
-    """The most DST tiles any acquire of the program uses, and how many there are."""
-    if program.trace.stored is not None:
-        return dict(program.trace.stored.summary)
-    allocations = [part.allocation for _, plan in program.trace.plans for part in plan.parts]
-    if not allocations:
-        return {}
-    config = program.config
-    capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
-    last = max(each.dst_index(each.slots - 1, each.tiles_per_acquire - 1) for each in allocations)
-    return {"max_dst": last + 1, "dst_capacity": min(program.options.dst_capacity or capacity, capacity)}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tilewright import hardware
 from tilewright.grid import WorkArgument, core_number
 from tilewright.options import Options
 from tilewright.records import record
@@ -239,3 +240,16 @@ class Program:
     def cost(self) -> float:
         """Modelled cycles per tile, added over the regions."""
         return sum(part.allocation.cycles_per_tile for plan in self.dst for part in plan.parts)
+
+
+def dst_facts(program: Program) -> dict[str, int]:
+    """The most DST tiles any acquire of the program uses, and how many there are."""
+    if program.trace.stored is not None:
+        return dict(program.trace.stored.summary)
+    allocations = [part.allocation for _, plan in program.trace.plans for part in plan.parts]
+    if not allocations:
+        return {}
+    config = program.config
+    capacity = hardware.dst_tiles(fp32_dest_acc=config.fp32_dest_acc_en, full_sync=config.dst_full_sync_en)
+    last = max(each.dst_index(each.slots - 1, each.tiles_per_acquire - 1) for each in allocations)
+    return {"max_dst": last + 1, "dst_capacity": min(program.options.dst_capacity or capacity, capacity)}

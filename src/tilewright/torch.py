@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
 from tilewright.diagnostics import fail
-from tilewright.lang.outputs import empty_like
-from tilewright.lang.runtime_integers import annotation_of
+from tilewright.kernels.kernel import empty_like
+from tilewright.lang.kernel import annotation_of
+from tilewright.lang.tensors import lives_on_device
 
 if TYPE_CHECKING:
-    from tilewright.lang.kernel import Kernel
+    from tilewright.kernels.kernel import Kernel
 
 NAMESPACE = "tilewright"
 SCALARS = {int: "int", float: "float", bool: "bool", str: "str"}
@@ -100,7 +101,7 @@ class Op:
         self.torch_op = register
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if any(execution.lives_on_device(value) for value in (*args, *named.values())):
+        if any(lives_on_device(value) for value in (*args, *named.values())):
             return self._launch(*args, **named)
         return self.torch_op(*args, **named)
 

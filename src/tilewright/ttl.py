@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.diagnostics import KernelError
-from tilewright.lang import annotations
-from tilewright.lang.backed_buffers import make_dfb, make_tensor_backed_dfb
-from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like
-from tilewright.lang.coordinates import CoreFunction
-from tilewright.lang.grid import grid_size
-from tilewright.lang.kernel import Kernel, kernel
-from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, find_function, unknown_name
+from tilewright.kernels.kernel import Kernel, kernel
+from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
+from tilewright.lang.building import Program, compute, datamovement
+from tilewright.lang.coordinates import CoreFunction, grid_size
+from tilewright.lang.kernel import runtime_int
+from tilewright.lang.language import (
+    FunctionFamily,
+    LanguageFunction,
+    NotYetSupported,
+    annotation_names,
+    find_function,
+    unknown_name,
+)
 from tilewright.lang.names import MODULE_NAMES
-from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, SrcPipeIdentity
-from tilewright.lang.runtime_integers import runtime_int
-from tilewright.lang.semaphores import Semaphore
+from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, Semaphore, SrcPipeIdentity
 from tilewright.lang.tensors import TensorAccessor, bf16
-from tilewright.lang.threads import Program, compute, datamovement
 
 copy = LanguageFunction("copy")
 core = CoreFunction("core")
@@ -42,7 +45,7 @@ UNSUPPORTED = (
 
 def _later_names() -> dict[str, Any]:
     spellings = {new: globals()[old] for new, old in MODULE_NAMES.items()}
-    return {**spellings, **annotations.names(), **{name: NotYetSupported(name) for name in UNSUPPORTED}}
+    return {**spellings, **annotation_names(), **{name: NotYetSupported(name) for name in UNSUPPORTED}}
 
 
 globals().update(_later_names())
@@ -87,4 +90,4 @@ __all__ = [
     "runtime_int",
     "signpost",
 ]
-__all__ += [*MODULE_NAMES, *annotations.names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += [*MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.lang.standin_ttnn.conversion import from_torch
-from tilewright.lang.standin_ttnn.data_types import DataType
-from tilewright.lang.standin_ttnn.memory import Layout
+from tilewright.standins.ttnn.functions import from_torch
+from tilewright.standins.ttnn.placement import Layout
+from tilewright.standins.ttnn.tensor import DataType
 
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 CASES = [

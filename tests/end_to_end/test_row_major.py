@@ -11,9 +11,9 @@ import pytest
 
 from tilewright import execution, hardware, ttl
 from tilewright.diagnostics import KernelError
-from tilewright.lang.standin_ttnn import names
 from tilewright.native.compiled import native_program
 from tilewright.native.driver import run_native
+from tilewright.standins.ttnn import names
 
 ttnn = SimpleNamespace(**names.build())
 ROWS, TILES = ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT

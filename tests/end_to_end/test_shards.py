@@ -10,7 +10,7 @@ import pytest
 
 from tilewright import execution, ttl
 from tilewright.diagnostics import KernelError
-from tilewright.lang.standin_ttnn import names
+from tilewright.standins.ttnn import names
 
 ttnn = SimpleNamespace(**names.build())
 ENGINES = ("sim", "native")

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright import execution
 from tilewright.diagnostics import KernelError
-from tilewright.lang import standin
+from tilewright.standins import finder
 
 FIRST_GENERATION = """
 from ttlang import ttl, make_circular_buffer_like
@@ -113,7 +113,7 @@ def released(text: str) -> list[str]:
 @pytest.fixture
 def supplied_modules():
     """`import ttl`, `from ttlang import ttl`: what `tilewright run` supplies."""
-    with standin.installed():
+    with finder.installed():
         yield
 
 

@@ -19,6 +19,7 @@ import pytest
 from tilewright import execution
 from tilewright.diagnostics import KernelError
 from tilewright.native import driver
+from tilewright.program import dst_facts
 
 DOCUMENT = "dst-double-buffering.md"
 HEADER = "from tilewright import tilelang\nT = tilelang.language\n"
@@ -154,8 +155,8 @@ def test_handshake(elem_add, matmul, arrays):
 def test_two_halves(elem_add, arrays):
     program = elem_add.compile(*arrays)
     assert not program.config.dst_full_sync_en
-    facts = execution.dst_facts(program)
-    full = execution.dst_facts(elem_add.compile(*arrays, full_sync=True))
+    facts = dst_facts(program)
+    full = dst_facts(elem_add.compile(*arrays, full_sync=True))
     assert full["dst_capacity"] == 2 * facts["dst_capacity"]
 
 

@@ -78,11 +78,11 @@ def script(source: str) -> str:
 @pytest.fixture(scope="module")
 def program(kernels):
     """The Python input, compiled as the listings are spelled, with the IR of every pass."""
-    from tilewright.lang import standin
+    from tilewright.standins import finder
 
     zeros = np.zeros((64, 64), ml_dtypes.bfloat16)
     source = script(documents.listing(DOCUMENT, "Python Input", 1))
-    with standin.installed(("ttl", "ttlang")):
+    with finder.installed(("ttl", "ttlang")):
         kernel = kernels.text.load(source, kernels.folder, "add_multitile_kernel")
         return kernel.compile(zeros, zeros, zeros, keep_ir=True, **SPEC)
 

@@ -51,14 +51,14 @@ def loaded(path: Path, name: str) -> ModuleType:
 
 def pairs(words: list[str]) -> Iterator[tuple[str, Any, Any]]:
     """Name, tilelang's PrimFunc, our kernel."""
-    from tilewright.lang import standin
+    from tilewright.standins import finder
 
     files = [(EXAMPLES / f"{stem}.py", [(n, a, {}) for n, a in cases]) for stem, cases in EXAMPLE_CASES.items()]
     kernels = loaded(HERE / "kernels.py", "kernels")
     files.append((HERE / "kernels.py", [(name, (), named) for name, named in kernels.CASES]))
     for path, cases in files:
         theirs = loaded(path, f"theirs_{path.stem}")
-        with standin.installed(("tilelang",)):
+        with finder.installed(("tilelang",)):
             ours = loaded(path, f"ours_{path.stem}")
         for name, args, named in cases:
             if words and not any(word in name for word in words):
@@ -72,7 +72,7 @@ def _prim_func(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> An
 
 
 def _own(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    from tilewright.lang.tilelang_kernel import EagerKernel
+    from tilewright.kernels.tilelang_kernel import EagerKernel
 
     return factory.compile(**named) if isinstance(factory, EagerKernel) else factory(*args, **named)
 
@@ -104,7 +104,7 @@ def problem(prim_func: Any, own: Any, same_text: bool) -> str:
     """Why the two differ; empty if they do not."""
     from tilewright import execution, tilelang
     from tilewright.frontend.tilelang.tile_program import listing
-    from tilewright.lang.tilelang_kernel import UNDECLARED
+    from tilewright.lang.tilelang_types import UNDECLARED
 
     imported = tilelang.compile(prim_func)
     given = arguments(prim_func)

@@ -18,6 +18,7 @@ from tilewright import cache, cache_key, execution
 from tilewright.cli.compile import described
 from tilewright.compiler import respelled
 from tilewright.diagnostics import KernelError
+from tilewright.program import dst_facts
 
 KERNEL = """
 import math
@@ -87,7 +88,7 @@ def test_a_second_compilation_comes_from_disk_and_says_the_same(tmp_path: Path, 
     assert [path.suffix for path in entries(disk)] == [cache.SUFFIX]
     assert second.cpp == first.cpp
     assert described(second) == described(first)
-    assert execution.dst_facts(second) == execution.dst_facts(first) != {}
+    assert dst_facts(second) == dst_facts(first) != {}
     assert second.semaphores == first.semaphores
     assert [stage.name for stage in second.trace.stages] == [stage.name for stage in first.trace.stages]
     assert second.written_tensors == first.written_tensors == (1,)

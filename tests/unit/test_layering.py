@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -16,9 +18,14 @@ PACKAGE = ROOT / "src" / "tilewright"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LIMIT = 600
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "misc", "common", "core", "experimental"}
+_house = importlib.util.spec_from_file_location("house", ROOT / "benchmarks" / "house.py")
+assert _house is not None and _house.loader is not None
+house = importlib.util.module_from_spec(_house)
+_house.loader.exec_module(house)
 OPTIONAL = {"torch", "ttnn", "tilelang"}
 
 
+@functools.cache
 def imports(file: Path) -> set[str]:
     """Full names of all modules a file imports, wherever in it the import stands."""
     found: set[str] = set()
@@ -98,6 +105,16 @@ def test_nobody_imports_the_command_line():
 def test_dialects_stand_below_everything_that_transforms_them():
     above = ("frontend", "lang", "emit", "sim", "native", "runtime", "report", "compiler")
     assert not offenders(in_part("dialects"), *above, "passes", "pipeline")
+
+
+def test_no_rooms_import_each_other():
+    """Wherever in a file the import stands; types that only annotations need do not count."""
+    assert not house.cycles(house.room_graph(PACKAGE))
+
+
+def test_the_language_knows_neither_front_end_nor_compiler():
+    above = ("frontend", "builder", "compiler", "pipeline", "passes", "execution", "cache", "kernels", "ttl", "tilelang")
+    assert not offenders(in_part("lang"), *above)
 
 
 def test_the_builder_knows_no_python_syntax():

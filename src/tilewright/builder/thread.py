@@ -29,7 +29,7 @@ from tilewright.dialects.walking import location, remember
 from tilewright.integers import Leaf
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.lang.semaphores import Semaphore
+from tilewright.lang.pipes import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR
 from tilewright.records import record

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tilewright import execution
-from tilewright.lang import standin, standin_torch
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 from tilewright.program import Program
+from tilewright.standins import finder, host_torch
 from tilewright.trace import Trace, attached
 
 # Compile options as command-line flags: every field of `Options` under its own name.
@@ -173,9 +173,9 @@ def as_main(script: str, arguments: Sequence[str]) -> Generator[None, None, None
         sys.path[:] = path
 
 
-def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str] = standin.PACKAGES) -> int:
+def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str] = finder.PACKAGES) -> int:
     """Runs ``script`` as ``__main__`` and returns its exit code; its exceptions pass through."""
-    with standin.installed(packages), _cuda(packages), as_main(script, arguments):
+    with finder.installed(packages), _cuda(packages), as_main(script, arguments):
         try:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as stop:
@@ -185,7 +185,7 @@ def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str]
 
 def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     """Scripts for a GPU name it; where the language is ours, so is the device."""
-    return standin_torch.installed() if "tilelang" in packages else contextlib.nullcontext()
+    return host_torch.installed() if "tilelang" in packages else contextlib.nullcontext()
 
 
 def exit_code(stop: SystemExit) -> int:

@@ -27,14 +27,11 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
-from tilewright.lang.arguments import Arguments
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.lang.coordinates import choosing
-from tilewright.lang.grid import resolve_grid
-from tilewright.lang.kernel import Kernel
-from tilewright.lang.pipes import Pipe, PipeNet
-from tilewright.lang.semaphores import Semaphore
+from tilewright.lang.coordinates import choosing, resolve_grid
+from tilewright.lang.kernel import Arguments, KernelFunction
+from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
 from tilewright.program import TensorSpec
@@ -72,7 +69,7 @@ class BuiltKernel:
     reads_values: bool = False  # of its tensors, or anything that `visible` does not tell
 
 
-def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKernel:
+def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) -> BuiltKernel:
     """Tensors among ``values`` may be `TensorSpec`s."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
@@ -101,7 +98,7 @@ def build_kernel(kernel: Kernel, values: Arguments, options: Options) -> BuiltKe
     )
 
 
-def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid: tuple[int, ...], columns: int) -> Build:
+def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], grid: tuple[int, ...], columns: int) -> Build:
     """The body runs once as plain Python: it makes buffers and registers threads."""
     build = Build(grid=grid, columns=columns)
     token = building.start(build)
@@ -122,7 +119,7 @@ def run_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], grid:
     return build
 
 
-def _call_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
+def _call_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
     function = kernel.function
     definition = syntax.known_definition(function)
     start = one_body.first_action(definition) if definition is not None else None
@@ -134,7 +131,7 @@ def _call_body(kernel: Kernel, arguments: Arguments, values: dict[str, Any], bui
     build.threads += one_body.threads_of(definition, start, function, {**outer, **names})
 
 
-def _raised_at(error: BaseException, kernel: Kernel) -> Span:
+def _raised_at(error: BaseException, kernel: KernelFunction) -> Span:
     file = kernel.function.__code__.co_filename
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return building.span_in_line(file, places[-1].lineno or 1) if places else kernel.span
@@ -169,7 +166,7 @@ def _name_value(value: Any, name: str) -> None:
             _name_value(item, re.sub(r"\W", "_", f"{name}_{key}"))
 
 
-def _check_threads(kernel: Kernel, build: Build) -> None:
+def _check_threads(kernel: KernelFunction, build: Build) -> None:
     threads = build.running_threads()
     if not threads:
         raise fail(

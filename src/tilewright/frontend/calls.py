@@ -37,11 +37,10 @@ from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunct
 from tilewright.integers import make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
-from tilewright.lang.grid import folded_places, folded_sizes, grid_size
-from tilewright.lang.kernel import Kernel
+from tilewright.lang.coordinates import folded_places, folded_sizes, grid_size
+from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
-from tilewright.lang.pipes import Pipe, PipeNet
-from tilewright.lang.semaphores import Semaphore
+from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import TensorAccessor
 
 SIDES = {"is_src": ("src",), "is_dst": ("dst",), "is_active": ("src", "dst")}
@@ -94,7 +93,7 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         if is_generator(callee):
             return Generated(callee.name, node, partial(_generate, thread, callee, args, named, node))
         return _inline_local(thread, callee, args, named, node)
-    if isinstance(callee, (ThreadFunction, Kernel)):
+    if isinstance(callee, (ThreadFunction, KernelFunction)):
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
         raise thread.error(
             "TW001", f"{what} '{callee.name}' is called inside a thread", node, help="call a plain helper function"

@@ -5,7 +5,8 @@ the loop, waited for, stored anew, pushed and popped in every iteration, waited 
 end is decided later (`passes/dst_assignment/dst_sections.py`): a sum that fits stays in DST.
 
 A name that starts as a bare number (``ttl.math.fill(0)``) has no shape or dtype until it meets a block, so the buffer is
-made when the name is first read beside one."""
+made when the name is first read beside one.
+"""
 
 from __future__ import annotations
 

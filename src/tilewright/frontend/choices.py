@@ -5,7 +5,8 @@ The condition is known on each core only. Integers are selected where they are n
 * A block value of the compute thread is computed by the branch a core takes and goes through a buffer, so behind the branches
   it is a value like any other (`Parted`). That happens when the name is read: most names of a branch are not read behind it.
 * Everything else (a tensor, a slice of one, a buffer, a held block, a number) exists at compile time, so the choice stays open
-  (`Choice`) and each statement that reads it is written once per side, under the same condition (`split`)."""
+  (`Choice`) and each statement that reads it is written once per side, under the same condition (`split`).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """What is made of several values: tuples, lists, tables, text, slices of tensors; what is taken out of them, and what names and
-elements are assigned."""
+elements are assigned.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ from tilewright.frontend.values import RUNTIME_VALUES, BoundMethod, LocalFunctio
 from tilewright.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, function_names, suggestion
-from tilewright.lang.pipes import NET_METHODS, Pipe, PipeNet
-from tilewright.lang.semaphores import SEMAPHORE_METHODS, Semaphore
+from tilewright.lang.pipes import NET_METHODS, SEMAPHORE_METHODS, Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor
 
 BINARY: dict[type[ast.operator], str] = {

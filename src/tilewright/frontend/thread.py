@@ -17,8 +17,8 @@ from tilewright.frontend.values import RUNTIME_VALUES, Frame
 from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.coordinates import BodyInteger, of_core
-from tilewright.lang.runtime_integers import RuntimeInteger
-from tilewright.lang.semaphores import BodyRemote
+from tilewright.lang.kernel import RuntimeInteger
+from tilewright.lang.pipes import BodyRemote
 from tilewright.lang.tensors import KernelTensor
 
 

@@ -1,4 +1,4 @@
-"""Circular (dataflow) buffers as the user's code makes them."""
+"""Circular (dataflow) buffers as the user's code makes them: like a tensor, from a dtype, or in a tensor's shard."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from tilewright.diagnostics import Span, fail
-from tilewright.lang.building import caller_span, current_build
-from tilewright.lang.names import BUFFER_ARGUMENTS
+from tilewright import hardware
+from tilewright.diagnostics import KernelError, Span, fail
+from tilewright.grid import chip_place, cores_of
+from tilewright.lang.building import Build, caller_span, current_build
+from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
+from tilewright.program import TensorSpec
+from tilewright.tile_pages import pages_by_place, shard_tiles
 
 
 class CircularBuffer:
@@ -122,3 +126,105 @@ def checked_count(count: Any, span: Span) -> int:
 
 def is_integer(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__")
+
+
+SHARDED_CONFIG = "ttnn.create_sharded_memory_config(tensor.shape, core_grid, ttnn.ShardStrategy.HEIGHT)"
+
+
+def make_dfb(dtype: Any, shape: Sequence[int], block_count: int = 2, tile: Any = None) -> CircularBuffer:
+    """A buffer for blocks of ``shape`` tiles of ``dtype``."""
+    build = current_build("make_dfb(…)")
+    span = caller_span("make_dfb")
+    name = dtype_name(str(getattr(dtype, "name", None) or dtype))
+    if name is None:
+        raise fail("TW004", f"{dtype!r} is no dtype of a tile", span, help='for example "bf16" or ttnn.float32')
+    if tile is not None and tuple(getattr(tile, "tile_shape", tile)) != (hardware.TILE_ROWS, hardware.TILE_COLS):
+        raise fail("TW008", "tiles of another size than 32x32 are not supported", span, help="leave tile= out")
+    return build.add_buffer(
+        CircularBuffer(
+            shape=checked_shape(shape, span),
+            dtype=name,
+            block_count=checked_count(block_count, span),
+            index=len(build.buffers),
+            span=span,
+        )
+    )
+
+
+def make_tensor_backed_dfb(
+    tensor: Any, shape: Sequence[int] | None = None, block_count: int = 1, byte_offset: int = 0
+) -> CircularBuffer:
+    """A buffer in the memory of ``tensor``'s shard on each core, ``block_count`` blocks of ``shape`` tiles from ``byte_offset``.
+
+    Without a shape one block is the whole shard.
+    """
+    build = current_build("make_tensor_backed_dfb(…)")
+    span = caller_span("make_tensor_backed_dfb")
+    if not isinstance(tensor, KernelTensor):
+        raise fail("TW111", "a tensor-backed buffer needs a tensor argument of the kernel", span, help="give the tensor itself")
+    spec = tensor.spec
+    _check_sharded(spec, span)
+    dims = shard_tiles(spec) if shape is None else checked_shape(shape, span)
+    buffer = CircularBuffer(
+        shape=dims,
+        dtype=spec.dtype,
+        block_count=checked_count(block_count, span),
+        index=len(build.buffers),
+        span=span,
+        tensor=tensor,
+        first_tile=_first_tile(byte_offset, spec, span),
+    )
+    _check_range(buffer, spec, span)
+    _check_cores(build, spec, span)
+    return build.add_buffer(buffer)
+
+
+def _check_sharded(spec: TensorSpec, span: Span) -> None:
+    if spec.memory == "l1" and spec.shard_cores:
+        return
+    if spec.memory == "l1" and spec.shard_shape is not None:
+        found = f"its shards of {spec.shard_shape} elements are not whole tiles"
+    elif spec.sharding:
+        found = "its shards lie in DRAM" if spec.memory != "l1" else "it has more than two sharded dimensions"
+    else:
+        found = "it is not sharded"
+    raise fail(
+        "TW111", f"tensor '{spec.name}' cannot hold a buffer: {found}", span, help=f"place it with {SHARDED_CONFIG}, in tiles"
+    )
+
+
+def _first_tile(byte_offset: Any, spec: TensorSpec, span: Span) -> int:
+    size = hardware.tile_bytes(spec.dtype)
+    if not is_integer(byte_offset) or byte_offset < 0 or byte_offset % size:
+        raise fail("TW111", f"byte_offset is {byte_offset!r}", span, help=f"a multiple of {size}, the bytes of a tile")
+    return int(byte_offset) // size
+
+
+def _check_range(buffer: CircularBuffer, spec: TensorSpec, span: Span) -> None:
+    rows, columns = shard_tiles(spec)
+    wanted = buffer.first_tile + buffer.tiles
+    if wanted > rows * columns:
+        raise fail(
+            "TW111",
+            f"the buffer ends at tile {wanted} of a shard of '{spec.name}', which has {rows}x{columns}",
+            span,
+            help="block_count blocks of shape tiles must fit one shard",
+        )
+
+
+def _check_cores(build: Build, spec: TensorSpec, span: Span) -> None:
+    held = pages_by_place(spec)
+    for core in cores_of(build.grid):
+        place = chip_place(core, build.grid, build.columns)
+        if place not in held:
+            raise _no_shard(core, spec, build, span)
+
+
+def _no_shard(core: tuple[int, ...], spec: TensorSpec, build: Build, span: Span) -> KernelError:
+    count = len(spec.shard_cores)
+    return fail(
+        "TW111",
+        f"core {core} of the grid {build.grid} holds no shard of '{spec.name}', which lies on {count} core{'s' * (count != 1)}",
+        span,
+        help="use the grid of cores the tensor is sharded over",
+    )

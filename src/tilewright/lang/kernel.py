@@ -1,35 +1,182 @@
-"""The object a decorated kernel becomes: compile it, call it, and it remembers what it compiled."""
+"""A kernel as the user writes it: the function, the options of its decorator, and what a call binds to its parameters."""
 
 from __future__ import annotations
 
-import functools
-import gc
 import inspect
-import types
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from inspect import BoundArguments, Signature
+from typing import Any
 
-from tilewright.cache_key import key_of, on_disk
-from tilewright.diagnostics import KernelError, Span, fail
-from tilewright.lang.arguments import Arguments
+from tilewright.diagnostics import Span, fail
 from tilewright.lang.building import caller_span, span_in_line
-from tilewright.lang.decorator_options import check_values, compile_options
-from tilewright.lang.outputs import left_out, returned
-from tilewright.lang.runtime_integers import RuntimeInteger, annotation_of, checked
-from tilewright.lang.tensors import element_notes, is_tensor, is_writable, visible
-from tilewright.options import Options
+from tilewright.lang.names import (
+    DECORATOR_WITHOUT_EFFECT,
+    OPTION_FLAGS,
+    OPTION_FLAGS_WITHOUT_EFFECT,
+    OPTION_NAMES,
+)
+from tilewright.lang.tensors import is_tensor
+from tilewright.options import Options, wanted_instead
+from tilewright.records import record
 
-if TYPE_CHECKING:
-    from tilewright.frontend.build import BuiltKernel
-    from tilewright.program import Program
-    from tilewright.timing.profile import Profile
+Replace = Callable[[str, Any], Any]  # name of a tensor, the tensor -> what stands for it
 
 
+@record
+class Arguments:
+    """One value per parameter. Tensors may also stand in ``*args``, ``**kwargs`` and in lists, tuples and dictionaries."""
 
-class Kernel:
-    """A kernel function with the options of its decorator."""
+    signature: Signature
+    values: Mapping[str, Any]
+
+    def tensors(self) -> list[tuple[str, Any]]:
+        """Every tensor with its name, in the order of the parameters: ``parts_0`` is the first one of ``parts``."""
+        found: list[tuple[str, Any]] = []
+
+        def note(name: str, tensor: Any) -> Any:
+            found.append((name, tensor))
+            return tensor
+
+        self.replaced(note)
+        return found
+
+    def replaced(self, replace: Replace) -> dict[str, Any]:
+        """The same arguments with ``replace(name, tensor)`` in place of every tensor."""
+        taken = set(self.values)
+
+        def visit(name: str, value: Any, inner: bool) -> Any:
+            if is_tensor(value):
+                while inner and name in taken:
+                    name += "_"
+                taken.add(name)
+                return replace(name, value)
+            if type(value) in (list, tuple):
+                return type(value)(visit(f"{name}_{position}", item, True) for position, item in enumerate(value))
+            if type(value) is dict:
+                return {key: visit(f"{name}_{key}", item, True) for key, item in value.items()}
+            return value
+
+        return {name: visit(name, value, False) for name, value in self.values.items()}
+
+    def call(self, function: Callable[..., Any], values: dict[str, Any]) -> Any:
+        """``function`` with ``values`` where the parameters want them: by position, by name, or gathered."""
+        bound = BoundArguments(self.signature, values)  # pyright: ignore[reportArgumentType]
+        return function(*bound.args, **bound.kwargs)
+
+
+LARGEST = 2**31 - 1
+WRITTEN = re.compile(r"(?:\w+\.)?runtime_int(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?$")
+
+
+@record
+class RuntimeInteger:
+    """What the kernel's body sees in place of such an argument. ``given`` is the value of the call that compiles it."""
+
+    name: str
+    low: int
+    high: int
+    given: int = field(default=0, compare=False)
+
+    def key_parts(self) -> tuple[Any, ...]:
+        return self.name, self.low, self.high
+
+
+@record
+class RuntimeIntAnnotation:
+    """``n: ttl.runtime_int`` or, with bounds that slices are checked against, ``n: ttl.runtime_int(0, 64)``."""
+
+    low: int = 0
+    high: int = LARGEST
+
+    def __call__(self, low: int, high: int) -> RuntimeIntAnnotation:
+        return RuntimeIntAnnotation(low, high)
+
+
+runtime_int = RuntimeIntAnnotation()
+
+
+def annotation_of(annotation: Any) -> RuntimeIntAnnotation | None:
+    """Also as text, which is what annotations are under ``from __future__ import annotations``."""
+    if isinstance(annotation, RuntimeIntAnnotation):
+        return annotation
+    found = WRITTEN.match(annotation) if isinstance(annotation, str) else None
+    if found is None:
+        return None
+    return RuntimeIntAnnotation(int(found[1]), int(found[2])) if found[1] else RuntimeIntAnnotation()
+
+
+def checked(name: str, wanted: RuntimeIntAnnotation, value: Any, span: Span) -> RuntimeInteger:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise fail("TW004", f"argument '{name}' is {value!r}", span, help="it is annotated as ttl.runtime_int: give an integer")
+    number = int(value)
+    if not wanted.low <= number <= wanted.high:
+        raise fail("TW004", f"argument '{name}' is {number}", span, help=f"it must lie between {wanted.low} and {wanted.high}")
+    return RuntimeInteger(name, wanted.low, wanted.high, number)
+
+
+# What other tools take as a statement about all tensors, and what of it is always so here.
+STATED: dict[str, tuple[Any, ...]] = {"tiled": (True, None), "memory_space": ("L1", "DRAM", None)}
+
+
+def compile_options(arguments: dict[str, Any], span: Span) -> Options:
+    changes: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name == "options":
+            changes.update(_flags(str(value or ""), span))
+        elif name in OPTION_NAMES:
+            changes[OPTION_NAMES[name]] = _word(value) if name == "math_fidelity" else value
+        elif name in Options.names():
+            changes[name] = value
+        elif name not in DECORATOR_WITHOUT_EFFECT:
+            raise fail("TW015", f"the kernel decorator has no argument '{name}'", span, help=_known(name))
+        elif name in STATED and value not in STATED[name]:
+            remedy = "each tensor says itself whether it lies in tiles and in which memory"
+            raise fail("TW015", f"{name} is {value!r}", span, help=remedy)
+    check_values(changes, span)
+    return Options(**changes)
+
+
+def check_values(changes: dict[str, Any], span: Span) -> None:
+    """Refuses values that an option cannot have."""
+    for name, value in changes.items():
+        wanted = wanted_instead(name, value)
+        if wanted:
+            raise fail("TW015", f"{name} is {value!r}", span, help=wanted)
+
+
+def _known(name: str) -> str:
+    known = list(dict.fromkeys(("grid", "options", *OPTION_NAMES, *Options.names())))
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=2)
+    return f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}"
+
+
+def _word(fidelity: Any) -> Any:
+    """``ttnn.MathFidelity.HiFi4`` by its last name."""
+    return None if fidelity is None else str(fidelity).rpartition(".")[2]
+
+
+def _flags(text: str, span: Span) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for word in shlex.split(text):
+        name, _, value = word.lstrip("-").partition("=")
+        off = name.startswith("no-") or value in ("0", "false", "off")
+        name = name.removeprefix("no-")
+        if name in OPTION_FLAGS:
+            option, when_on, when_off = OPTION_FLAGS[name]
+            changes[option] = when_off if off else when_on
+        elif name not in OPTION_FLAGS_WITHOUT_EFFECT and not word.lstrip("-").isdigit():
+            known = ", ".join(f"--{flag}" for flag in (*OPTION_FLAGS, *OPTION_FLAGS_WITHOUT_EFFECT))
+            raise fail("TW015", f"unknown flag '{word}' in options", span, help=f"known flags: {known}")
+    return changes
+
+
+class KernelFunction:
+    """A function of the user's that is a kernel, with the options of its decorator. `kernels/` compiles and calls it."""
 
     def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
         self.function = function
@@ -38,8 +185,6 @@ class Kernel:
         self.signature = inspect.signature(function)
         wanted = {name: annotation_of(parameter.annotation) for name, parameter in self.signature.parameters.items()}
         self._runtime = {name: annotation for name, annotation in wanted.items() if annotation is not None}
-        self._programs: dict[Any, Program] = {}
-        functools.update_wrapper(self, function)
 
     @property
     def name(self) -> str:
@@ -49,54 +194,6 @@ class Kernel:
     def span(self) -> Span:
         code = self.function.__code__
         return span_in_line(code.co_filename, code.co_firstlineno)
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator.
-
-        Outputs at the end may be left out: they are made like the first tensor and returned.
-        """
-        from tilewright import execution
-
-        made = left_out(self.signature, args, named, self._runtime)
-        bound = self.bind(args, {**named, **made})
-        session = execution.current()
-        tensors = [tensor for _, tensor in bound.tensors()]
-        mode = execution.chosen_mode(session.mode, tensors)
-        options = execution.fitted(session.options(self.options), mode, tensors)
-        program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
-        if not made.keys() <= {program.tensors[index].name for index in program.written_tensors}:
-            self.bind(args, named)  # an input is missing: say so
-        for index in program.written_tensors:
-            if not is_writable(tensors[index]):
-                found = f"the kernel writes to '{program.tensors[index].name}', which is read-only"
-                raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
-        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
-        execution.run(program, tensors, numbers)
-        return returned(made)
-
-    def compile(self, *args: Any, **options: Any) -> Program:
-        """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
-        from tilewright import execution
-
-        session = execution.current()
-        keep_ir = bool(options.pop("keep_ir", False))
-        return self._program(self.bind(args, {}), self._updated(options), keep_ir, cached=session.caches(session.mode))
-
-    def profile(self, *args: Any, **options: Any) -> Profile:
-        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed."""
-        from tilewright.timing.profile import profile
-
-        bound = self.bind(args, {})
-        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
-        return profile(self._program(bound, self._updated(options), False), numbers)[0]
-
-    def build(self, *args: Any, **options: Any) -> BuiltKernel:
-        """Only the front end: the ``ttl`` module before any pass."""
-        return self._build(self.bind(args, {}), self._updated(options))
-
-    def __get__(self, instance: Any, _owner: Any = None) -> Any:
-        """A kernel that is a method gets its object, a constant of the compilation."""
-        return self if instance is None else types.MethodType(self, instance)
 
     def bind(self, args: Sequence[Any], named: dict[str, Any]) -> Any:
         """`Arguments` of this call; another front end has its own form of them."""
@@ -114,93 +211,13 @@ class Kernel:
         }
         return Arguments(self.signature, values)
 
-    def _updated(self, options: dict[str, Any]) -> Options:
+    def key_parts(self) -> tuple[Any, ...]:
+        """What makes this another kernel, for `content`."""
+        return self.function, self.grid, self.options
+
+    def updated_options(self, options: dict[str, Any]) -> Options:
         unknown = sorted(set(options) - set(Options.names()))
         if unknown:
             raise fail("TW015", f"unknown option '{unknown[0]}'", caller_span(unknown[0]), help=", ".join(Options.names()))
         check_values(options, caller_span(*options))
         return self.options.updated(**options)
-
-    def key_parts(self) -> tuple[Any, ...]:
-        """What makes this another kernel, for `content`."""
-        return self.function, self.grid, self.options
-
-    def _program(self, values: Any, options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
-        """Kept, on disk if ``cached``, or compiled."""
-        key = key_of(self, self._visible(values), options)
-        if key is None:
-            return self._compiled(values, options, keep_ir)
-        kept = (key, keep_ir)
-        program = self._programs.get(kept)
-        if program is None:
-            program = self._stored(key, values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
-            if not program.reads_values:
-                self._programs[kept] = program
-        return program
-
-    def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
-        with collection_paused():  # loading the compiler is half of a first compilation
-            from tilewright.compiler import compile_built
-
-            built = self._build(values, options)
-            program = compile_built(built, options, keep_ir=keep_ir)
-        program.reads_values = built.reads_values
-        program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
-        return program
-
-    def _stored(self, key: str, values: Any, options: Options) -> Program:
-        """From disk, or compiled and put there."""
-        from tilewright import cache
-
-        def compile_again() -> Program:
-            if key_of(self, self._visible(values), options) == key:
-                return self._compiled(values, options)
-            found = f"what '{self.name}' reads has changed since this program was stored"
-            raise fail("TW017", found, self.span, help="compile it again; the IR of stored programs is made when it is asked for")
-
-        found = cache.load(on_disk(key), compile_again)
-        if found is not None:
-            return found
-        program = self._compiled(values, options)
-        if not program.reads_values:
-            cache.save(on_disk(key), program)
-        return program
-
-    def _visible(self, values: Any) -> dict[str, Any]:
-        """The arguments with what a kernel may see of them in place of every tensor."""
-        try:
-            return values.replaced(visible)
-        except KernelError as error:  # said at the call; found only here because the place costs more than the check
-            place = caller_span(self.name)
-            raise KernelError(*(replace(found, span=found.span or place) for found in error.diagnostics)) from None
-
-    def _build(self, values: Any, options: Options) -> BuiltKernel:
-        from tilewright.frontend.build import build_kernel
-
-        return build_kernel(self, values, options)
-
-
-def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **arguments: Any) -> Any:
-    """``@ttl.kernel(grid=(x, y))``, also called ``@ttl.operation``; any compile option may be given by name."""
-    options = compile_options(arguments, caller_span("kernel"))
-
-    def decorate(target: Callable[..., Any]) -> Kernel:
-        if not inspect.isfunction(target):
-            remedy = "write options by name, for example @ttl.operation(grid=(2, 2))"
-            raise fail("TW004", f"only a function can be a kernel, not {target!r}", caller_span(), help=remedy)
-        return Kernel(target, grid, options)
-
-    return decorate if function is None else decorate(function)
-
-
-@contextmanager
-def collection_paused() -> Generator[None, None, None]:
-    """No cyclic collection inside: IR is all cycles and stays alive, so a collection finds nothing and costs its size."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

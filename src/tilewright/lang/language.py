@@ -1,10 +1,11 @@
-"""Names that mean something inside threads only: the compiler reads them, host code must not call them."""
+"""Names that mean something inside threads only: the compiler reads them, host code must not call them; annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, fail
 from tilewright.lang.building import caller_span
 from tilewright.lang.names import BLOCK_FUNCTIONS
@@ -109,3 +110,32 @@ def find_function(name: str) -> str | None:
     family, _, word = name.partition(".")
     other = f"{'block' if family == 'math' else 'math'}.{word}"
     return other if other in known else None
+
+
+TILE_SHAPE = (hardware.TILE_ROWS, hardware.TILE_COLS)
+
+# Types as the language's documentation names them. Nothing checks them: a kernel is compiled for the values it gets.
+INTEGERS = ("PositiveInt", "NaturalInt", "Size", "Index", "Count")
+PLACES = ("Shape", "NodeCoord", "NodeRange", "CoreCoord", "CoreRange", "DstT")
+OBJECTS = (
+    "Block", "BlockExpr", "DFB", "Transfer", "TensorSlice", "PipeIdentity", "UnicastRemoteSemaphore", "MulticastRemoteSemaphore",
+)  # fmt: skip
+
+
+class AnnotationType(type):
+    """The class of an annotation: it may be subscripted, and says what it is for if it is called."""
+
+    def __getitem__(cls, _item: Any) -> Any:
+        return cls
+
+    def __call__(cls, *_args: Any, **_kwargs: Any) -> Any:
+        raise TypeError(f"ttl.{cls.__name__} is a type for annotations; wait(), reserve() and ttl.copy make such objects")
+
+
+def annotation_names() -> dict[str, Any]:
+    return {
+        "TILE_SHAPE": TILE_SHAPE,
+        **dict.fromkeys(INTEGERS, int),
+        **dict.fromkeys(PLACES, Any),
+        **{name: AnnotationType(name, (), {}) for name in OBJECTS},
+    }

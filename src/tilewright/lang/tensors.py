@@ -355,3 +355,9 @@ def _host_array(value: Any) -> NDArray[Any]:
             "TW106", f"{type(value).__name__} has no values on the host", help="pass NumPy or torch tensors to the simulator"
         )
     return inner
+
+
+def lives_on_device(tensor: Any) -> bool:
+    """Whether ``tensor`` is the real ttnn's, not NumPy's, torch's or the stand-in's."""
+    return type(tensor).__module__.partition(".")[0] in ("ttnn", "_ttnn")
+

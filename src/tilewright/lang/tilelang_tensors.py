@@ -251,7 +251,7 @@ def _torch_values(value: Any) -> Any:
 
 
 def _on_host(value: Any) -> bool:
-    from tilewright.execution import lives_on_device
+    from tilewright.lang.tensors import lives_on_device
 
     return not lives_on_device(value)
 

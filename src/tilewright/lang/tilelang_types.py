@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.diagnostics import fail
+from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.tensors import is_tensor
+from tilewright.options import Options
 
 OTHER_INTEGERS = ("int16", "int64")  # held as int32
 SMALL_INTEGERS = ("int8", "uint8")  # held as bfloat16
@@ -100,3 +104,59 @@ def outer_scope(function: Callable[..., Any]) -> dict[str, Any]:
         except ValueError:
             continue
     return scope
+
+
+class TileLangFunction(KernelFunction):
+    """A function in TileLang as the front end reads it: with declared types of tensors, and sizes that a call decides."""
+
+    is_eager = False  # the function itself launches: ``@tilelang.jit`` on it
+
+    def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
+        super().__init__(function, grid, options)
+        self.types = _annotations(function)
+        self.known_sizes: dict[str, int] = {}  # of an eager one, by the names T.const gives them
+
+    def sizes(self, values: Sequence[Any]) -> dict[str, int]:
+        """Values of the kernel's dynamic sizes for these arguments."""
+        found: dict[str, int] = {}
+        for name, value in zip(self.signature.parameters, values, strict=True):
+            kind = self.types.get(name)
+            if kind is None or value is None or isinstance(value, TensorType) or not is_tensor(value):
+                continue
+            shape = tuple(int(size) for size in value.shape)
+            fresh = TensorType(tuple(_fresh(size, found) for size in kind.shape), kind.dtype)
+            fresh.match(shape, name, self.span)
+            found |= {size.name: size.size for size in fresh.shape if isinstance(size, Dimension) and size.size is not None}
+        return found
+
+
+def _fresh(size: Any, known: dict[str, int]) -> Any:
+    if not isinstance(size, Dimension):
+        return size
+    return known[size.name] if size.name in known else Dimension(size.name)
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
+    """Declared tensor types; with postponed annotations they are evaluated here."""
+    found: dict[str, TensorType] = {}
+    for name, kind in inspect.get_annotations(function).items():
+        if isinstance(kind, str):
+            try:
+                kind = eval(kind, outer_scope(function))
+            except Exception:
+                continue
+        if isinstance(kind, TensorType):
+            found[name] = kind
+    return found
+
+
+
+class Undeclared:
+    """A tensor that was not given; the annotation in the kernel's body says what it is."""
+
+    def __repr__(self) -> str:
+        return "a tensor that the kernel declares"
+
+
+UNDECLARED = Undeclared()
+

@@ -11,8 +11,8 @@ from importlib import metadata
 from typing import Any
 
 from tilewright.diagnostics import fail
-from tilewright.execution import lives_on_device
 from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FileLineColLoc
 from tilewright.dialects.walking import line_of
 
 OLD = """
-from tilewright.lang.standin import installed
+from tilewright.standins.finder import installed
 with installed():
     from ttlang import make_circular_buffer_like, ttl
     from ttlang.operators import copy

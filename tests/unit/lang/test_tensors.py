@@ -8,10 +8,9 @@ import pytest
 
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
-from tilewright.lang.standin_ttnn import memory
-from tilewright.lang.standin_ttnn.data_types import DataType
-from tilewright.lang.standin_ttnn.tensor import Tensor
 from tilewright.lang.tensors import KernelTensor, describe, from_array, from_bits, tiles_of, to_array, to_bits
+from tilewright.standins.ttnn import placement
+from tilewright.standins.ttnn.tensor import DataType, Tensor
 
 VALUES = np.array([1.0, -2.5, 1.00390625, 3.14159274, -0.0, 65536.0], np.float32)
 
@@ -51,7 +50,7 @@ def test_float32_array_as_bfloat16():
 
 
 def test_standin_tensors():
-    tensor = Tensor(grid_of(VALUES), DataType.BFLOAT16, memory_config=memory.L1_MEMORY_CONFIG)
+    tensor = Tensor(grid_of(VALUES), DataType.BFLOAT16, memory_config=placement.L1_MEMORY_CONFIG)
     spec = describe(tensor, "x")
     assert (spec.shape, spec.dtype, spec.memory, spec.layout) == ((32, 64), "bf16", "l1", "tile")
     from_array(tensor, np.ones((32, 64), np.float32))
@@ -70,11 +69,11 @@ def test_tiled_tensors_are_padded_in_memory():
 
 
 def test_what_is_refused():
-    shards = memory.create_sharded_memory_config((64, 32), memory.CoreGrid(x=2, y=1), memory.ShardStrategy.HEIGHT)
+    shards = placement.create_sharded_memory_config((64, 32), placement.CoreGrid(x=2, y=1), placement.ShardStrategy.HEIGHT)
     with pytest.raises(KernelError, match=r"TW106.*sharded and stored row by row"):
-        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, None, memory.Layout.ROW_MAJOR, shards), "x")
+        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, None, placement.Layout.ROW_MAJOR, shards), "x")
     with pytest.raises(KernelError, match="TW105"):
-        describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, None, memory.Layout.ROW_MAJOR), "x")
+        describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, None, placement.Layout.ROW_MAJOR), "x")
     for value in (3, "x", None):
         with pytest.raises(KernelError, match="TW106"):
             describe(value, "x")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,12 +19,10 @@ from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, 
 from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
-from tilewright.lang.grid import resolve_grid
+from tilewright.lang.coordinates import resolve_grid
+from tilewright.lang.tilelang_types import TileLangFunction
 from tilewright.options import Options
 from tilewright.records import record
-
-if TYPE_CHECKING:
-    from tilewright.lang.tilelang_kernel import TileLangKernel
 
 
 @record(frozen=False, kw_only=True)
@@ -36,7 +34,7 @@ class BuiltTileLang(BuiltKernel):
     tile_program: TileProgram
 
 
-def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
+def build_tilelang(kernel: TileLangFunction, values: Sequence[Any], options: Options, *, shallow: bool = False) -> BuiltTileLang:
     """``shallow``: buffers of one block, where two would only let threads overlap."""
     if options.arch not in CHIPS:
         raise fail("TW015", f"unknown arch '{options.arch}'", kernel.span, help=", ".join(CHIPS))
@@ -62,7 +60,7 @@ def build_tilelang(kernel: TileLangKernel, values: Sequence[Any], options: Optio
 
 
 def write_module(
-    kernel: TileLangKernel, program: TileProgram, build: Build, shallow: bool
+    kernel: TileLangFunction, program: TileProgram, build: Build, shallow: bool
 ) -> tuple[ModuleOp, tuple[TensorLayout, ...]]:
     _check(program)
     layouts = tensor_layouts(program)
@@ -75,7 +73,7 @@ def write_module(
     return ModuleOp(functions), tuple(layouts[tensor] for tensor in program.tensors)
 
 
-def _mover(role: str, kernel: TileLangKernel, program: TileProgram, build: Build, buffers: Buffers) -> Any:
+def _mover(role: str, kernel: TileLangFunction, program: TileProgram, build: Build, buffers: Buffers) -> Any:
     mover = MoverWriter(role, kernel.function, program, build)
     mover.buffers = buffers
     return mover.write()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.frontend.syntax import function_node
@@ -16,12 +16,8 @@ from tilewright.frontend.tilelang.statements import Returned, counted_range
 from tilewright.frontend.tilelang.symbols import Tensor, TensorData, Trouble
 from tilewright.frontend.tilelang.tile_program import TileProgram
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_kernel import UNDECLARED, EagerKernel
 from tilewright.lang.tilelang_tensors import VIEW, View
-from tilewright.lang.tilelang_types import Dimension, TensorType, element_name, outer_scope
-
-if TYPE_CHECKING:
-    from tilewright.lang.tilelang_kernel import TileLangKernel
+from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name, outer_scope
 
 
 class KernelReader(Reader):
@@ -130,7 +126,7 @@ class KernelReader(Reader):
         return view
 
 
-def read_kernel(kernel: TileLangKernel, values: Sequence[Any]) -> tuple[TileProgram, tuple[int, ...]]:
+def read_kernel(kernel: TileLangFunction, values: Sequence[Any]) -> tuple[TileProgram, tuple[int, ...]]:
     """The program, and the numbers of the tensors that the kernel creates itself."""
     definition = function_node(kernel.function)
     if not isinstance(definition, ast.FunctionDef):
@@ -153,7 +149,7 @@ def read_kernel(kernel: TileLangKernel, values: Sequence[Any]) -> tuple[TileProg
     return program, tuple(output.index for output in reader.outputs)
 
 
-def _run(reader: KernelReader, kernel: TileLangKernel, definition: ast.FunctionDef, values: Sequence[Any]) -> None:
+def _run(reader: KernelReader, kernel: TileLangFunction, definition: ast.FunctionDef, values: Sequence[Any]) -> None:
     scope = outer_scope(kernel.function)
     scope.update(OPERATIONS)
     if "range" not in scope:
@@ -165,7 +161,7 @@ def _run(reader: KernelReader, kernel: TileLangKernel, definition: ast.FunctionD
             scope[name] = sizes.get(value.name, value)
     given = dict(zip(kernel.signature.parameters, values, strict=True))
     declared: dict[str, TensorType] = {}
-    if isinstance(kernel, EagerKernel):
+    if kernel.is_eager:
         reader.known_sizes.update(kernel.known_sizes)
         declared = reader.learn(definition, given)
     for name, value in given.items():

@@ -11,7 +11,7 @@ import pytest
 
 from tilewright import tilelang
 from tilewright.diagnostics import KernelError
-from tilewright.lang import standin
+from tilewright.standins import finder
 
 T = tilelang.language
 
@@ -31,7 +31,7 @@ def doubled(M: int, N: int, dtype: str = "float32") -> Any:
 
 
 def test_imports_are_answered():
-    with standin.installed(("tilelang",)):
+    with finder.installed(("tilelang",)):
         import tilelang as theirs  # pyright: ignore
         import tilelang.language as names  # pyright: ignore
         from tilelang import jit  # pyright: ignore

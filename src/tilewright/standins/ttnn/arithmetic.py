@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.lang.standin_ttnn.data_types import as_data_type
-from tilewright.lang.standin_ttnn.tensor import Tensor, combine, like, wide
+from tilewright.standins.ttnn.tensor import Tensor, as_data_type, combine, like, wide
 
 Function = Callable[..., Any]
 

@@ -9,11 +9,11 @@ import types
 import pytest
 
 from tilewright import ttl as language
-from tilewright.lang import standin
+from tilewright.standins import finder
 
 
 def test_ttl_is_our_language_however_it_is_imported():
-    with standin.installed():
+    with finder.installed():
         import ttl
         from ttlang import ttl as through_ttlang
 
@@ -22,7 +22,7 @@ def test_ttl_is_our_language_however_it_is_imported():
 
 
 def test_the_first_generation_finds_its_names():
-    with standin.installed():
+    with finder.installed():
         from ttlang import make_circular_buffer_like
         from ttlang.operators import copy, exp
         from ttlang.ttl_api import CircularBuffer, Program, compute, datamovement
@@ -35,12 +35,12 @@ def test_the_first_generation_finds_its_names():
 
 
 def test_nothing_is_left_behind():
-    before = {name for name in sys.modules if name.partition(".")[0] in standin.PACKAGES}
+    before = {name for name in sys.modules if name.partition(".")[0] in finder.PACKAGES}
     finders = list(sys.meta_path)
-    with standin.installed():
+    with finder.installed():
         importlib.import_module("ttnn")
         importlib.import_module("ttlang.operators")
-    assert {name for name in sys.modules if name.partition(".")[0] in standin.PACKAGES} == before
+    assert {name for name in sys.modules if name.partition(".")[0] in finder.PACKAGES} == before
     assert sys.meta_path == finders
 
 
@@ -48,7 +48,7 @@ def test_modules_loaded_before_come_back():
     real = types.ModuleType("ttnn")
     sys.modules["ttnn"] = real
     try:
-        with standin.installed():
+        with finder.installed():
             assert importlib.import_module("ttnn") is not real
         assert sys.modules["ttnn"] is real
     finally:
@@ -56,14 +56,14 @@ def test_modules_loaded_before_come_back():
 
 
 def test_only_the_packages_asked_for_are_answered():
-    with standin.installed(("ttl", "ttlang")):
+    with finder.installed(("ttl", "ttlang")):
         assert importlib.import_module("ttl") is language
-        spec = standin.StandInFinder(("ttl", "ttlang")).find_spec("ttnn")
+        spec = finder.StandInFinder(("ttl", "ttlang")).find_spec("ttnn")
         assert spec is None
 
 
 def test_a_missing_name_says_whose_module_this_is():
-    with standin.installed():
+    with finder.installed():
         import ttnn
 
         with pytest.raises(AttributeError, match="stand-in for ttnn has no 'conv2d'"):

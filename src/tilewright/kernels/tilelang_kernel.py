@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, fail
+from tilewright.kernels.kernel import Kernel, collection_paused
 from tilewright.lang.building import caller_span
-from tilewright.lang.kernel import Kernel, collection_paused
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import TensorArguments
-from tilewright.lang.tilelang_types import Dimension, TensorType, element_name, outer_scope
+from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name
 from tilewright.options import Options
 
 if TYPE_CHECKING:
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 L1_IS_FULL = "TW302"
 
 
-class TileLangKernel(Kernel):
+class TileLangKernel(Kernel, TileLangFunction):
     """``@T.prim_func``, or an eager ``@tilelang.jit`` function."""
 
     def __init__(self, function: Callable[..., Any], grid: Any = None, options: Options | None = None) -> None:
         super().__init__(function, grid, options or Options())
         self.out_idx: tuple[int, ...] = ()
-        self.types = _annotations(function)
         self.label = function.__name__
 
     @property
@@ -101,22 +100,9 @@ class TileLangKernel(Kernel):
             result.append(value)
         return result
 
-    def sizes(self, values: Sequence[Any]) -> dict[str, int]:
-        """Values of the kernel's dynamic sizes for these arguments."""
-        found: dict[str, int] = {}
-        for name, value in zip(self.signature.parameters, values, strict=True):
-            kind = self.types.get(name)
-            if kind is None or value is None or isinstance(value, TensorType) or not is_tensor(value):
-                continue
-            shape = tuple(int(size) for size in value.shape)
-            fresh = TensorType(tuple(_fresh(size, found) for size in kind.shape), kind.dtype)
-            fresh.match(shape, name, self.span)
-            found |= {size.name: size.size for size in fresh.shape if isinstance(size, Dimension) and size.size is not None}
-        return found
-
     def build(self, *args: Any, **options: Any) -> BuiltTileLang:
         """Only the front end: the ``ttl`` module before any pass, and the tile program it was made from."""
-        return self._build(self.bind(args, {}), self._updated(options))
+        return self._build(self.bind(args, {}), self.updated_options(options))
 
     def get_kernel_source(self, *args: Any, **named: Any) -> str:
         """The C++ of all three threads, for these arguments or for declared shapes."""
@@ -130,7 +116,7 @@ class TileLangKernel(Kernel):
         return [TensorType(layout.shape, layout.element) for layout in taken]
 
     def get_profiler(self, *_supply: Any, **_hints: Any) -> Any:
-        from tilewright.lang.tilelang_jit import Profiler
+        from tilewright.kernels.tilelang_jit import Profiler
 
         return Profiler(self)
 
@@ -174,47 +160,17 @@ class TileLangKernel(Kernel):
         return {name: seen(value) for name, value in zip(self.signature.parameters, values, strict=True)}
 
 
-def _fresh(size: Any, known: dict[str, int]) -> Any:
-    if not isinstance(size, Dimension):
-        return size
-    return known[size.name] if size.name in known else Dimension(size.name)
-
-
-def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
-    """Declared tensor types; with postponed annotations they are evaluated here."""
-    found: dict[str, TensorType] = {}
-    for name, kind in inspect.get_annotations(function).items():
-        if isinstance(kind, str):
-            try:
-                kind = eval(kind, outer_scope(function))
-            except Exception:
-                continue
-        if isinstance(kind, TensorType):
-            found[name] = kind
-    return found
-
-
 def _default(name: str, parameter: inspect.Parameter) -> Any:
     if parameter.default is inspect.Parameter.empty:
         raise fail("TW004", f"argument '{name}' is missing", caller_span(), help="it has neither a value nor a declared type")
     return parameter.default
 
 
-class Undeclared:
-    """A tensor that was not given; the annotation in the kernel's body says what it is."""
-
-    def __repr__(self) -> str:
-        return "a tensor that the kernel declares"
-
-
-UNDECLARED = Undeclared()
-
-
 class EagerKernel(TileLangKernel):
     """``fixed`` are arguments that are known already; ``known_sizes`` the values of sizes, by the names T.const gives them."""
 
+    is_eager = True
     fixed: dict[str, Any]
-    known_sizes: dict[str, int]
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -236,7 +192,7 @@ class EagerKernel(TileLangKernel):
         if not own:
             return super().compile(*args, **options)
         kernel = self._fixed(own)
-        kernel.options = kernel._updated(options)
+        kernel.options = kernel.updated_options(options)
         return super(EagerKernel, kernel).compile(*args) if args else kernel
 
     def _fixed(self, given: dict[str, Any]) -> EagerKernel:

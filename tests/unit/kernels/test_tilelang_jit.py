@@ -9,8 +9,8 @@ import pytest
 
 from tilewright import tilelang
 from tilewright.diagnostics import KernelError
-from tilewright.lang import standin
 from tilewright.program import Program
+from tilewright.standins import finder
 
 T = tilelang.language
 
@@ -95,7 +95,7 @@ def test_tuning_takes_the_first_configuration_that_compiles():
 
 
 def test_tuner_objects():
-    with standin.installed(("tilelang",)):
+    with finder.installed(("tilelang",)):
         from tilelang.autotuner import AutoTuner  # pyright: ignore
 
     tuner = AutoTuner.from_kernel(doubled, [{"M": 16}, {"M": 96, "N": 64}]).set_compile_args(out_idx=[-1]).set_profile_args(warmup=3)
@@ -122,7 +122,7 @@ def test_eager_kernels_compile_by_sizes():
 
 
 def test_modules_around_the_language_are_answered():
-    with standin.installed(("tilelang",)):
+    with finder.installed(("tilelang",)):
         from tilelang.autotuner import autotune  # pyright: ignore
         from tilelang.layout import make_swizzled_layout  # pyright: ignore
         from tilelang.math import next_power_of_2  # pyright: ignore

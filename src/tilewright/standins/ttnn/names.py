@@ -7,9 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from tilewright.hardware import TILE_COLS
-from tilewright.lang.standin_ttnn import arithmetic, conversion, cores, creation, device, memory
-from tilewright.lang.standin_ttnn.data_types import DataType
-from tilewright.lang.standin_ttnn.tensor import Tensor
+from tilewright.standins.ttnn import arithmetic, functions, placement
+from tilewright.standins.ttnn.tensor import DataType, Tensor
 
 
 class MathFidelity(Enum):
@@ -30,16 +29,16 @@ CONSTANTS: dict[str, Any] = {
     "uint32": DataType.UINT32,
     "uint16": DataType.UINT16,
     "uint8": DataType.UINT8,
-    "TILE_LAYOUT": memory.Layout.TILE,
-    "ROW_MAJOR_LAYOUT": memory.Layout.ROW_MAJOR,
+    "TILE_LAYOUT": placement.Layout.TILE,
+    "ROW_MAJOR_LAYOUT": placement.Layout.ROW_MAJOR,
     "TILE_SIZE": TILE_COLS,
     "MathFidelity": MathFidelity,
-    "CreateDevice": device.open_device,
-    "CloseDevice": device.close_device,
-    "MeshDevice": device.Device,
+    "CreateDevice": placement.open_device,
+    "CloseDevice": placement.close_device,
+    "MeshDevice": placement.Device,
 }
 
-MODULES: tuple[ModuleType, ...] = (cores, memory, device, creation, conversion)
+MODULES: tuple[ModuleType, ...] = (placement, functions)
 
 
 def build() -> dict[str, Any]:
@@ -49,8 +48,8 @@ def build() -> dict[str, Any]:
         for name, value in vars(module).items():
             if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__:
                 names[name] = value
-    names["DRAM_MEMORY_CONFIG"] = memory.DRAM_MEMORY_CONFIG
-    names["L1_MEMORY_CONFIG"] = memory.L1_MEMORY_CONFIG
+    names["DRAM_MEMORY_CONFIG"] = placement.DRAM_MEMORY_CONFIG
+    names["L1_MEMORY_CONFIG"] = placement.L1_MEMORY_CONFIG
     names.update(arithmetic.operations())
     names.update(CONSTANTS)
     for internal in ("folded", "padded"):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tilewright.lang import tensors
-from tilewright.lang.standin_ttnn import names
-from tilewright.lang.standin_ttnn.data_types import block_rounded
+from tilewright.standins.ttnn import names
+from tilewright.standins.ttnn.tensor import block_rounded
 
 NAMES = names.build()
 

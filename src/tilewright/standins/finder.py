@@ -49,7 +49,7 @@ def fill_operators(module: ModuleType) -> None:
 
 
 def fill_ttnn(module: ModuleType) -> None:
-    from tilewright.lang.standin_ttnn import names
+    from tilewright.standins.ttnn import names
 
     take(module, names.build())
 
@@ -74,7 +74,7 @@ def fill_nothing(_module: ModuleType) -> None:
 
 
 def fill_checks(module: ModuleType) -> None:
-    take(module, public_names(importlib.import_module("tilewright.lang.standin_checks")))
+    take(module, public_names(importlib.import_module("tilewright.standins.checks")))
 
 
 def fill_tilelang(module: ModuleType) -> None:
@@ -94,7 +94,7 @@ def fill_tilelang_language(module: ModuleType) -> None:
 
 def fill_tilelang_part(module: ModuleType) -> None:
     """A module of tilelang's around the language."""
-    take(module, importlib.import_module("tilewright.lang.tilelang_jit").part(module.__name__.rpartition(".")[2]))
+    take(module, importlib.import_module("tilewright.kernels.tilelang_jit").part(module.__name__.rpartition(".")[2]))
 
 
 FILLERS: dict[str, Callable[[ModuleType], None]] = {

@@ -1,0 +1,215 @@
+"""The object a decorated kernel becomes: compile it, call it, and it remembers what it compiled.
+
+This is where the language, the front end, the compiler, the cache and the run meet; none of them knows this room.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any
+
+from tilewright.cache_key import key_of, on_disk
+from tilewright.diagnostics import KernelError, fail
+from tilewright.lang.building import caller_span
+from tilewright.lang.kernel import (
+    KernelFunction,
+    RuntimeInteger,
+    compile_options,
+)
+from tilewright.lang.tensors import BFloat16View, element_notes, is_tensor, is_writable, lives_on_device, visible
+from tilewright.options import Options
+
+if TYPE_CHECKING:
+    from tilewright.frontend.build import BuiltKernel
+    from tilewright.program import Program
+    from tilewright.timing.profile import Profile
+
+GATHERING = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+
+class Kernel(KernelFunction):
+    """A kernel that can be compiled and called."""
+
+    def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
+        super().__init__(function, grid, options)
+        self._programs: dict[Any, Program] = {}
+        functools.update_wrapper(self, function)
+
+    def __get__(self, instance: Any, _owner: Any = None) -> Any:
+        """A kernel that is a method gets its object, a constant of the compilation."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator.
+
+        Outputs at the end may be left out: they are made like the first tensor and returned.
+        """
+        from tilewright import execution
+
+        made = left_out(self.signature, args, named, self._runtime)
+        bound = self.bind(args, {**named, **made})
+        session = execution.current()
+        tensors = [tensor for _, tensor in bound.tensors()]
+        mode = execution.chosen_mode(session.mode, tensors)
+        options = execution.fitted(session.options(self.options), mode, tensors)
+        program = self._program(bound, options, session.keep_ir, cached=session.caches(mode))
+        if not made.keys() <= {program.tensors[index].name for index in program.written_tensors}:
+            self.bind(args, named)  # an input is missing: say so
+        for index in program.written_tensors:
+            if not is_writable(tensors[index]):
+                found = f"the kernel writes to '{program.tensors[index].name}', which is read-only"
+                raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
+        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
+        execution.run(program, tensors, numbers)
+        return returned(made)
+
+    def compile(self, *args: Any, **options: Any) -> Program:
+        """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
+        from tilewright import execution
+
+        session = execution.current()
+        keep_ir = bool(options.pop("keep_ir", False))
+        return self._program(self.bind(args, {}), self.updated_options(options), keep_ir, cached=session.caches(session.mode))
+
+    def profile(self, *args: Any, **options: Any) -> Profile:
+        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed."""
+        from tilewright.timing.profile import profile
+
+        bound = self.bind(args, {})
+        numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
+        return profile(self._program(bound, self.updated_options(options), False), numbers)[0]
+
+    def build(self, *args: Any, **options: Any) -> BuiltKernel:
+        """Only the front end: the ``ttl`` module before any pass."""
+        return self._build(self.bind(args, {}), self.updated_options(options))
+
+    def _program(self, values: Any, options: Options, keep_ir: bool, *, cached: bool = False) -> Program:
+        """Kept, on disk if ``cached``, or compiled."""
+        key = key_of(self, self._visible(values), options)
+        if key is None:
+            return self._compiled(values, options, keep_ir)
+        kept = (key, keep_ir)
+        program = self._programs.get(kept)
+        if program is None:
+            program = self._stored(key, values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
+            if not program.reads_values:
+                self._programs[kept] = program
+        return program
+
+    def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
+        with collection_paused():  # loading the compiler is half of a first compilation
+            from tilewright.compiler import compile_built
+
+            built = self._build(values, options)
+            program = compile_built(built, options, keep_ir=keep_ir)
+        program.reads_values = built.reads_values
+        program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
+        return program
+
+    def _stored(self, key: str, values: Any, options: Options) -> Program:
+        """From disk, or compiled and put there."""
+        from tilewright import cache
+
+        def compile_again() -> Program:
+            if key_of(self, self._visible(values), options) == key:
+                return self._compiled(values, options)
+            found = f"what '{self.name}' reads has changed since this program was stored"
+            raise fail("TW017", found, self.span, help="compile it again; the IR of stored programs is made when it is asked for")
+
+        found = cache.load(on_disk(key), compile_again)
+        if found is not None:
+            return found
+        program = self._compiled(values, options)
+        if not program.reads_values:
+            cache.save(on_disk(key), program)
+        return program
+
+    def _visible(self, values: Any) -> dict[str, Any]:
+        """The arguments with what a kernel may see of them in place of every tensor."""
+        try:
+            return values.replaced(visible)
+        except KernelError as error:  # said at the call; found only here because the place costs more than the check
+            place = caller_span(self.name)
+            raise KernelError(*(replace(found, span=found.span or place) for found in error.diagnostics)) from None
+
+    def _build(self, values: Any, options: Options) -> BuiltKernel:
+        from tilewright.frontend.build import build_kernel
+
+        return build_kernel(self, values, options)
+
+
+def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **arguments: Any) -> Any:
+    """``@ttl.kernel(grid=(x, y))``, also called ``@ttl.operation``; any compile option may be given by name."""
+    options = compile_options(arguments, caller_span("kernel"))
+
+    def decorate(target: Callable[..., Any]) -> Kernel:
+        if not inspect.isfunction(target):
+            remedy = "write options by name, for example @ttl.operation(grid=(2, 2))"
+            raise fail("TW004", f"only a function can be a kernel, not {target!r}", caller_span(), help=remedy)
+        return Kernel(target, grid, options)
+
+    return decorate if function is None else decorate(function)
+
+
+@contextmanager
+def collection_paused() -> Generator[None, None, None]:
+    """No cyclic collection inside: IR is all cycles and stays alive, so a collection finds nothing and costs its size."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+# Outputs the caller leaves out --------------------------------------------------------------------------------------
+
+
+def left_out(signature: Signature, args: Sequence[Any], named: Mapping[str, Any], numbers: Collection[str]) -> dict[str, Any]:
+    """Tensors for the parameters at the end that got none; nothing if the call is wrong in another way."""
+    try:
+        given = signature.bind_partial(*args, **named).arguments
+    except TypeError:
+        return {}
+    names = list(signature.parameters)
+    missing = [
+        name
+        for name, parameter in signature.parameters.items()
+        if name not in given and parameter.default is Parameter.empty and parameter.kind not in GATHERING
+    ]
+    first = next((value for value in given.values() if is_tensor(value)), None)
+    if not missing or first is None or names[-len(missing) :] != missing or any(name in numbers for name in missing):
+        return {}
+    made = {name: empty_like(first) for name in missing}
+    return {} if any(value is None for value in made.values()) else made
+
+
+def empty_like(value: Any) -> Any:
+    """A tensor of the same kind as ``value``, to be written; None where that is not known."""
+    import numpy
+
+    if lives_on_device(value):
+        return importlib.import_module("tilewright.runtime.devices").like(value)
+    if isinstance(value, BFloat16View):
+        return BFloat16View(value.array * 0)
+    if isinstance(value, numpy.ndarray):
+        return numpy.zeros_like(value)
+    if type(value).__module__.partition(".")[0] == "torch":
+        return value.new_zeros(value.shape)
+    return None
+
+
+def returned(made: Mapping[str, Any]) -> Any:
+    """What the call gives back: the one tensor it made, or all of them in order, or nothing."""
+    values = tuple(made.values())
+    return values[0] if len(values) == 1 else values or None
