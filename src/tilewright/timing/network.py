@@ -2,8 +2,8 @@
 
 Each network is a torus in one direction: network 0 goes right, then down; network 1 up, then left. A packet takes one cycle a
 flit on every link of its way; its head is one hop ahead per ``hop`` cycles. A link works off what it was given, in the order it
-came, so callers must ask in the order of time; who arrives before a link is taken passes. Not modelled: unfairness where flows merge,
-and who blocks whom in a router.
+came, so callers must ask in the order of time; who arrives before a link is taken passes. Not modelled: unfairness where flows
+merge, and who blocks whom in a router.
 """
 
 from __future__ import annotations
