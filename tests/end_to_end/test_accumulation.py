@@ -587,3 +587,57 @@ def test_a_sum_of_no_rounds_is_zero(kernels, make_array, summand):
     wanted = [sum((eval(summand, {"x": blocks[core, i]}) for i in range(core)), np.zeros((128, 128))) for core in range(3)]
     np.testing.assert_allclose(out, np.concatenate(wanted), rtol=0, atol=0.05)
     assert not out[:128].any()
+
+
+SUMS = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, out):
+    rows, cols = {block}
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(rows, cols), block_count=2)
+    out_dfb = ttl.make_dataflow_buffer_like(out, shape={result}, block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with out_dfb.reserve() as o:
+            for step in range({steps}):
+                with a_dfb.wait() as x:
+                    o += ttl.math.reduce_sum({summand}, dims=[{dim}])
+
+    @ttl.datamovement()
+    def read():
+        for step in range({steps}):
+            with a_dfb.reserve() as block:
+                ttl.copy(a[step * rows:(step + 1) * rows, 0:cols], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with out_dfb.wait() as block:
+            ttl.copy(block, out[0:{result}[0], 0:{result}[1]]).wait()
+"""
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("block", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("summand", ["x", "ttl.math.abs(x)"])
+def test_reductions_added_to_a_block(kernels, summand, block, dim):
+    """What the matrix unit adds up by itself stays in DST and is packed once, like a sum of products."""
+    rows, cols = block
+    result = (1, cols) if dim == 0 else (rows, 1)
+    rng = np.random.default_rng(5)
+    a = rng.uniform(-1, 1, (STEPS * rows * 32, cols * 32)).astype(ml_dtypes.bfloat16)
+    out = np.full((result[0] * 32, result[1] * 32), np.nan, ml_dtypes.bfloat16)
+    source = SUMS.format(block=block, result=result, steps=STEPS, dim=dim, summand=summand)
+    program, _ = run_everywhere(kernels, source, [a, out])
+    seen = a.astype(np.float64).reshape(STEPS, rows * 32, cols * 32)
+    seen = np.abs(seen) if "abs" in summand else seen
+    if dim == 0:
+        expected, got = seen.sum(axis=(0, 1)), out[0].astype(np.float64)
+    else:
+        expected, got = seen.sum(axis=(0, 2)), out[:, 0].astype(np.float64)
+    assert np.max(np.abs(got - expected)) <= 2e-2 * np.max(np.abs(expected)) + 0.1
+    if summand == "x":
+        assert lifecycle(program.cpp["compute"]) == (1, True)
+        assert program.cpp["compute"].count("tile_regs_acquire") == 1
+        assert "pack_reconfig_l1_acc" not in program.cpp["compute"]

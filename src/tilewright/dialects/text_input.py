@@ -97,7 +97,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
-        "ttl.role_in_section", "ttl.section", "ttl.results", "ttl.leaves_dst", "ttl.held", "ttl.sub_blocks",
+        "ttl.role_in_section", "ttl.section", "ttl.results", "ttl.leaves_dst", "ttl.sub_blocks",
     ),
     "compute_region": ("keep_in_dst",),
     "acquire_dst": ("index",),
@@ -125,7 +125,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "tile_transpose": PLACED,
     "tile_scratch": PLACED,
     "tile_binary_bcast": ("kind", "dim", *PLACED),
-    "tile_resident": ("resident", *PLACED),
+    "tile_resident": ("resident", "edge", *PLACED),
 }  # fmt: skip
 
 FUNCTION = {
@@ -133,7 +133,7 @@ FUNCTION = {
 }  # fmt: skip
 LOOP = {  # on loops, once a region is one
     "ttl.tile", "ttl.tile_stride", "ttl.sub_blocks", "ttl.section", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.dst_layout",
-    "ttl.held", "ttl.residents", "ttl.role_in_section",
+    "ttl.residents", "ttl.role_in_section",
 }  # fmt: skip
 
 UNROLLED = ("ttl.tile", "ttl.tile_stride")  # on every op of a loop that was written out
@@ -151,7 +151,7 @@ TEXTS = (
 LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest", "ttl.results")
 FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
-    "ttl.held", "ttl.in_dst", "ttl.spill", "eager", "as_value",
+    "ttl.in_dst", "ttl.spill", "eager", "as_value",
 )  # fmt: skip
 ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", *PINS)}
 

@@ -26,6 +26,7 @@ from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.accumulation import packed_edge
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero
 from tilewright.passes.dst_assignment.sections import (
@@ -142,7 +143,8 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
         _add_to_resident(region.draft, section.blocks.index(block))
     if any(_read_by_matrix_unit(region.draft) for region in section.regions):
         return "a unit must read the running value from L1"
-    if any(_masks_packer(region.draft) for region in section.regions):
+    reduced = any(_masks_packer(region.draft) for region in section.regions)
+    if reduced and not all(_only_adds_reductions(value) for value in section.blocks):
         return "a reduction in the loop sets up the packer"
     added = all(_planned(region, section, config, context) and only_added_to(region.plan) for region in section.regions)  # pyright: ignore
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
@@ -168,7 +170,7 @@ def _planned(region: PlannedRegion, section: Section, config: ComputeConfig, con
 def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list[PlannedRegion]:
     """The region behind the loop that uses the results, if it can run in the same acquire; else regions that only pack them."""
     reader = _single_reader(section)
-    if reader is not None:
+    if reader is not None and not any(_masks_packer(region.draft) for region in section.regions):
         region = PlannedRegion(END, _without_residents(reader, section), [None] * len(reader.outputs), reader)
         possible = not _read_by_matrix_unit(region.draft) and not _masks_packer(region.draft)
         if possible and _planned(region, section, config, context):
@@ -306,6 +308,13 @@ def _masks_packer(compute: ComputeOp) -> bool:
     return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
 
 
+def _only_adds_reductions(value: RunningValue) -> bool:
+    """``block += sum of tiles`` from nothing: what the packer writes at the end is what the reductions filled."""
+    summand = value.step.block.first_op
+    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and summand.next_op is value.step.block.last_op
+    return alone and value.added and value.start is None and value.steps_always
+
+
 def _loading(number: int, block: RunningValue) -> PlannedRegion:
     location = block.loop.location
     wait = compiler_buffers.waited(block.buffer, location)
@@ -331,6 +340,8 @@ def _packing(number: int, block: RunningValue) -> PlannedRegion:
     place = compiler_buffers.reserved(block.buffer, location)[1 if block.added else 0 :]
     body = Block(arg_types=[_tile_type(block)])
     resident = _resident(number, _tile_type(block))
+    edges = [edge for op in block.step.block.ops if (edge := packed_edge(op)) is not None]
+    resident.attributes |= {"edge": edges[0]} if edges else {}
     body.add_ops([resident, YieldOp.create(operands=[resident.results[0]])])
     rank = len(block.step.output_shape)
     draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))

@@ -99,14 +99,6 @@ def _bracket(compute: ComputeOp) -> None:
     output = buffer_of(compute.outputs[0])
     before = opening(buffer_of(compute.inputs[0]) if compute.inputs else output, output, place)
     release = TileRegsReleaseOp.create(location=place)
-    if "ttl.held" in compute.attributes:
-        # Partial sums live in DST across the loop: acquire in front of it, hand over and pack behind it. The stores stay beside
-        # the region until the next pass, which puts the packing in front of the release.
-        loop = compute.parent_op()
-        assert loop is not None and loop.parent is not None
-        loop.parent.insert_ops_before(before, loop)
-        loop.parent.insert_ops_after([*handover(place), release], loop)
-        return
     block.insert_ops_before(before, compute)
     last = _last_store(compute)
     block.insert_ops_after(handover(place), compute)

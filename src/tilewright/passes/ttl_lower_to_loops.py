@@ -28,11 +28,9 @@ from tilewright.dialects.attributes import (
     loop_end,
     multiply,
     number_attr,
-    text_array,
     text_attr,
     text_value,
 )
-from tilewright.dialects.composed_calls import reduce_template
 from tilewright.dialects.ttl import TILE_OPS, StoreOp, TileOpBase, thread_kind
 from tilewright.dialects.ttl_compute import (
     BY_POSITION,
@@ -89,11 +87,9 @@ class Lowering:
         assert block is not None
         self.block = block
         self.anchor: Operation = compute
-        reduction = next((op for op in compute.block.ops if isinstance(op, TileReduceOp)), None)
         # While a reduction is set up the packer writes only what it fills.
-        self.edge = None
-        if reduction is not None:
-            self.edge = text_attr(str(text_array(reduce_template(reduction.kind, reduction.dim))))
+        edges = [edge for op in compute.block.ops if (edge := accumulation.packed_edge(op)) is not None]
+        self.edge = edges[0] if edges else None
 
     def run(self) -> None:
         stores = [use.operation for result in self.compute.results for use in result.uses]
@@ -463,28 +459,21 @@ class Lowering:
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))
             attributes = {**store.attributes, **({"edge": self.edge} if self.edge is not None else {})}
-            if "ttl.held" in self.compute.attributes:
-                attributes["in_order"] = UnitAttr()  # packed once, behind the loop
             put = StoreOp.create(operands=[tile.results[0], target], attributes=attributes, location=store.location)
             into = self.threaded if self.tiles > 1 else target
             assert into is not None
             insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
             block.add_ops([tile, put, insert])
 
-        anchor: Operation = store
-        if "ttl.held" in self.compute.attributes:
-            anchor = self.anchor = accumulation.release_after(self.compute)
-        adding = accumulation.flag(store, self.compute) if "ttl.held" not in self.compute.attributes else None
+        adding = accumulation.flag(store, self.compute)
+        place = store.parent
+        assert place is not None
         if adding is not None:
-            place = anchor.parent
-            assert place is not None
-            place.insert_ops_before(adding, anchor)
-        self.nest(body, anchor, target)
+            place.insert_ops_before(adding, store)
+        self.nest(body, store, target)
         if adding is not None:
-            place = anchor.parent
-            assert place is not None
             off = L1AccumulateOp.create(operands=[self.constant(0)], location=store.location)
-            place.insert_op_before(off, anchor)
+            place.insert_op_before(off, store)
         erase(store)
 
 

@@ -9,7 +9,7 @@ a region that does not fit is several regions with buffers between. The algorith
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
@@ -39,6 +39,7 @@ from tilewright.dialects.ttl_compute import (
     TileBcastOp,
     TileBinaryBcastOp,
     TileMatmulOp,
+    TileReduceOp,
 )
 from tilewright.dialects.walking import erase, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
@@ -46,7 +47,7 @@ from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
 from tilewright.passes.context import PassContext, config_of
-from tilewright.passes.dst_assignment import accumulation, pinned_registers, sub_blocks
+from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
@@ -112,7 +113,6 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     intermediates = Intermediates(plan, region, compute, function)
     block = compute.parent
     assert block is not None
-    held = len(plan.parts) == 1 and accumulation.may_be_held(compute, plan.parts[0].allocation.tiles_per_acquire)
     for part in plan.parts:
         bound = intermediates.operands(part)
         allocation = part.allocation
@@ -131,11 +131,6 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
         new = ComputeOp(inputs, bound.outputs, maps, iterators, body, attributes)
         new.location = compute.location
         block.insert_ops_before([*bound.before, new, *bound.after], compute)
-        if held:
-            new.attributes["ttl.held"] = UnitAttr()
-            title = "partial sums stay in DST across the loop"
-            context.trace.decide(NAME, title, "acquired before it, packed once after it", place=f"line {line_of(new)}")
-            continue
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"
@@ -254,6 +249,8 @@ def _execute(
     if use.unit == ROWS_BY_SFPU:
         return _added_to_zeros(operands[0], source, placed)
     kind, attributes = _written(source, use)
+    if kind is TileReduceOp and use.unit == ACCUMULATE:
+        operands = operands[1:]  # it adds to whatever is in its slot
     attributes |= {**placed, "ttl.unit": text_attr(use.unit)}
     op = kind.create(operands=operands, result_types=[result.type], attributes=attributes, location=source.location)
     op.results[0].name_hint = result.name_hint
@@ -295,6 +292,8 @@ def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str
         # The sum's operands are (addend, factor, factor): what is absorbed says how the factors combine.
         if isinstance(absorbed, TileMatmulOp):
             return AccumulateMatmulOp, dict(absorbed.attributes)
+        if isinstance(absorbed, TileReduceOp):
+            return TileReduceOp, dict(absorbed.attributes)
         return MulAccumulateOp, {}
     if use.unit in (FPU_BCAST, SFPU_BCAST):
         assert isinstance(absorbed, TileBcastOp) and isinstance(source, TileOpBase)

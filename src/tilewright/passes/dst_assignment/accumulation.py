@@ -1,20 +1,20 @@
 """``block += expression``: where partial sums are kept while a loop adds to them.
 
-Three places are possible. In DST across the loop, when the block fits one acquire and the summands are sums the unit adds up by
-itself (matmul, sum reductions). In L1, where the packer adds to what the block holds. The first store of a block replaces; which
-store is the first follows from the loops around it.
+Where the sum does not stay in DST across the loop (`ttl-form-accumulation-sections`), the packer adds in L1 to what the block
+holds. The first store of a block replaces; which store is the first follows from the loops around it.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilewright.dialects.attributes import INDEX, constant
-from tilewright.dialects.ttl import StoreOp, TileRegsAcquireOp, TileRegsReleaseOp
+from tilewright.dialects.attributes import INDEX, constant, text_array, text_attr
+from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp
-from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, TileMatmulOp, TileReduceOp
+from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
+from tilewright.passes.kernel_calls.names import reduce_template
 from tilewright.passes.tile_views import buffer_of
 
 ACCUMULATE = "accumulate"
@@ -30,51 +30,6 @@ def attach_of(block: SSAValue) -> AttachCBOp:
 
 def accumulates(block: SSAValue) -> bool:
     return ACCUMULATE in attach_of(block).attributes
-
-
-def may_be_held(compute: ComputeOp, per_acquire: int) -> bool:
-    """The whole sum fits DST, the unit itself adds up, and nothing else needs DST in the loop."""
-    if len(compute.outputs) != 1 or not accumulates(compute.outputs[0]):
-        return False
-    tiles = 1
-    for extent in compute.output_shape:
-        tiles *= extent
-    body = [op for op in compute.block.ops if op is not compute.block.last_op]
-    loop = compute.parent_op()
-    if tiles > per_acquire or len(body) != 1 or not isinstance(loop, ForOp) or loop.parent is None:
-        return False
-    head = body[0]
-    if not isinstance(head, TileMatmulOp) and not (isinstance(head, TileReduceOp) and head.kind == "sum"):
-        return False
-    alone = sum(isinstance(op, ComputeOp) for op in loop.walk()) == 1
-    return alone and _reserve_of(buffer_of(compute.outputs[0]), loop) is not None and not _stored_before(compute, loop)
-
-
-def _stored_before(compute: ComputeOp, loop: ForOp) -> bool:
-    """Whether something was put into the block in front of the loop."""
-    buffer = buffer_of(compute.outputs[0])
-    op = loop.prev_op
-    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is buffer):
-        for inner in op.walk():
-            if isinstance(inner, ComputeOp) and any(buffer_of(output) is buffer for output in inner.outputs):
-                return True
-            if isinstance(inner, StoreOp) and buffer_of(inner.operands[1]) is buffer:
-                return True
-        op = op.prev_op
-    return False
-
-
-def release_after(compute: ComputeOp) -> Operation:
-    """The release of a held section: it stands behind the loop around the region. What follows the loop, where the lifecycle is
-    inserted later."""
-    op = compute.parent_op()
-    assert op is not None and op.next_op is not None
-    following = op.next_op
-    while not isinstance(following, TileRegsReleaseOp):
-        if following.next_op is None or isinstance(following, TileRegsAcquireOp):
-            return op.next_op
-        following = following.next_op
-    return following
 
 
 def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
@@ -130,3 +85,10 @@ def _written_before(buffer: SSAValue, before: Operation) -> bool:
             return True
         op = op.prev_op
     return False
+
+
+def packed_edge(op: Operation) -> Attribute | None:
+    """The part of a tile that the packer writes under the reduction which made it, or a running value it was added to."""
+    if isinstance(op, TileReduceOp):
+        return text_attr(str(text_array(reduce_template(op.kind, op.dim))))
+    return op.attributes.get("edge") if isinstance(op, ResidentTileOp) else None

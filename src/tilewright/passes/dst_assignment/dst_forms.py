@@ -242,6 +242,9 @@ class FormBuilder:
                 cost, init, repeat = self.cost(form.call), init_key(form, product), 1
             elif isinstance(product, TileMatmulOp):
                 cost, init, repeat = self.cost("matmul_block"), "matmul", product.k
+            elif isinstance(product, TileReduceOp) and isinstance(op.operands[1 - position].owner, ResidentTileOp):
+                # Only onto a running value: while a reduction is set up, the packer writes nothing but what it fills.
+                cost, init, repeat = self._reduction(product)
             else:
                 continue
             operands = (Operand(self.numbers[op.operands[1 - position]], Place.DST), *factors)
@@ -291,10 +294,7 @@ class FormBuilder:
         if isinstance(op, TileMatmulOp):
             cost, init, rule, repeat = self.cost("matmul_block"), "matmul", ResultRule.ZEROED, op.k
         elif isinstance(op, TileReduceOp):
-            template = reduce_template(op.kind, op.dim)
-            rows, cols = op.counts
-            cost, init = self.cost("reduce_tile", template), f"reduce<{template}>"
-            rule, repeat = ResultRule.ZEROED, rows * cols
+            (cost, init, repeat), rule = self._reduction(op), ResultRule.ZEROED
         elif isinstance(op, TileBcastOp):
             if self.repeats_by_vector(op):
                 return [self._rows_by_sfpu(op)] if self.has_sfpu_bcast else []
@@ -304,6 +304,12 @@ class FormBuilder:
             cost, init = self.cost("transpose_wh_tile"), "transpose"
         form = self.form("buffer", operands, rule, cost, init, repeat=repeat)
         return [(form, FormUse("buffer"))]
+
+    def _reduction(self, op: TileReduceOp) -> tuple[op_costs.CallCost, str, int]:
+        """Cost of a call, key of its init, number of calls."""
+        template = reduce_template(op.kind, op.dim)
+        rows, cols = op.counts
+        return self.cost("reduce_tile", template), f"reduce<{template}>", rows * cols
 
 
 def reduced_by_vector(op: TileVectorReduceOp) -> tuple[str, ...]:
