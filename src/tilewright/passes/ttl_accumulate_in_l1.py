@@ -17,7 +17,7 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
-from tilewright.passes.dst_assignment.accumulation import ACCUMULATE
+from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE
 from tilewright.passes.dst_assignment.running_values import (
     LEAVES_DST,
     RunningValue,

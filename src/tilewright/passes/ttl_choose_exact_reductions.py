@@ -29,7 +29,7 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements
-from tilewright.passes.dst_assignment.accumulation import accumulates
+from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.passes.fusion.reduce_scalers import Scalers
 
 NAME = "ttl-choose-exact-reductions"

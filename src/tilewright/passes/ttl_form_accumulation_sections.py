@@ -26,9 +26,8 @@ from tilewright.dialects.walking import erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
-from tilewright.passes.dst_assignment.accumulation import packed_edge
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
-from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero
+from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero, packed_edge
 from tilewright.passes.dst_assignment.sections import (
     END,
     PACKED,

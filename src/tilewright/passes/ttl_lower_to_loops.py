@@ -51,7 +51,7 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.allocation import Layout
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment import accumulation
+from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_forms import FOLDS
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
 from tilewright.passes.dst_assignment.running_values import erase_dropped
@@ -88,7 +88,7 @@ class Lowering:
         self.block = block
         self.anchor: Operation = compute
         # While a reduction is set up the packer writes only what it fills.
-        edges = [edge for op in compute.block.ops if (edge := accumulation.packed_edge(op)) is not None]
+        edges = [edge for op in compute.block.ops if (edge := running_values.packed_edge(op)) is not None]
         self.edge = edges[0] if edges else None
 
     def run(self) -> None:
@@ -465,7 +465,7 @@ class Lowering:
             insert = InsertOp.create(operands=[tile.results[0], into, *indices], result_types=[kind])
             block.add_ops([tile, put, insert])
 
-        adding = accumulation.flag(store, self.compute)
+        adding = running_values.flag(store, self.compute)
         place = store.parent
         assert place is not None
         if adding is not None:

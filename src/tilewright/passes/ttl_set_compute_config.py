@@ -29,8 +29,8 @@ from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.problem import Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.accumulation import accumulates
 from tilewright.passes.dst_assignment.dst_problem import plans_under
+from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
 

@@ -25,7 +25,7 @@ from tilewright.dialects.attributes import (
     text_attr,
     text_value,
 )
-from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
+from tilewright.dialects.composed_calls import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
@@ -48,7 +48,7 @@ from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Place
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
-from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, SFPU_BCAST
+from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
@@ -110,7 +110,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     region = region_problem(compute, config_of(function), context, packed=True)
     region, plan = pinned_registers.bind(region, lambda problem: _plan(problem, compute, context))
     _report(region, plan, compute, context)
-    intermediates = Intermediates(plan, region, compute, function)
+    intermediates = Intermediates(plan, region.problem, compute, function)
     block = compute.parent
     assert block is not None
     for part in plan.parts:

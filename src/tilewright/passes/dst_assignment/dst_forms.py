@@ -9,7 +9,16 @@ from xdsl.ir import Operation, SSAValue
 from tilewright import op_costs
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import TileType, text_value
-from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE, bcast_call, reduce_template, sfpu_bcast_call
+from tilewright.dialects.composed_calls import (
+    SFPU_BCAST,
+    SFPU_BCAST_SINCE,
+    bcast_call,
+    init_key,
+    reduce_template,
+    reduced_by_vector,
+    sfpu_bcast_call,
+    template_values,
+)
 from tilewright.dialects.tile_op import FACES, Unit, UnitForm, Writes, release_key, share, template_text
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import (
@@ -26,12 +35,10 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
-from tilewright.passes.dst_assignment.init_keys import init_key, template_values
 from tilewright.program import ComputeConfig
 
 ACCUMULATE = "accumulate"  # adds a product (of tiles or of matrices) to a live slot
 FPU_BCAST = "fpu_bcast"
-SFPU_BCAST = "sfpu_bcast"
 ROWS_BY_SFPU = "rows_by_sfpu"  # a broadcast as a sum with a tile of zeros
 FOLDS = {"sum": "add", "max": "max"}  # the row that joins two tiles of a reduction
 PLACES = {  # of the two operands, where one comes from a buffer
@@ -310,12 +317,6 @@ class FormBuilder:
         template = reduce_template(op.kind, op.dim)
         rows, cols = op.counts
         return self.cost("reduce_tile", template), f"reduce<{template}>", rows * cols
-
-
-def reduced_by_vector(op: TileVectorReduceOp) -> tuple[str, ...]:
-    """Template arguments of sfpu_reduce."""
-    pool, dim = reduce_template(op.kind, op.dim)
-    return (pool, "DataFormat::Float32", dim)
 
 
 def _orders(form: UnitForm) -> tuple[tuple[int, ...], ...]:

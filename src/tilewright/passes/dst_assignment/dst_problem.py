@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.dialects.attributes import TileType
-from tilewright.dialects.tile_op import FLOAT_DTYPES
+from tilewright.dialects.composed_calls import STATELESS
+from tilewright.dialects.tile_op import FLOAT_DTYPES, Unit
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Plan
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Costs, Leaf, Problem
+from tilewright.dst.problem import Costs, Leaf, Op, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment import buffer_room
-from tilewright.passes.dst_assignment.accumulation import accumulates
+from tilewright.passes.dst_assignment import intermediate_buffers
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, is_tile_math
 from tilewright.passes.dst_assignment.fused_forms import FormUse
-from tilewright.passes.dst_assignment.init_keys import lasting_inits
+from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
 from tilewright.records import record
@@ -61,12 +61,12 @@ def region_problem(
     straight = frozenset(index for index, value in enumerate(compute.inputs) if _unpacked_to_dst(value, config))
     clipped = _clipped(compute, outputs) if packed else frozenset[int]()
     halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
-    formats = [buffer_room.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
+    formats = [intermediate_buffers.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
     # No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
-    room = min(buffer_room.room(compute, formats, context), len(ops)) if packed else 0
+    room = min(intermediate_buffers.room(compute, formats, context), len(ops)) if packed else 0
     trips = 0
-    if packed and buffer_room.may_travel_by_choice(compute, ops, config, context):
-        trips = min(buffer_room.room(compute, formats, context, buffer_room.SHARE_OF_L1), len(ops))
+    if packed and intermediate_buffers.may_travel_by_choice(compute, ops, config, context):
+        trips = min(intermediate_buffers.room(compute, formats, context, intermediate_buffers.SHARE_OF_L1), len(ops))
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
@@ -95,7 +95,7 @@ def region_problem(
         tiles=tiles,
         full_sync=config.dst_full_sync_en,
         costs=costs,
-        lasting_inits=lasting_inits(loads, problem_ops, builder.uses),
+        lasting_inits=_lasting_inits(loads, problem_ops, builder.uses),
         spill_limit=room,
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
@@ -157,3 +157,19 @@ def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
         init=f"copy_tile_init:{dtype}",
         init_cycles=round(cost.init_math_cycles),
     )
+
+
+def _lasting_inits(leaves: Sequence[Leaf], ops: Sequence[Op], uses: Mapping[tuple[int, int], FormUse]) -> frozenset[str]:
+    """Inits that stay in force over the tiles of an acquire: the only one of their unit, whatever forms are chosen.
+
+    Loads and the matrix unit share their state, the vector unit has its own.
+    """
+    matrix, vector = {leaf.init for leaf in leaves}, set[str]()
+    for (op, form), use in uses.items():
+        units = {call.unit for call in use.calls} or {use.unit}
+        states = vector if units == {Unit.SFPU.value} else matrix
+        states.add(ops[op].forms[form].init)
+        if len(units) > 1:
+            return frozenset()  # two inits in one form
+    alone = [states for states in (matrix, vector - {STATELESS}) if len(states) == 1]
+    return frozenset({STATELESS}.union(*alone))

@@ -14,10 +14,10 @@ from xdsl.ir import Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import text_value
+from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FACES, Unit, UnitForm, release_key
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
-from tilewright.passes.dst_assignment.init_keys import STATELESS
 from tilewright.records import record
 
 if TYPE_CHECKING:

@@ -1,20 +1,37 @@
-"""Binds the parts of a split region to blocks; values travel between parts through buffers the compiler makes."""
+"""Buffers that values of a region travel through: how many there is room for, and how the parts of a split region use them.
+
+Room is counted, in free indices and free L1, before a remedy is chosen; no plan uses more. The parts of a plan are then bound
+to blocks of buffers that the compiler makes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import i32_list, int_list, int_value
-from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
+from tilewright.dialects.attributes import TileType, i32_list, int_list, int_value
+from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import module_of, operations
 from tilewright.dst.allocation import Part, Plan
+from tilewright.dst.problem import Problem
+from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
-from tilewright.passes.dst_assignment.dst_problem import RegionProblem
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.dst_assignment.sub_blocks import is_identity
 from tilewright.passes.validation.events import bind_of
+from tilewright.program import ComputeConfig
 from tilewright.records import record
+from tilewright.tile_pages import shard_bytes
+
+DTYPE = "bf16"  # what a 16-bit DST holds without loss, so packing and unpacking change nothing
+MOST_OPS = 64
+SHARE_OF_L1 = 0.5  # of what is free; the rest is for regions that must be split
 
 
 @record(frozen=False)
@@ -30,21 +47,21 @@ class PartOperands:
 class Intermediates:
     """A plan with one part needs no buffers and uses the region's own blocks."""
 
-    def __init__(self, plan: Plan, region: RegionProblem, compute: ComputeOp, function: FuncOp) -> None:
-        self.region = region
+    def __init__(self, plan: Plan, problem: Problem, compute: ComputeOp, function: FuncOp) -> None:
+        self.problem = problem
         self.compute = compute
         self.last_reader = {number: part for part in plan.parts for number in part.leaves}
-        self.buffers = _create(plan, region, compute, function)
+        self.buffers = _create(plan, problem, compute, function)
         # A value may be stored in several places: hand the region's outputs out one by one.
         self.outputs: dict[int, list[SSAValue]] = {}
-        for number, block in zip(region.problem.outputs, compute.outputs, strict=True):
+        for number, block in zip(problem.outputs, compute.outputs, strict=True):
             self.outputs.setdefault(number, []).append(block)
         self.spilled: set[int] = set()
 
     def operands(self, part: Part) -> PartOperands:
         bound = PartOperands()
         for number in part.leaves:
-            if self.region.problem.is_leaf(number):
+            if self.problem.is_leaf(number):
                 bound.inputs.append((self.compute.inputs[number], number))
             else:
                 self._read(number, part, bound)
@@ -70,9 +87,9 @@ class Intermediates:
         bound.after.append(CBPushOp.create(operands=[buffer], location=location))
 
 
-def _create(plan: Plan, region: RegionProblem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
+def _create(plan: Plan, problem: Problem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
     """The buffer of every spilled value, one block of the region's shape deep; values the plan says take turns in one."""
-    formats = {number: region.problem.ops[region.problem.op_of(value)].storage for value, number in plan.buffers}
+    formats = {number: problem.ops[problem.op_of(value)].storage for value, number in plan.buffers}
     made: dict[int, SSAValue] = {}
     for dtype in dict.fromkeys(formats.values()):
         numbers = [number for number, other in formats.items() if other == dtype]
@@ -82,3 +99,46 @@ def _create(plan: Plan, region: RegionProblem, compute: ComputeOp, function: Fun
         lossless = {*int_list(function, "ttl.unpack_to_dest"), *(bind_of(buffer).cb_index for buffer in made.values())}
         function.attributes["ttl.unpack_to_dest"] = i32_list(sorted(lossless))
     return {value: made[number] for value, number in plan.buffers}
+
+
+# Room -----------------------------------------------------------------------------------------------------------------
+
+
+def storage_of(dtype: str, *, wide: bool) -> str:
+    """The format a value travels in: a 32-bit DST value survives only in a 32-bit buffer that is read back unchanged."""
+    return "f32" if wide and dtype in ("bf16", "bfp8_b", "bfp4_b") else dtype
+
+
+def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, share_of_l1: float = 1.0) -> int:
+    """Buffers of the region's shape, in any of these formats, that fit beside those there are.
+
+    Buffers of earlier regions that nothing is in between regions count as free, if all values could use them.
+    """
+    numbers: set[int] = set()
+    used = sum(shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores)
+    for op in operations(module_of(compute)):
+        if isinstance(op, BindCBOp) and op.cb_index not in numbers:
+            numbers.add(op.cb_index)
+            if not (op.backed or ALIAS_OF in op.attributes):
+                kind = compiler_buffers.kind_of(op.results[0])
+                used += kind.total_tiles * kind.tile.bytes
+    tiles = 1
+    for extent in compute.output_shape:
+        tiles *= extent
+    free = int(share_of_l1 * (context.chip.l1_usable_bytes - used))
+    fit = max(free, 0) // (tiles * max(map(tile_bytes, formats), default=1))
+    idle = compiler_buffers.idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
+    return max(0, min(context.chip.max_buffers - 1 - max(numbers, default=-1), fit)) + len(idle)
+
+
+def may_travel_by_choice(compute: ComputeOp, ops: Sequence[Operation], config: ComputeConfig, context: PassContext) -> bool:
+    """Whether values of the region may go through a buffer although nothing forces it: where it loses no bits."""
+    options = context.options
+    if options.round_trips is False or options.allocator != "optimal" or config.fp32_dest_acc_en or not 2 <= len(ops) <= MOST_OPS:
+        return False
+    if not is_identity(compute) or any(running_values.accumulates(block) for block in compute.outputs):
+        return False
+    last = compute.block.last_op
+    assert last is not None
+    tiles = [value.type for op in ops for value in (*op.operands, *op.results)] + [value.type for value in last.operands]
+    return all(isinstance(op, TileOpBase) for op in ops) and all(isinstance(t, TileType) and t.dtype == DTYPE for t in tiles)

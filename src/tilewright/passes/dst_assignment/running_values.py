@@ -16,19 +16,33 @@ packer, or the buffer).
 
 from __future__ import annotations
 
+from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType, constant_of, i32_list, identity_map, int_list
-from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.attributes import (
+    INDEX,
+    CBType,
+    constant,
+    constant_of,
+    i32_list,
+    identity_map,
+    int_list,
+    text_array,
+    text_attr,
+)
+from tilewright.dialects.composed_calls import reduce_template
+from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import ancestor_in, erase, of_kind
+from tilewright.passes.tile_views import buffer_of
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
+ACCUMULATE = "accumulate"  # on a reserved block: stores add to it
 LEAVES_DST = "ttl.leaves_dst"  # on a step: why its running value cannot stay in DST across the loop
 PACKER_ADDS = ("bf16", "f32")  # formats the packer can add to
 
@@ -375,3 +389,80 @@ def erase_dropped(function: FuncOp) -> None:
                 erase(view)
         if not bind.results[0].uses:
             erase(bind)
+
+
+# Added by the packer --------------------------------------------------------------------------------------------------
+
+
+def attach_of(block: SSAValue) -> AttachCBOp:
+    owner = block.owner
+    while not isinstance(owner, AttachCBOp):
+        assert isinstance(owner, Operation)
+        owner = owner.operands[0].owner
+    return owner
+
+
+def accumulates(block: SSAValue) -> bool:
+    return ACCUMULATE in attach_of(block).attributes
+
+
+def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
+    """Ops that switch the packer to adding where this is not the block's first store; None for a plain store."""
+    target = store.operands[1]
+    if not accumulates(target):
+        return None
+    buffer = buffer_of(target)
+    later: list[SSAValue] = []
+    ops: list[Operation] = []
+    current: Operation = compute
+    while current.parent is not None:
+        block = current.parent
+        if _reserve_of(buffer, current) is not None:
+            break
+        loop = block.parent_op()
+        if isinstance(loop, ForOp) and "ttl.sub_blocks" not in loop.attributes:
+            compare = CmpiOp(block.args[0], loop.lb, "ne")
+            ops.append(compare)
+            later.append(compare.results[0])
+        if loop is None:
+            break
+        current = loop
+    if _written_before(buffer, current):
+        one = constant(1)
+        return [one, L1AccumulateOp.create(operands=[one.results[0]], location=store.location)]
+    if not later:
+        return None
+    condition = later[0]
+    for other in later[1:]:
+        either = OrIOp(condition, other)
+        ops.append(either)
+        condition = either.results[0]
+    one, zero = constant(1), constant(0)
+    choice = SelectOp(condition, one.results[0], zero.results[0])
+    assert choice.results[0].type == INDEX
+    return [*ops, one, zero, choice, L1AccumulateOp.create(operands=[choice.results[0]], location=store.location)]
+
+
+def _reserve_of(buffer: SSAValue, before: Operation) -> CBReserveOp | None:
+    op = before.prev_op
+    while op is not None:
+        if isinstance(op, CBReserveOp) and op.operands[0] is buffer:
+            return op
+        op = op.prev_op
+    return None
+
+
+def _written_before(buffer: SSAValue, before: Operation) -> bool:
+    op = before.prev_op
+    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is buffer):
+        if any(isinstance(inner, StoreOp) and buffer_of(inner.operands[1]) is buffer for inner in op.walk()):
+            return True
+        op = op.prev_op
+    return False
+
+
+def packed_edge(op: Operation) -> Attribute | None:
+    """The part of a tile that the packer writes under the reduction which made it, or a running value it was added to."""
+    if isinstance(op, TileReduceOp):
+        return text_attr(str(text_array(reduce_template(op.kind, op.dim))))
+    return op.attributes.get("edge") if isinstance(op, ResidentTileOp) else None

@@ -8,7 +8,15 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, int_value, text_array, text_attr, text_value
-from tilewright.dialects.composed_calls import bcast_call, bcast_init, bcast_type, reduce_template, sfpu_bcast_call
+from tilewright.dialects.composed_calls import (
+    SFPU_BCAST,
+    bcast_call,
+    bcast_init,
+    bcast_type,
+    reduce_template,
+    reduced_by_vector,
+    sfpu_bcast_call,
+)
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_compute import (
     AccumulateMatmulOp,
@@ -20,7 +28,6 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
-from tilewright.passes.dst_assignment.dst_forms import SFPU_BCAST, reduced_by_vector
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.tile_views import buffer_of
 

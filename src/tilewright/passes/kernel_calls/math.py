@@ -11,6 +11,7 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import TileType, i32_attr, int_value, number_attr, text_array, text_attr, text_value
+from tilewright.dialects.composed_calls import init_params, template_values, worked_on
 from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import (
@@ -22,7 +23,6 @@ from tilewright.dialects.ttl_compute import (
     L1AccumulateOp,
     MulAccumulateOp,
 )
-from tilewright.passes.dst_assignment.init_keys import init_params, template_values, worked_on
 from tilewright.passes.kernel_calls.blocks import convert_block_op
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
