@@ -134,6 +134,13 @@ def test_the_architecture_page_draws_the_graph():
     assert room_graph.drawn(text) == room_graph.drawing(), "run python tests/room_graph.py"
 
 
+def test_the_machine_knows_neither_ir_nor_who_runs_it():
+    """Validation explores it, the simulator executes it, a timeline clocks it: it stands below all three."""
+    above = ("dialects", "passes", "frontend", "lang", "emit", "sim", "timing", "native", "runtime", "report", "program")
+    assert not offenders(in_part("machine"), *above)
+    assert not [file for file in in_part("machine") if any(name.startswith("xdsl") for name in imports(file))]
+
+
 @pytest.mark.parametrize("one", ["frontend", "emit", "sim", "native"])
 def test_front_end_emitter_and_simulators_do_not_know_each_other(one: str):
     others = {"frontend", "emit", "sim", "native"} - {one}

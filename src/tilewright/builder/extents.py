@@ -3,7 +3,7 @@
 A reduction leaves one element per row or column, which repeats beside full tiles as in NumPy. That belongs to the value, not to
 the buffer it passes through: one buffer may hold a column now and a full block later. What a ``wait()`` gets is what the
 ``reserve()`` of the same number stored, so every acquire is a site here, and sites are matched in the order in which each core
-runs them (`passes/validation/traces.py`); that is asked for only where a buffer takes blocks of different extent.
+runs them (`passes/validation/communication_trace.py`); that is asked for only where a buffer takes blocks of different extent.
 
 What a loop stores is known only when its end has been seen. The compute thread is therefore translated under assumptions about
 its waits, and again with what was found until both agree. Extents only grow from one translation to the next, so that ends.
@@ -22,8 +22,7 @@ from xdsl.ir import Operation
 from tilewright.diagnostics import Span
 from tilewright.dialects.ttl_buffers import PublishCBOp
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.passes.validation.skeleton import Courses, core_groups
-from tilewright.passes.validation.traces import Unpredictable, trace_thread
+from tilewright.passes.validation.communication_trace import Traces, Unpredictable, core_groups, trace_thread
 from tilewright.records import record
 
 EVENT_LIMIT = 200_000  # acquires of one buffer on one core that are matched one by one
@@ -119,7 +118,7 @@ class KernelExtents:
     assumed: dict[frozenset[Span], dict[Key, Extent]] = field(default_factory=dict[frozenset[Span], dict[Key, Extent]])
     reasons: dict[Key, tuple[Span, ...]] = field(default_factory=dict[Key, tuple[Span, ...]])
     nets: dict[int, Extent] = field(default_factory=dict[int, Extent])  # what the threads translated so far send through each
-    courses: list[Courses] | None = None  # of groups of cores, once somebody asked; as the functions stand
+    traces: list[Traces] | None = None  # of groups of cores, once somebody asked; as the functions stand
 
     def thread(self, number: int = 0, unrolled: Iterable[Span] = ()) -> ThreadSites:
         """For a translation that starts now; it replaces an earlier one."""
@@ -145,7 +144,7 @@ class KernelExtents:
     def settled(self, compute: int, functions: Sequence[FuncOp]) -> bool:
         """Whether the assumptions of the last translation held; if not, they are what it found."""
         thread = self.threads[compute]
-        self.courses = None
+        self.traces = None
         before = self.assumed.get(self.unrolled)
         nets = self._through_nets(functions)
         found: dict[Key, Extent] = {}
@@ -198,25 +197,25 @@ class KernelExtents:
     def _matched(self, wait: Site, functions: Sequence[FuncOp]) -> list[Site | None] | None:
         if not functions:
             return None
-        if self.courses is None:
+        if self.traces is None:
             try:
-                self.courses = list(core_groups([trace_thread(function) for function in functions], self.grid))
+                self.traces = list(core_groups([trace_thread(function) for function in functions], self.grid))
             except Unpredictable:
                 return None
         makers: dict[Site | None, None] = {}
-        for courses in self.courses:
-            events = self._acquires(courses, wait.buffer.index)
+        for traces in self.traces:
+            events = self._acquires(traces, wait.buffer.index)
             if events is None:
                 return None
             makers |= dict.fromkeys(maker for maker, taker in zip(*events, strict=False) if taker is wait)
         return list(makers)
 
-    def _acquires(self, courses: Courses, buffer: int) -> tuple[list[Site | None], list[Site | None]] | None:
+    def _acquires(self, traces: Traces, buffer: int) -> tuple[list[Site | None], list[Site | None]] | None:
         """The reserves and waits of a buffer in the order in which one core runs them."""
         sites = {op: site for thread in self.threads.values() for op, site in thread.sites.items()}
         found: dict[str, list[Site | None]] = {"reserve": [], "wait": []}
-        for course in courses:
-            for chunk, count in course:
+        for trace in traces:
+            for chunk, count in trace:
                 for word, run in found.items():
                     once = [
                         sites.get(event.op)

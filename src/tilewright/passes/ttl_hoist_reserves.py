@@ -21,8 +21,8 @@ from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.walking import module_of, move_before
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
+from tilewright.passes.validation.communication import surely_ends
 from tilewright.passes.validation.events import handovers_between
-from tilewright.passes.validation.skeleton import surely_ends
 
 NAME = "ttl-hoist-reserves"
 

@@ -7,21 +7,24 @@ every thread that uses them. Ensures: a buffer in a shard that is read and that 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
 from tilewright.dialects.walking import line_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import buffers_of
+from tilewright.passes.validation.events import buffers_of, functions_of
 
 NAME = "ttl-publish-shards"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    if not any(bind.backed for function in functions_of(module) for bind in _binds(function)):
+        return
     for buffer in buffers_of(module).values():
         if not buffer.backed or buffer.producers or not buffer.consumers:
             continue
         reader = buffer.consumers[0]
-        binds = [op for op in reader.body.block.ops if isinstance(op, BindCBOp)]
+        binds = _binds(reader)
         bind = next(bind for bind in buffer.binds if bind in binds)
         publish = PublishCBOp.create(operands=[bind.results[0]], location=bind.location)
         reader.body.block.insert_op_after(publish, max(binds, key=lambda op: op.cb_index))
@@ -31,3 +34,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
             "no thread fills the buffer, and its shard holds data already",
             place=f"line {line_of(bind)}",
         )
+
+
+def _binds(function: FuncOp) -> list[BindCBOp]:
+    return [op for op in function.body.block.ops if isinstance(op, BindCBOp)]

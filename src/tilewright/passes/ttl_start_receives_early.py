@@ -16,10 +16,9 @@ from tilewright.dialects.walking import of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends
+from tilewright.passes.validation.communication import communication_problems
+from tilewright.passes.validation.communication_trace import Unpredictable, pipe_of
 from tilewright.passes.validation.events import HANDOVERS, buffer_name, buffers_of, functions_of
-from tilewright.passes.validation.skeleton import communication_problems
-from tilewright.passes.validation.talk import pipe_of
-from tilewright.passes.validation.traces import Unpredictable
 
 NAME = "ttl-start-receives-early"
 

@@ -21,8 +21,8 @@ from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import RunningValue, final_sum, is_zero, without_input
+from tilewright.passes.validation.communication import surely_ends
 from tilewright.passes.validation.events import handovers_between
-from tilewright.passes.validation.skeleton import surely_ends
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-start-sums-from-bias"

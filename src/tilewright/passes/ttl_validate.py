@@ -11,15 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.blocks import check_blocks
-from tilewright.passes.validation.buffers import check_ends, check_limits
-from tilewright.passes.validation.core_ranges import check_core_ranges
+from tilewright.passes.validation.blocks import check_blocks, check_lifecycle
+from tilewright.passes.validation.buffers import check_core_ranges, check_ends, check_in_place, check_limits
+from tilewright.passes.validation.communication import check_communication
 from tilewright.passes.validation.events import buffers_of, functions_of
-from tilewright.passes.validation.lifecycle import check_lifecycle
-from tilewright.passes.validation.rows import check_rows
-from tilewright.passes.validation.shards import check_in_place
-from tilewright.passes.validation.skeleton import check_communication
-from tilewright.passes.validation.slices import check_slices
+from tilewright.passes.validation.slices import check_rows, check_slices
 
 NAME = "ttl-validate"
 

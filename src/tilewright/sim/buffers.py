@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tilewright.machine.processes import Wait
+from tilewright.machine.rings import Ring
 from tilewright.program import BufferSpec
 from tilewright.sim.faults import earlier, fault
-from tilewright.sim.registry import Site, Wait
+from tilewright.sim.registry import Site
 
 
 class _Landing:
@@ -21,27 +23,24 @@ class _Landing:
 LANDING: Final = _Landing()
 
 
-class Buffer:
-    """One circular buffer of all cores of a machine (they move in step)."""
+class Buffer(Ring):
+    """One circular buffer of all cores of a machine (they move in step), with what is in it and what must not be done to it."""
 
     def __init__(
         self, spec: BufferSpec, *, address: int, tile_bytes: int, unpack_to_dest: bool, shared: Buffer | None = None
     ) -> None:
+        super().__init__(spec.tiles)
         self.spec = spec
         self.name = spec.name
         self.dtype = spec.dtype
         self.format = (spec.dtype, unpack_to_dest)  # what an engine must be configured for
         self.unpack_to_dest = unpack_to_dest
-        self.capacity = spec.tiles
         self.address = address
         self.tile_bytes = tile_bytes
         self.is_alias = shared is not None  # the same L1 under another index, with pointers of its own
         self.slots: list[Any] = shared.slots if shared else [None] * self.capacity
         # What L1 held before the reservation; accumulating packs add to it.
         self.stale: list[Any] = shared.stale if shared else [None] * self.capacity
-        self.available = 0  # pushed and not popped
-        self.read = self.write = 0  # slots of the two pointers
-        self.waited = self.reserved = 0  # what consumer and producer may touch
         self.packed = 0  # in-order packs since the last push
         self.missing = False  # the cores of this machine do not have it
         self.leaving: list[int] = []  # slots that NoC writes may still be reading
@@ -55,25 +54,23 @@ class Buffer:
     def wait_front(self, site: Site, count: int) -> Wait | None:
         if count > self.capacity or self.missing:
             raise self._too_small(site, count, "waits for")
-        if self.available < count:
+        if not self.wait(count):
             return Wait(site, lambda: self.available >= count, lambda: self._want_tiles(count))
         if self.consumer is not site:
             self._check_consumer(site)
-        if count > self.waited:
-            self.waited = count
         return None
 
     def reserve_back(self, site: Site, count: int) -> Wait | None:
         if count > self.capacity or self.missing:
             raise self._too_small(site, count, "reserves")
-        if self.capacity - self.available < count:
-            return Wait(site, lambda: self.capacity - self.available >= count, lambda: self._want_room(count))
+        before = self.reserved
+        if not self.reserve(count):
+            return Wait(site, lambda: self.room >= count, lambda: self._want_room(count))
         if self.producer is not site:
             self._check_producer(site)
-        if count > self.reserved:
-            for offset in range(self.reserved, count) if not self.is_alias else ():
+        if not self.is_alias:
+            for offset in range(before, count):
                 self.clear((self.write + offset) % self.capacity)
-            self.reserved = count
         return None
 
     def clear(self, slot: int) -> None:
@@ -86,17 +83,15 @@ class Buffer:
                 "TW507", site, f"pushes {count} tiles of {self.label}, but {self.reserved} are reserved",
                 help="call cb_reserve_back for as many tiles first",
             )  # fmt: skip
-        if self.write + count > self.capacity:
+        if self.passes_end(self.write, count):
             raise self._not_at_end(site, count, self.write, "push")
         if any(tile is LANDING for tile in self.slots[self.write : self.write + count]):
             raise fault(
                 "TW510", site, f"pushes tiles of {self.label} whose NoC reads have not landed",
                 help="call noc_async_read_barrier before the push",
             )  # fmt: skip
-        self.write = (self.write + count) % self.capacity
-        self.reserved -= count
         self.packed = 0
-        self.available += count
+        self.push(count)
 
     def pop_front(self, site: Site, count: int) -> None:
         if count > self.waited:
@@ -104,16 +99,14 @@ class Buffer:
                 "TW508", site, f"pops {count} tiles of {self.label}, but {self.waited} were waited for",
                 help="call cb_wait_front for as many tiles first",
             )  # fmt: skip
-        if self.read + count > self.capacity:
+        if self.passes_end(self.read, count):
             raise self._not_at_end(site, count, self.read, "pop")
         if self.leaving and any(self.read <= slot < self.read + count for slot in self.leaving):
             raise fault(
                 "TW510", site, f"pops tiles of {self.label} that a NoC write may still be reading",
                 help="call noc_async_write_barrier before the pop",
             )  # fmt: skip
-        self.read = (self.read + count) % self.capacity
-        self.waited -= count
-        self.available -= count
+        self.pop(count)
 
     def front_slot(self, site: Site, tile: int) -> int:
         """Slot of a tile counted from the read pointer."""
@@ -199,4 +192,4 @@ class Buffer:
         return f"waits for {count} tiles in {self.label}: {self.available} available"
 
     def _want_room(self, count: int) -> str:
-        return f"waits for room for {count} tiles in {self.label}: {self.capacity - self.available} of {self.capacity} free"
+        return f"waits for room for {count} tiles in {self.label}: {self.room} of {self.capacity} free"

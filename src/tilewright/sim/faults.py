@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
+from tilewright.diagnostics import Diagnostic, KernelError, Note
 from tilewright.sim.registry import Site
 
 
@@ -15,13 +15,3 @@ def fault(code: str, site: Site, message: str, *, help: str = "", notes: tuple[N
 def earlier(message: str, site: Site | None) -> tuple[Note, ...]:
     """A note that points at another call."""
     return () if site is None else (Note(message, site.span),)
-
-
-def place(span: Span | None) -> str:
-    return "" if span is None else f" at {span.file}:{span.line}"
-
-
-def cores_text(cores: list[tuple[int, ...]]) -> str:
-    """``core (0, 1)`` or ``64 cores, first (0, 0)``"""
-    first = "(" + ", ".join(str(part) for part in cores[0]) + ")"
-    return f"core {first}" if len(cores) == 1 else f"{len(cores)} cores, first {first}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.diagnostics import Diagnostic, Span
-from tilewright.sim.faults import cores_text
+from tilewright.machine.processes import cores_text
 from tilewright.sim.machine import Machine
 
 
@@ -19,7 +19,7 @@ def leftovers(machine: Machine) -> list[Diagnostic]:
         if count:
             span = transfers.last.span if transfers.last else None
             found.append(warning(f"{thread} on {where} ends with {count} unfinished transfers", span, "end with a barrier"))
-    if machine.dst.math_holds or machine.dst.committed:
+    if machine.dst.halves.math_holds or machine.dst.halves.committed:
         found.append(warning(f"DST on {where} is still held at the end", None))
     return found
 

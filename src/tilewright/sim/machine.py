@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.machine.handshakes import Semaphores
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer
@@ -101,7 +102,7 @@ class Machine:
         self.vector = VectorSetup()
         self.packer = PackSetup()
         self.transfers: dict[str, Transfers] = {}
-        self.semaphores: dict[int, int] = {}
+        self.semaphores = Semaphores()
         self.neighbours: dict[tuple[int, ...], Machine] = {}
         self.tile_shape = (self.core_count, hardware.TILE_ROWS, hardware.TILE_COLS)
 

@@ -6,10 +6,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.machine.handshakes import DstHalves
+from tilewright.machine.processes import Wait
 from tilewright.sim.deferred_products import Block, DeferredProducts
 from tilewright.sim.faults import fault
 from tilewright.sim.product_jobs import Step
-from tilewright.sim.registry import Site, Wait
+from tilewright.sim.registry import Site
 
 SOURCE_BANKS = 2
 
@@ -63,58 +65,51 @@ class Dst:
     def __init__(self, products: DeferredProducts, *, capacity: int, halves: int) -> None:
         self.capacity = capacity
         self._products = products
-        self._halves: list[list[Any]] = [[None] * capacity for _ in range(halves)]
-        self._math = self._pack = 0  # half each side works on
-        self.committed = 0  # halves the packer has or may take
-        self.math_holds = self.pack_holds = False
+        self.halves = DstHalves(halves)
+        self._contents: list[list[Any]] = [[None] * capacity for _ in range(halves)]
         self.acquires = 0
         self.used = 0  # most slots any section wrote
-        self.slots = self._halves[0]  # the half math holds
-        self.packing = self._halves[0]  # the half the packer holds
+        self.slots = self._contents[0]  # the half math holds
+        self.packing = self._contents[0]  # the half the packer holds
         self._marks: list[set[int]] = [set() for _ in range(halves)]  # slots that hold a reduction, or what was made of one
 
     def acquire(self, site: Site) -> Wait | None:
-        if self.math_holds:
+        if self.halves.math_holds:
             raise fault("TW509", site, "math already holds DST", help="commit the section before the next acquire")
-        if self.committed >= len(self._halves):
+        halves = self.halves
+        if not halves.acquire():
             return Wait(
-                site, lambda: self.committed < len(self._halves),
-                lambda: f"waits for a free part of DST: the packer holds {self.committed} of {len(self._halves)}",
+                site, lambda: halves.free,
+                lambda: f"waits for a free part of DST: the packer holds {halves.committed} of {halves.count}",
             )  # fmt: skip
-        self.math_holds = True
         self.acquires += 1
-        self.slots = self._halves[self._math]
+        self.slots = self._contents[halves.math]
         return None
 
     def commit(self, site: Site) -> None:
-        if not self.math_holds:
+        if not self.halves.math_holds:
             raise fault("TW509", site, "math does not hold DST", help="call tile_regs_acquire first")
         if self._products:
             self._products.settle(self.slots)
-        self.math_holds = False
-        self.committed += 1
-        self._math = (self._math + 1) % len(self._halves)
+        self.halves.commit()
 
     def wait(self, site: Site) -> Wait | None:
-        if self.pack_holds:
+        if self.halves.pack_holds:
             raise fault("TW509", site, "the packer already holds DST", help="release the section before the next wait")
-        if not self.committed:
-            return Wait(site, lambda: self.committed > 0, lambda: "waits for math to commit DST")
-        self.pack_holds = True
-        self.packing = self._halves[self._pack]
+        if not self.halves.wait():
+            return Wait(site, lambda: self.halves.committed > 0, lambda: "waits for math to commit DST")
+        self.packing = self._contents[self.halves.pack]
         return None
 
     def release(self, site: Site) -> None:
-        if not self.pack_holds:
+        if not self.halves.pack_holds:
             raise fault("TW509", site, "the packer does not hold DST", help="call tile_regs_wait first")
         self.packing[:] = [None] * self.capacity
-        self._marks[self._pack].clear()
-        self.pack_holds = False
-        self.committed -= 1
-        self._pack = (self._pack + 1) % len(self._halves)
+        self._marks[self.halves.pack].clear()
+        self.halves.release()
 
     def _need_math(self, site: Site, first: int, last: int) -> None:
-        if not self.math_holds:
+        if not self.halves.math_holds:
             raise fault(
                 "TW509", site, "math does not hold DST", help="place the call between tile_regs_acquire and tile_regs_commit"
             )
@@ -140,7 +135,7 @@ class Dst:
         if self._products:
             self._products.settle(self.slots)
         self.slots[index] = value
-        marks = self._marks[self._math]
+        marks = self._marks[self.halves.math]
         if reduced:
             marks.add(index)
         elif marks:
@@ -150,23 +145,23 @@ class Dst:
 
     def is_reduced(self, index: int) -> bool:
         """Whether math reads a reduction in a slot."""
-        return index in self._marks[self._math]
+        return index in self._marks[self.halves.math]
 
     def packs_reduced(self, index: int) -> bool:
-        return index in self._marks[self._pack]
+        return index in self._marks[self.halves.pack]
 
     def multiply(self, site: Site, block: Block, step: Step) -> None:
         """Add a matrix product to a block of slots."""
         last = block[0] + block[1] * block[2] - 1
         self._need_math(site, block[0], last)
         self._products.add(self.slots, block, step)
-        if self._marks[self._math]:
-            self._marks[self._math].difference_update(range(block[0], last + 1))
+        if self._marks[self.halves.math]:
+            self._marks[self.halves.math].difference_update(range(block[0], last + 1))
         self.used = max(self.used, last + 1)
 
     def get_packed(self, site: Site, index: int) -> Any:
         """A slot the packer reads."""
-        if not self.pack_holds:
+        if not self.halves.pack_holds:
             raise fault(
                 "TW509", site, "the packer does not hold DST", help="place the call between tile_regs_wait and tile_regs_release"
             )

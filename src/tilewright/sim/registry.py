@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.diagnostics import Span
 from tilewright.dialects.tile_op import TileOp, UnitForm
+from tilewright.machine.processes import Wait
 
 ROLES = {"u": "unpack", "m": "math", "p": "pack", "d": "data movement"}
 
@@ -43,16 +44,7 @@ class Site:
         return self.attributes.get("template", ())
 
 
-@dataclass(eq=False, slots=True)
-class Wait:
-    """Why a processor cannot go on."""
-
-    site: Site
-    ready: Callable[[], bool]
-    describe: Callable[[], str]
-
-
-CallFunction = Callable[..., "Wait | None"]
+CallFunction = Callable[..., Wait | None]
 
 _FUNCTIONS: dict[tuple[str, str], CallFunction] = {}
 CROSS_CORE: set[str] = set()  # calls through which one core affects another

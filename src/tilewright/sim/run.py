@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, fail
 from tilewright.grid import chip_place
+from tilewright.machine.processes import Coroutine, deadlock, run_until_stuck
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic
@@ -25,7 +26,7 @@ from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.cancellation import cancellation_warnings
 from tilewright.sim.races import Pairs, Touches, unordered_threads
-from tilewright.sim.scheduler import Processor, processors_of, run_to_end
+from tilewright.sim.registry import ROLES
 from tilewright.sim.tensors import Array, Tensor, check_argument
 from tilewright.sim.translate import Translation, translate
 
@@ -158,7 +159,7 @@ def watch(program: Program, tensors: list[Tensor]) -> None:
 def run_machines(machines: list[Machine], translation: Translation) -> list[list[int]]:
     """Machines that talk to each other share one schedule; the others run one after another."""
     counts = [[0] * len(translation.sites) for _ in machines]
-    batches: list[list[Processor]] = [
+    batches: list[list[Coroutine]] = [
         processors_of(machine, translation, own) for machine, own in zip(machines, counts, strict=True)
     ]
     if translation.cross_core:
@@ -167,10 +168,24 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
         together = {chip_place(core, grid, columns): machine for machine in machines for core in machine.cores}
         for machine in machines:
             machine.neighbours = together
-        batches = [[processor for batch in batches for processor in batch]]
+        batches = [[process for batch in batches for process in batch]]
     for batch in batches:
-        run_to_end(batch)
+        if run_until_stuck(batch):
+            raise deadlock(batch)
     return counts
+
+
+def processors_of(machine: Machine, translation: Translation, counts: list[int]) -> list[Coroutine]:
+    """Reader first and writer last, so that data flows through in one round."""
+    order = {"reader": 0, "u": 1, "m": 2, "p": 3, "writer": 4}
+    found: list[tuple[int, Coroutine]] = []
+    for thread in translation.threads:
+        for role, runner in thread.runners.items():
+            name = thread.name if role == "d" else ROLES[role]
+            rank = order.get(thread.name if role == "d" else role, 5)
+            found.append((rank, Coroutine(name, machine.cores, runner(machine, counts))))
+    found.sort(key=lambda pair: pair[0])
+    return [process for _, process in found]
 
 
 def _by_name(translation: Translation, counts: list[int]) -> dict[str, int]:

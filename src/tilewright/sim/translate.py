@@ -18,10 +18,11 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import ThreadAttr
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import span_of
+from tilewright.machine.processes import Wait
 from tilewright.program import Program
 from tilewright.sim import integers, registry
 from tilewright.sim.attributes import plain_attributes
-from tilewright.sim.registry import Site, Wait
+from tilewright.sim.registry import Site
 
 Runner = Callable[[Any, list[int]], Generator[Wait, None, None]]
 

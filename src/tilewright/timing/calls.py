@@ -316,7 +316,7 @@ def change_semaphore(machine: ClockedMachine, site: Site, first: Any, second: An
     for core, place in zip(address.cores, _places(machine, address), strict=True):
         there = machine.mover(site).signal(site, place, machine.constants.semaphore_issue)
         other = machine.other(core)
-        amount = second if adds else other.semaphores[address.target.number]
+        amount = second if adds else other.semaphores.level(address.target.number)
         other.semaphore(address.target).change(there, amount, adds=adds)
         machine.touch(other)
 
@@ -328,7 +328,7 @@ def set_multicast(machine: ClockedMachine, site: Site, source: Semaphore, addres
     for core in address.cores:
         other = machine.other(core)
         if other is not machine:
-            other.semaphore(address.target).change(there, other.semaphores[address.target.number], adds=False)
+            other.semaphore(address.target).change(there, other.semaphores.level(address.target.number), adds=False)
             machine.touch(other)
 
 

@@ -22,9 +22,9 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.grid import chip_place
 from tilewright.hardware import CHIPS, TILE_ELEMENTS
+from tilewright.machine.processes import Coroutine, Wait, deadlock
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
-from tilewright.sim import scheduler
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls import catalogue
@@ -34,7 +34,8 @@ from tilewright.sim.grouping import all_cores
 from tilewright.sim.machine import Machine
 from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registers import SOURCE_BANKS
-from tilewright.sim.registry import ROLES, Site, Wait
+from tilewright.sim.registry import ROLES, Site
+from tilewright.sim.run import processors_of
 from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, translate
 from tilewright.tile_pages import pages_by_place
@@ -500,7 +501,7 @@ class _Schedule:
         for machine in machines:
             self.processors[machine] = [
                 _Processor(processor.name, machine, processor.generator)
-                for processor in scheduler.processors_of(machine, translation, machine.counts)
+                for processor in processors_of(machine, translation, machine.counts)
             ]
 
     def run(self) -> Diagnostic | None:
@@ -519,8 +520,8 @@ class _Schedule:
         if not stuck:
             return None
         everyone = [processor for own in self.processors.values() for processor in own]
-        return scheduler.deadlock(
-            [scheduler.Processor(each.name, each.machine, each.generator, each.wait, each.finished) for each in everyone]
+        return deadlock(
+            [Coroutine(each.name, each.machine.cores, each.generator, each.wait, each.finished) for each in everyone]
         ).diagnostics[0]
 
     def _look_ahead(self) -> None:

@@ -1,4 +1,5 @@
-"""Follows every held block through its thread: who may read it, who may write it, and that pushed blocks were written."""
+"""Follows every held block through its thread: who may read it, who may write it, and that pushed blocks were written.
+And DST, where text says who holds it: acquire, commit, wait, release, in this order on every path."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_ki
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import place_of
-from tilewright.passes.validation.branches_by_core import Ways, ways_of_cores
+from tilewright.passes.validation.communication_trace import Ways, ways_of_cores
 from tilewright.passes.validation.events import (
     ACQUIRES,
     RELEASES,
@@ -261,3 +262,36 @@ class BlockChecker:
         if low is not None and high is not None and low >= high:
             return state
         return self.walk(op.body.block, state)
+
+
+ORDER = ("acquire", "commit", "wait", "release")
+STEPS = {f"{dialect}.tile_regs_{word}": number for dialect in ("ttl", "ttkernel") for number, word in enumerate(ORDER)}
+
+
+def check_lifecycle(function: FuncOp) -> list[Diagnostic]:
+    problems: list[Diagnostic] = []
+    due = _walk(function.body.block, 0, problems)
+    last = function.body.block.last_op
+    if due and not problems and last is not None:
+        problems.append(problem("TW404", f"the thread ends where tile_regs_{ORDER[due]} is due", last, help=HELP))
+    return problems
+
+
+HELP = "tile_regs_acquire, the math, tile_regs_commit, tile_regs_wait, the packs, tile_regs_release"
+
+
+def _walk(block: Block, due: int, problems: list[Diagnostic]) -> int:
+    """The step that is due behind ``block``, if ``due`` is in front of it. A loop or a branch leaves it as it finds it."""
+    for op in block.ops:
+        step = STEPS.get(op.name)
+        if step is not None:
+            if step != due:
+                found = f"tile_regs_{ORDER[step]} where tile_regs_{ORDER[due]} is due"
+                problems.append(problem("TW404", found, op, help=HELP))
+            due = (step + 1) % len(ORDER)
+        for region in op.regions:
+            for inner in region.blocks:
+                if _walk(inner, due, problems) != due and not problems:
+                    found = "a loop or a branch ends at another point of the life of DST than it begins"
+                    problems.append(problem("TW404", found, op, help=HELP))
+    return due

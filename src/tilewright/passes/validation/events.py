@@ -155,8 +155,7 @@ def _attachment(value: SSAValue) -> AttachCBOp | None:
 
 
 def effects(value: SSAValue) -> Iterator[Operation]:
-    """Ops that read or write a block for good: stores, copies and regions, through any expression; and the waits of those copies.
-    """
+    """Ops that read or write a block for good: stores, copies and regions, through any expression; and waits of copies."""
     seen: set[Operation] = set()
     pending = [value]
     while pending:

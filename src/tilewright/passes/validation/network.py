@@ -1,25 +1,23 @@
-"""Cores that talk: every send has its receive, every wait on a semaphore comes true, nobody waits for ever."""
+"""Cores that communicate: every send has its receive, every wait on a semaphore comes true, nobody waits for ever."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic, Note, counted
-from tilewright.dialects.attributes import CBType, PipeType
-from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.dialects.attributes import PipeType
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.grid import Core, NetSpec
-from tilewright.passes.validation.events import Buffer, acquire_of, bind_of, functions_of, problem
-from tilewright.passes.validation.grid_machine import Clash, GridMachine
-from tilewright.passes.validation.talk import pipe_of
-from tilewright.passes.validation.thread_course import Runner
-from tilewright.passes.validation.traces import Event, ThreadTrace
+from tilewright.machine.events import Cursor, Event, Trace
+from tilewright.machine.grid import Clash, GridMachine
+from tilewright.passes.validation.communication_trace import ThreadTrace, network_events, pipe_of
+from tilewright.passes.validation.events import Buffer, functions_of, problem
 
 DEPTH_TRIES = 16
 MOST_NOTES = 4
@@ -27,13 +25,13 @@ SENDS = ("send", "the send it waits for")
 ORDERS = ("forward", "backward", "single")
 
 
-def check_network(module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> list[Diagnostic]:
-    check = NetworkCheck(module, traces, buffers, grid)
+def check_network(module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> list[Diagnostic]:
+    check = NetworkCheck(module, threads, buffers, grid)
     return check.ends() or check.balance() or check.run()
 
 
 class NetworkCheck:
-    def __init__(self, module: ModuleOp, traces: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> None:
+    def __init__(self, module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> None:
         self.buffers = buffers
         self.grid = grid
         self.depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
@@ -47,11 +45,11 @@ class NetworkCheck:
             for op in operations(function)
             if op.name == "ttl.copy" and pipe_of(op) is not None
         ]
-        self.courses: list[Runner] = []
-        self._blocks: dict[Operation, tuple[int, int, int]] = {}
-        for core in product(*(range(size) for size in grid)):
-            for trace in traces:
-                self.courses.append(Runner(core, trace.function.sym_name.data, trace.items(core, grid)))
+        self.threads: list[tuple[Core, str, Trace]] = [
+            (core, thread.function.sym_name.data, thread.items(core, grid))
+            for core in product(*(range(size) for size in grid))
+            for thread in threads
+        ]
 
     # Who uses a net ---------------------------------------------------------------------------------------------------------
 
@@ -78,7 +76,7 @@ class NetworkCheck:
         """A thread that sends to its own core announces the block of its receive, so there must be one buffer for it."""
         for number, names in self.own_posts().items():
             receives = [op for name, op in self.copies if name in names and _net(op) == number and not _sends(op)]
-            found = {self.block_of(Event("post", number, 0, op))[0]: op for op in receives}
+            found = {event.block.buffer: op for op in receives for event in network_events(op) if event.block is not None}
             if len(found) > 1:
                 first, second = list(found.values())[:2]
                 return [
@@ -112,11 +110,11 @@ class NetworkCheck:
         places: dict[tuple[str, int], Event] = {}
         machine = self.machine(self.depths)
         try:
-            for runner in self.courses:
-                for chunk, times in runner.items:
+            for cursor in machine.cursors:
+                for chunk, times in cursor.items:
                     for event in chunk:
                         if event.word in ("send", "post"):
-                            counts[event.word, event.buffer, machine.pipe(runner, event), runner.core] += times
+                            counts[event.word, event.buffer, machine.pipe(cursor, event), cursor.core] += times
                             places.setdefault((event.word, event.buffer), event)
         except Clash as clash:
             return [self.clashed(clash)]
@@ -147,34 +145,17 @@ class NetworkCheck:
             help=f"use the same loop bounds and ifs around {net.name}.if_src and {net.name}.if_dst",
         )
 
-    # Course -----------------------------------------------------------------------------------------------------------------
+    # Run -------------------------------------------------------------------------------------------------------------------
 
     def machine(self, depths: dict[int, int]) -> GridMachine:
         return GridMachine(
+            self.threads,
+            depths,
             grid=self.grid,
-            runners=[Runner(r.core, r.thread, r.items) for r in self.courses],
             nets=self.nets,
-            initial={number: op.initial for number, op in self.semaphores.items()},
-            depths=depths,
+            semaphores={number: op.initial for number, op in self.semaphores.items()},
             own_posts=self.own_posts(),
-            block_of=self.block_of,
         )
-
-    def block_of(self, event: Event) -> tuple[int, int, int]:
-        """Buffer, blocks of it held before this one, and bytes of the block a copy names."""
-        if event.op not in self._blocks:
-            self._blocks[event.op] = self._block_of(event)
-        return self._blocks[event.op]
-
-    def _block_of(self, event: Event) -> tuple[int, int, int]:
-        values = [value for value in event.op.operands if not isinstance(value.type, PipeType)]
-        acquire = acquire_of(values[0])
-        assert acquire is not None
-        kind = acquire.operands[0].type
-        assert isinstance(kind, CBType)
-        owner = values[0].owner
-        offset = owner.tile_offset if isinstance(owner, AttachCBOp) else 0
-        return bind_of(acquire.operands[0]).cb_index, offset // kind.block_tiles, kind.block_tiles * kind.tile.bytes
 
     def run(self) -> list[Diagnostic]:
         orders = ORDERS if self.semaphores else ORDERS[:1]
@@ -192,21 +173,21 @@ class NetworkCheck:
         notes = () if clash.other is None else (Note(clash.note, place_of(clash.other.op)),)
         return problem(clash.code, clash.message, clash.event.op, notes=notes, help=clash.help)
 
-    def deadlock(self, machine: GridMachine, stopped: list[Runner], order: str) -> Diagnostic:
-        def rank(runner: Runner) -> int:
-            assert runner.event is not None
+    def deadlock(self, machine: GridMachine, stopped: list[Cursor], order: str) -> Diagnostic:
+        def rank(cursor: Cursor) -> int:
+            assert cursor.event is not None
             # What talks to another core is the likelier cause; a full buffer can be cured by depth.
-            return {"level": 0, "send": 1, "arrive": 2, "post": 2, "reserve": 3}.get(runner.event.word, 4)
+            return {"level": 0, "send": 1, "arrive": 2, "post": 2, "reserve": 3}.get(cursor.event.word, 4)
 
         first = min(stopped, key=rank)
         assert first.event is not None
-        others = [runner for runner in stopped if runner is not first and runner.core == first.core]
-        partners = [runner for runner in stopped if runner.core in self._partners(machine, first) and runner is not first]
+        others = [cursor for cursor in stopped if cursor is not first and cursor.core == first.core]
+        partners = [cursor for cursor in stopped if cursor.core in self._partners(machine, first) and cursor is not first]
         shown: dict[Operation, Note] = {}
-        for runner in (*partners, *others):
-            assert runner.event is not None
-            text = f"'{runner.thread}' of core {runner.core} is stopped here, {self.reason(machine, runner)}"
-            shown.setdefault(runner.event.op, Note(text, place_of(runner.event.op)))
+        for cursor in (*partners, *others):
+            assert cursor.event is not None
+            text = f"'{cursor.thread}' of core {cursor.core} is stopped here, {self.reason(machine, cursor)}"
+            shown.setdefault(cursor.event.op, Note(text, place_of(cursor.event.op)))
         shown.pop(first.event.op, None)
         extra = self._changes(first.event) if first.event.word == "level" else self._other_end(first.event)
         return problem(
@@ -223,8 +204,8 @@ class NetworkCheck:
         wanted = {"send": ("post", "the receive it waits for"), "arrive": SENDS, "post": SENDS}.get(event.word)
         if wanted is None:
             return []
-        for runner in self.courses:
-            for chunk, _ in runner.items:
+        for _, _, trace in self.threads:
+            for chunk, _ in trace:
                 for other in chunk:
                     if other.word == wanted[0] and other.buffer == event.buffer:
                         return [Note(f"{wanted[1]} is here", place_of(other.op))]
@@ -233,58 +214,53 @@ class NetworkCheck:
     def _changes(self, event: Event) -> list[Note]:
         """Where the semaphore is changed at all, and where it was made."""
         found: dict[Operation, Note] = {}
-        for runner in self.courses:
-            for chunk, _ in runner.items:
+        for _, _, trace in self.threads:
+            for chunk, _ in trace:
                 for other in chunk:
                     if other.word in ("set", "inc") and other.buffer == event.buffer:
                         found.setdefault(other.op, Note("it is changed here", place_of(other.op)))
         return list(found.values())[:2] or [Note("it is made here and never changed", place_of(self.semaphores[event.buffer]))]
 
-    def _partners(self, machine: GridMachine, runner: Runner) -> list[Core]:
-        event = runner.event
+    def _partners(self, machine: GridMachine, cursor: Cursor) -> list[Core]:
+        event = cursor.event
         assert event is not None
         if event.word == "send":
             net = self.nets[event.buffer]
-            pipe = machine.pipe(runner, event)
+            pipe = machine.pipe(cursor, event)
             ready = machine.posted.get((event.buffer, pipe), {})
             return [core for core in net.pipes[pipe].target_cores(self.grid) if core not in ready]
         if event.word in ("arrive", "post"):
             net = self.nets[event.buffer]
-            return [net.pipes[machine.pipe(runner, event)].source_core(self.grid)]
-        return [runner.core]
+            return [net.pipes[machine.pipe(cursor, event)].source_core(self.grid)]
+        return [cursor.core]
 
-    def reason(self, machine: GridMachine, runner: Runner) -> str:
-        event = runner.event
+    def reason(self, machine: GridMachine, cursor: Cursor) -> str:
+        event = cursor.event
         assert event is not None
-        if event.word == "wait":
-            return f"waiting for a block of '{self.buffers[event.buffer].name}'"
-        if event.word == "reserve":
-            depth = self.depths[event.buffer]
-            return f"waiting for room in '{self.buffers[event.buffer].name}' ({counted(depth, 'block')})"
+        if event.word in ("wait", "reserve"):
+            return waits_for_buffer(event, self.buffers)
         if event.word == "level":
-            relation = "at least " if "at_least" in event.op.attributes else ""
-            now = machine.level(runner.core, event.buffer)
+            relation = "at least " if event.at_least else ""
+            now = machine.semaphores[cursor.core].level(event.buffer)
             name = self.semaphores[event.buffer].semaphore_name
             return f"waiting until semaphore '{name}' is {relation}{event.args[0]} (it is {now})"
         net = self.nets[event.buffer]
-        cores = self._partners(machine, runner)
+        cores = self._partners(machine, cursor)
         if event.word == "send":
-            return f"waiting until core {cores[0] if cores else runner.core} receives from '{net.name}'"
+            return f"waiting until core {cores[0] if cores else cursor.core} receives from '{net.name}'"
         return f"waiting for core {cores[0]} to send into '{net.name}'"
 
-    def remedy(self, machine: GridMachine, stopped: list[Runner], first: Runner) -> str:
-        events = [runner.event for runner in stopped if runner.event is not None]
-        for index in dict.fromkeys(event.buffer for event in events if event.word == "reserve"):
-            for depth in range(self.depths[index] + 1, self.depths[index] + 1 + DEPTH_TRIES):
-                if not self.machine({**self.depths, index: depth}).run():
-                    name = self.buffers[index].name
-                    return f"block_count={depth} for '{name}' is the smallest that works, or change the order"
+    def remedy(self, machine: GridMachine, stopped: list[Cursor], first: Cursor) -> str:
+        events = [cursor.event for cursor in stopped if cursor.event is not None]
+        found = deeper_buffer(events, self.depths, DEPTH_TRIES, lambda depths: not self.machine(depths).run())
+        if found is not None:
+            return f"block_count={found[1]} for '{self.buffers[found[0]].name}' is the smallest that works, or change the order"
         words = {event.word for event in events}
         assert first.event is not None
         if first.event.word == "level":
-            exact = "at_least" not in first.event.op.attributes
+            exact = not first.event.at_least
             name = self.semaphores[first.event.buffer].semaphore_name
-            if exact and machine.level(first.core, first.event.buffer) > first.event.args[0]:
+            if exact and machine.semaphores[first.core].level(first.event.buffer) > first.event.args[0]:
                 return f"the value was passed over: wait with {name}.wait_ge({first.event.args[0]})"
             return "let another core or thread set or increase it as often as it is waited for"
         if "send" in words:
@@ -303,3 +279,21 @@ def _net(op: Operation) -> int:
 
 def _sends(op: Operation) -> bool:
     return isinstance(op.operands[1].type, PipeType)
+
+
+def waits_for_buffer(event: Event, buffers: dict[int, Buffer]) -> str:
+    buffer = buffers[event.buffer]
+    if event.word == "wait":
+        return f"waiting for a block of '{buffer.name}'"
+    return f"waiting for room in '{buffer.name}' ({counted(buffer.kind.factor.data, 'block')})"
+
+
+def deeper_buffer(
+    blocked: Sequence[Event], depths: dict[int, int], tries: int, ends: Callable[[dict[int, int]], bool]
+) -> tuple[int, int] | None:
+    """The smallest depth of one buffer that lets every thread end, if there is one: the buffer and the depth."""
+    for index in dict.fromkeys(event.buffer for event in blocked if event.word == "reserve"):
+        for depth in range(depths[index] + 1, depths[index] + 1 + tries):
+            if ends({**depths, index: depth}):
+                return index, depth
+    return None

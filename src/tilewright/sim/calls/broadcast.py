@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operands
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
@@ -12,7 +13,7 @@ from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.registry import Site, call
 
 DIMS = {"rows": "row", "cols": "col", "scalar": "scalar"}
 WORDS = {"ROW": "row", "COL": "col", "SCALAR": "scalar", "NONE": "none"}

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.faults import fault
 from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine
-from tilewright.sim.registry import Site, Wait, call, value
+from tilewright.sim.registry import Site, call, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +163,26 @@ def read_unicast(machine: Machine, site: Site, address: NocAddress, target: int,
 
 
 def level(machine: Machine, semaphore: Semaphore) -> int:
-    return machine.semaphores.get(semaphore.number, semaphore.initial)
+    return machine.semaphores.level(semaphore.number, semaphore.initial)
 
 
 @call("noc_semaphore_set", on="d", cross_core=True)
 def set_semaphore(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> None:
-    machine.semaphores[semaphore.number] = number
+    machine.semaphores.set(semaphore.number, number)
 
 
 @call("noc_semaphore_inc", on="d", cross_core=True)
 def increment_semaphore(machine: Machine, site: Site, address: NocAddress, step: int) -> None:
     assert isinstance(address.target, Semaphore)
     for other in neighbours(machine, site, address):
-        other.semaphores[address.target.number] = level(other, address.target) + step
+        other.semaphores.add(address.target.number, step, address.target.initial)
 
 
 @call("noc_semaphore_set_remote", on="d", cross_core=True)
 def set_remote_semaphore(machine: Machine, site: Site, source: Semaphore, address: NocAddress) -> None:
     assert isinstance(address.target, Semaphore)
     for other in neighbours(machine, site, address):
-        other.semaphores[address.target.number] = level(machine, source)
+        other.semaphores.set(address.target.number, level(machine, source))
 
 
 @call("noc_semaphore_set_multicast", on="d", cross_core=True)
@@ -190,27 +191,28 @@ def set_multicast_semaphore(machine: Machine, site: Site, source: Semaphore, add
     others = neighbours(machine, site, address, loopback=False)
     check_destinations(site, others, count)
     for other in others:
-        other.semaphores[address.target.number] = level(machine, source)
+        other.semaphores.set(address.target.number, level(machine, source))
 
 
 @call("noc_semaphore_wait", on="d", cross_core=True)
 def wait_equal(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
-    if level(machine, semaphore) == number:
-        return None
-    return Wait(
-        site, lambda: level(machine, semaphore) == number,
-        lambda: f"waits until semaphore {semaphore.number} is {number}: it is {level(machine, semaphore)}",
-    )  # fmt: skip
+    return _wait_level(machine, site, semaphore, number, at_least=False)
 
 
 @call("noc_semaphore_wait_min", on="d", cross_core=True)
 def wait_at_least(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
-    if level(machine, semaphore) >= number:
-        return None
-    return Wait(
-        site, lambda: level(machine, semaphore) >= number,
-        lambda: f"waits until semaphore {semaphore.number} is at least {number}: it is {level(machine, semaphore)}",
-    )  # fmt: skip
+    return _wait_level(machine, site, semaphore, number, at_least=True)
+
+
+def _wait_level(machine: Machine, site: Site, semaphore: Semaphore, number: int, *, at_least: bool) -> Wait | None:
+    def reached() -> bool:
+        return machine.semaphores.reached(semaphore.number, number, at_least=at_least, initial=semaphore.initial)
+
+    def describe() -> str:
+        wanted = f"at least {number}" if at_least else f"{number}"
+        return f"waits until semaphore {semaphore.number} is {wanted}: it is {level(machine, semaphore)}"
+
+    return None if reached() else Wait(site, reached, describe)
 
 
 @call("noc_async_atomic_barrier", on="d", cross_core=True)

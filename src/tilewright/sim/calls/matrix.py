@@ -5,13 +5,14 @@ The unpacker part of a call puts its operands into the source queue; the math pa
 
 from __future__ import annotations
 
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import need_mode, need_source, set_mode
 from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
 from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.registry import Site, call
 
 ARITHMETIC = ("add", "sub", "mul")
 

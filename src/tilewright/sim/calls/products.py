@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import need_float_source
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.registry import Site, call
 
 MOST_UNPACKED = 4096  # tiles kept, all cores together
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import need_float_source
 from tilewright.sim.calls.setup import need_mode, need_source, set_mode
@@ -9,7 +10,7 @@ from tilewright.sim.calls.vector import need_vector
 from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, Wait, call
+from tilewright.sim.registry import Site, call
 
 POOLS = ("SUM", "AVG", "MAX", "MIN")
 DIMS = ("ROW", "COL", "SCALAR")

@@ -9,10 +9,11 @@ import numpy as np
 
 from tilewright.diagnostics import fail
 from tilewright.grid import WorkArgument, core_number
+from tilewright.machine.processes import Wait
 from tilewright.program import BufferIndex
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
-from tilewright.sim.registry import Site, Wait, call, value
+from tilewright.sim.registry import Site, call, value
 
 
 @value("get_compile_time_arg_val")

@@ -1,27 +1,41 @@
-"""The order in which each thread of a core touches buffers, found by running only its loops, ifs and integers.
+"""Communication traces: what every thread of every core says to others, buffer ops and ops between cores, without its data.
 
-A thread's IR is turned into a small Python function of the core coordinates. Straight pieces of code are *chunks*; a loop
-whose course does not depend on its counter is run once and counted.
+A thread is written as a Python function of its core that lists its events: loops and ifs that say nothing are left out, values
+are evaluated only where they decide something. A trace that depends on what only the device knows is `Unpredictable`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from itertools import product
 from typing import Any
 
 from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType, constant_of
+from tilewright.dialects.attributes import CBType, PipeType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
-from tilewright.dialects.ttl_buffers import PublishCBOp
-from tilewright.dialects.ttl_network import CoreTableOp, GetRemoteSemaphoreOp, NetPipeOp, RuntimeArgumentOp
-from tilewright.grid import WorkArgument, core_number
-from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, bind_of
-from tilewright.passes.validation.talk import TALKING, integers_of, talk_ops
+from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, PublishCBOp, WaitOp
+from tilewright.dialects.ttl_network import (
+    CoreTableOp,
+    CreateSemaphoreOp,
+    GetRemoteMulticastSemaphoreOp,
+    GetRemoteSemaphoreOp,
+    NetPipeOp,
+    RuntimeArgumentOp,
+    SemaphoreIncOp,
+    SemaphoreSetOp,
+    SemaphoreWaitOp,
+    nested_value,
+)
+from tilewright.dialects.walking import operations
+from tilewright.grid import WorkArgument, core_number, cores_of
+from tilewright.machine.events import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
+from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, acquire_of, bind_of
 from tilewright.records import record
 
 EVENT_LIMIT = 1_000_000
@@ -32,28 +46,14 @@ INFIX = {
     arith.AndIOp: "&", arith.OrIOp: "|", arith.XOrIOp: "^",
 }  # fmt: skip
 PREDICATES = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">=", 6: "<", 7: "<=", 8: ">", 9: ">="}
-
-
-@record(eq=False)
-class Event:
-    """One buffer op: ``amount`` blocks waited for or reserved (with those already held), or one handed over.
-
-    Or one op between cores: ``buffer`` is the net's or semaphore's number then, and ``args`` the integers it was given.
-    """
-
-    word: str  # wait, reserve, push, pop; send, post, arrive; level, set, inc
-    buffer: int
-    amount: int
-    op: Operation
-    args: tuple[int, ...] = ()
-
-
-Chunk = tuple[Event, ...]
-Item = tuple[Chunk, int]  # a chunk and how often it runs in a row
+NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
+SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
+Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the core
+Traces = tuple[Trace, ...]  # of the threads of one core
 
 
 class Unpredictable(Exception):
-    """The thread's course depends on something only the device knows."""
+    """What the thread does depends on something only the device knows."""
 
 
 @record(frozen=False)
@@ -128,7 +128,7 @@ def trace_thread(function: FuncOp) -> ThreadTrace:
     writer.block(function.body.block, 1)
     text = "def run(core, out, work, table, make):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
     scope: dict[str, Any] = {}
-    exec(compile(text, f"<course of {function.sym_name.data}>", "exec"), scope)
+    exec(compile(text, f"<trace of {function.sym_name.data}>", "exec"), scope)
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables)
 
 
@@ -150,7 +150,7 @@ class Writer:
         for op in block.ops:
             if type(op) in HANDOVERS:
                 events += _events(op)
-            elif type(op) in TALKING:
+            elif type(op) in NETWORK_OPS:
                 events += network_events(op)
             elif isinstance(op, (scf.ForOp, scf.IfOp)):
                 self._flush(events, depth)
@@ -161,7 +161,7 @@ class Writer:
 
     def _flush(self, events: list[Event], depth: int) -> None:
         if events:
-            integers = [event_integers(event) for event in events]
+            integers = [_integers_of(event) for event in events]
             if any(integers):
                 texts = ", ".join(f"({''.join(self.value(v) + ', ' for v in values)})" for values in integers)
                 self.line(depth, f"{self._outs[-1]}.append(make({len(self.chunks)}, ({texts},)))")
@@ -171,7 +171,7 @@ class Writer:
             events.clear()
 
     def _loop(self, loop: scf.ForOp, depth: int) -> None:
-        if not _talks(loop) and not loop.results:
+        if not _communicates(loop) and not loop.results:
             return
         body = loop.body.block
         counter = self._name(body.args[0])
@@ -201,7 +201,7 @@ class Writer:
                 self.names[result] = self._name(argument)
 
     def _branch(self, op: scf.IfOp, depth: int) -> None:
-        if not _talks(op) and not op.results:
+        if not _communicates(op) and not op.results:
             return
         self.line(depth, f"if {self.value(op.cond)}:")
         self._arm(op, op.true_region.block, depth + 1)
@@ -264,16 +264,8 @@ def _events(op: Operation) -> list[Event]:
     return [Event(WORDS[type(op)], bind.cb_index, amount, op)]
 
 
-def network_events(op: Operation) -> list[Event]:
-    return [Event(talk.word, talk.number, 0, talk.op) for talk in talk_ops(op)]
-
-
-def event_integers(event: Event) -> list[SSAValue]:
-    return integers_of(event.word, event.op)
-
-
-def _talks(op: Operation) -> bool:
-    return any(type(inner) in HANDOVERS or (type(inner) in TALKING and talk_ops(inner)) for inner in op.walk())
+def _communicates(op: Operation) -> bool:
+    return any(type(inner) in HANDOVERS or _between_cores(inner) for inner in op.walk())
 
 
 def _steers(counter: SSAValue, body: Block) -> bool:
@@ -283,10 +275,10 @@ def _steers(counter: SSAValue, body: Block) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.operation
-            if isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)) or (type(user) in TALKING and talk_ops(user)):
+            if isinstance(user, (NetPipeOp, GetRemoteSemaphoreOp)) or _between_cores(user):
                 return True
             if isinstance(user, (scf.ForOp, scf.IfOp)):
-                if _talks(user):
+                if _communicates(user):
                     return True
                 pending += [result for result in user.results if result not in reached]
             elif isinstance(user, (scf.YieldOp, ReturnOp)):
@@ -297,3 +289,123 @@ def _steers(counter: SSAValue, body: Block) -> bool:
                 pending += [result for result in user.results if result not in reached]
             reached.update(pending)
     return False
+
+
+def core_groups(threads: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Traces, tuple[int, ...]]:
+    """Distinct behaviours, each with the first core that shows it."""
+    found: dict[Traces, tuple[int, ...]] = {}
+    fixed: dict[int, Trace] = {}
+    for core in product(*(range(size) for size in grid)):
+        traces: list[Trace] = []
+        for number, thread in enumerate(threads):
+            if not thread.by_core and number not in fixed:
+                fixed[number] = thread.items(core, grid)
+            traces.append(thread.items(core, grid) if thread.by_core else fixed[number])
+        found.setdefault(tuple(traces), core)
+        if not any(thread.by_core for thread in threads):
+            break
+    return found
+
+
+def pipe_of(copy: Operation) -> NetPipeOp | None:
+    """The pipe a copy goes through, if it does."""
+    owners = (operand.owner for operand in copy.operands if isinstance(operand.type, PipeType))
+    return next((owner for owner in owners if isinstance(owner, NetPipeOp)), None)
+
+
+def received_by(wait: Operation) -> list[CopyOp]:
+    """Copies out of pipes that a wait completes."""
+    copies = [operand.owner for operand in wait.operands if isinstance(operand.owner, CopyOp)]
+    return [copy for copy in copies if isinstance(copy.operands[0].type, PipeType)]
+
+
+def semaphore_of(value: SSAValue) -> CreateSemaphoreOp:
+    owner = value.owner
+    while isinstance(owner, (GetRemoteSemaphoreOp, GetRemoteMulticastSemaphoreOp)):
+        owner = owner.operands[0].owner
+    assert isinstance(owner, CreateSemaphoreOp)
+    return owner
+
+
+def network_events(op: Operation) -> list[Event]:
+    """What an op says to another core, or hears from it."""
+    if isinstance(op, CopyOp):
+        pipe = pipe_of(op)
+        if pipe is None:
+            return []
+        word = "send" if isinstance(op.operands[1].type, PipeType) else "post"
+        return [Event(word, pipe.net.number, 0, op, block=_sent_block(op))]
+    if isinstance(op, WaitOp):
+        pipes = [pipe_of(copy) for copy in received_by(op)]
+        return [Event("arrive", pipe.net.number, 0, op) for pipe in pipes if pipe is not None]
+    number = semaphore_of(op.operands[0]).number
+    return [Event(SEMAPHORE_WORDS[type(op)], number, 0, op, at_least="at_least" in op.attributes, reach=_reach(op))]
+
+
+def _sent_block(copy: CopyOp) -> SentBlock | None:
+    value = next(value for value in copy.operands if not isinstance(value.type, PipeType))
+    acquire = acquire_of(value)
+    if acquire is None:  # refused elsewhere
+        return None
+    kind = acquire.operands[0].type
+    assert isinstance(kind, CBType)
+    offset = value.owner.tile_offset if isinstance(value.owner, AttachCBOp) else 0
+    return SentBlock(bind_of(acquire.operands[0]).cb_index, offset // kind.block_tiles, kind.block_tiles * kind.tile.bytes)
+
+
+def _reach(op: Operation) -> Reach:
+    owner = op.operands[0].owner
+    if isinstance(owner, GetRemoteMulticastSemaphoreOp):
+        given = owner.attributes.get("core_range")
+        return Reach("all") if given is None else Reach("ranges", nested_value(given))
+    if isinstance(owner, GetRemoteSemaphoreOp):
+        given = owner.attributes.get("core")
+        return Reach("core", None if given is None else nested_value(given))
+    return OWN
+
+
+def _integers_of(event: Event) -> list[SSAValue]:
+    """Values that decide what the event does: which of the core's pipes; value and core of a semaphore."""
+    op: Operation = event.op
+    if event.word in ("send", "post", "arrive"):
+        pipe = pipe_of(received_by(op)[0] if event.word == "arrive" else op)
+        assert pipe is not None
+        return list(pipe.operands)
+    if event.word not in ("set", "inc", "level"):
+        return []
+    owner = op.operands[0].owner
+    core = list(owner.operands[1:]) if isinstance(owner, GetRemoteSemaphoreOp) else []
+    return [op.operands[1], *core]
+
+
+def cores_communicate(module: ModuleOp) -> bool:
+    return any(_between_cores(op) for op in operations(module))
+
+
+def _between_cores(op: Operation) -> bool:
+    return type(op) in NETWORK_OPS and bool(network_events(op))
+
+
+def ways_of_cores(function: FuncOp, grid: tuple[int, ...]) -> list[Ways]:
+    """Every combination that some core takes, once."""
+    writer = Writer()
+    tests: dict[scf.IfOp, Any] = {}
+    for op in operations(function):
+        if isinstance(op, scf.IfOp):
+            try:
+                tests[op] = compile(writer.value(op.cond), "<condition>", "eval")
+            except Unpredictable:
+                continue
+    found: dict[tuple[bool, ...], Ways] = {}
+    for core in cores_of(grid):
+        number = core_number(core, grid)
+
+        def work(part: str, amount: int, number: int = number) -> int:
+            return WorkArgument(part=part, amount=amount).value(number, math.prod(grid))
+
+        def table(index: int, position: int = 0, number: int = number) -> int:
+            return writer.tables[index].values[number][position]
+
+        ways = {op: bool(eval(test, {"core": core, "work": work, "table": table})) for op, test in tests.items()}
+        found.setdefault(tuple(ways.values()), ways)
+    return list(found.values())

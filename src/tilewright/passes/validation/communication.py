@@ -1,0 +1,246 @@
+"""Runs only the buffer ops of a core's threads: do pushes and waits match, and does everybody reach the end?
+
+The threads are a network of bounded queues with one producer and one consumer each, so whether they deadlock does not
+depend on timing: running each thread until it blocks finds the answer for every schedule.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tilewright.diagnostics import Diagnostic, Note, counted
+from tilewright.dialects.walking import place_of
+from tilewright.machine.events import Chunk, Event, Trace
+from tilewright.machine.grid import GridMachine
+from tilewright.machine.rings import Ring
+from tilewright.passes.context import PassContext
+from tilewright.passes.validation.buffers import several_users
+from tilewright.passes.validation.communication_trace import (
+    ThreadTrace,
+    Traces,
+    Unpredictable,
+    core_groups,
+    cores_communicate,
+    trace_thread,
+)
+from tilewright.passes.validation.events import Buffer, buffers_of, functions_of, problem
+from tilewright.passes.validation.network import check_network, deeper_buffer, waits_for_buffer
+
+NAME = "ttl-validate"
+DEPTH_TRIES = 64
+
+
+def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+    try:
+        problems, groups = communication_problems(module, buffers, context.grid)
+    except Unpredictable:
+        context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
+        return [found for buffer in buffers.values() for found in several_users(buffer)]
+    context.trace.core_groups = groups
+    return problems
+
+
+def communication_problems(module: ModuleOp, buffers: dict[int, Buffer], grid: tuple[int, ...]) -> tuple[list[Diagnostic], int]:
+    """Checks one core of each group of cores whose threads do the same; also says how many groups there are."""
+    threads = [trace_thread(function) for function in functions_of(module)]
+    groups = core_groups(threads, grid)
+    depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
+    communicating = cores_communicate(module)
+    for traces, core in groups.items():
+        several = len(groups) > 1
+        problems = _roles(traces, threads, buffers, core if several else None)
+        problems = problems or _balance(traces, buffers, core if several else None)
+        problems = problems or ([] if communicating else _deadlock(traces, threads, buffers, depths, core if several else None))
+        problems = problems or [found for trace in traces for found in check_windows(trace, buffers)]
+        if problems:
+            return problems, len(groups)
+    return check_network(module, threads, buffers, grid) if communicating else [], len(groups)
+
+
+def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
+    """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
+
+    ``rooms``: buffers taken to have less room than they have, by index; not for cores that talk to each other.
+    """
+    buffers = buffers_of(module)
+    try:
+        threads = [trace_thread(function) for function in functions_of(module)]
+        groups = core_groups(threads, grid)
+    except Unpredictable:
+        return False
+    if cores_communicate(module):
+        return rooms is None and not check_network(module, threads, buffers, grid)
+    depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()} | dict(rooms or {})
+    return not any(event is not None for traces in groups for event in stopped_at(traces, depths))
+
+
+def _roles(
+    traces: Traces, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], core: tuple[int, ...] | None
+) -> list[Diagnostic]:
+    """One producer and one consumer per buffer and core; other cores may give these roles to other threads."""
+    shared = [buffer for buffer in buffers.values() if max(len(buffer.producers), len(buffer.consumers)) > 1]
+    if not shared:
+        return []
+    users: dict[tuple[int, str], list[FuncOp]] = {}
+    for thread, trace in zip(threads, traces, strict=True):
+        for key in {(event.buffer, event.word) for chunk, _ in trace for event in chunk if event.word in ("wait", "reserve")}:
+            users.setdefault(key, []).append(thread.function)
+    return [
+        found
+        for buffer in shared
+        for found in several_users(buffer, users.get((buffer.index, "reserve"), []), users.get((buffer.index, "wait"), []), core)
+    ]
+
+
+def _advice(buffer: Buffer, few: bool) -> str:
+    if few and buffer.producers == buffer.consumers:  # a partial sum that is read before there is one
+        return f"store a first value before the loop: with {buffer.name}.reserve() as first: first.store(…)"
+    return "use the same loop bounds and the same ifs in both threads"
+
+
+def _balance(traces: Traces, buffers: dict[int, Buffer], core: tuple[int, ...] | None) -> list[Diagnostic]:
+    totals: Counter[tuple[int, str]] = Counter()
+    last: dict[tuple[int, str], Event] = {}
+    for chunk, count in itertools.chain(*traces):
+        for event in chunk:
+            if event.word not in ("wait", "pop", "reserve", "push"):
+                continue
+            totals[event.buffer, event.word] += count
+            last.setdefault((event.buffer, event.word), event)
+    problems: list[Diagnostic] = []
+    for index, buffer in buffers.items():
+        pushed, popped = totals[index, "push"], totals[index, "pop"]
+        kept = buffer.backed or buffer.staging  # a shard keeps what nobody takes
+        if pushed == popped or (kept and pushed > popped):
+            continue
+        where = f" on core {core}" if core is not None else ""
+        few = pushed < popped
+        anchor = last.get((index, "wait")) if few else last.get((index, "reserve"))
+        other = last.get((index, "reserve")) if few else last.get((index, "wait"))
+        assert anchor is not None
+        notes = (
+            (Note(f"the other side is here ({pushed if few else popped} times)", place_of(other.op)),)
+            if other is not None
+            else ()
+        )
+        problems.append(
+            problem(
+                "TW210",
+                f"'{buffer.name}' gets {counted(pushed, 'block')}{where}, but {popped} are taken",
+                anchor.op,
+                label=f"{popped if few else pushed} times",
+                notes=notes,
+                help=_advice(buffer, few),
+            )
+        )
+    return problems
+
+
+def stopped_at(traces: Traces, depths: dict[int, int]) -> list[Event | None]:
+    """What each thread of one core is stopped at when nobody can go on; None for threads that have ended."""
+    machine = GridMachine((((), "", trace) for trace in traces), depths)
+    machine.run()
+    return [cursor.event for cursor in machine.cursors]
+
+
+def _deadlock(
+    traces: Traces,
+    threads: Sequence[ThreadTrace],
+    buffers: dict[int, Buffer],
+    depths: dict[int, int],
+    core: tuple[int, ...] | None,
+) -> list[Diagnostic]:
+    stops = stopped_at(traces, depths)
+    blocked = [(thread.function.sym_name.data, event) for thread, event in zip(threads, stops, strict=True) if event is not None]
+    if not blocked:
+        return []
+    # The full buffer, if there is one, is what more depth would cure; else the first wait.
+    thread, event = next(((t, e) for t, e in blocked if e.word == "reserve"), blocked[0])
+    where = f" on core {core}" if core is not None else ""
+    notes = tuple(
+        Note(f"'{name}' is stopped here, {waits_for_buffer(other, buffers)}", place_of(other.op))
+        for name, other in blocked
+        if other is not event
+    )
+    return [
+        problem(
+            "TW211",
+            f"deadlock{where}: '{thread}' stops, {waits_for_buffer(event, buffers)}",
+            event.op,
+            label="waits for ever",
+            notes=notes,
+            help=_remedy(traces, buffers, depths, [e for _, e in blocked]),
+        )
+    ]
+
+
+def _remedy(traces: Traces, buffers: dict[int, Buffer], depths: dict[int, int], blocked: list[Event]) -> str:
+    found = deeper_buffer(blocked, depths, DEPTH_TRIES, lambda deeper: not any(stopped_at(traces, deeper)))
+    if found is None:
+        return "no buffer depth helps: change the order in which the threads wait and push"
+    name = buffers[found[0]].name
+    return f"block_count={found[1]} for '{name}' is the smallest that works, or change the order of the waits"
+
+
+# Blocks that one thread holds of a buffer at the same time must lie in one piece. A buffer is a ring, but kernels address the
+# held blocks from the oldest one on: where they pass the end of the ring, the address leads out of the buffer.
+
+ACQUIRES = ("wait", "reserve")
+
+
+def check_windows(trace: Trace, buffers: dict[int, Buffer]) -> list[Diagnostic]:
+    """``trace`` is what one thread of one core does. Only where its own pointers stand counts, not what the others do."""
+    if not any(event.word in ACQUIRES and event.amount > 1 for chunk, _ in trace for event in chunk):
+        return []  # a single block never wraps
+    rings = {index: Ring(buffer.kind.factor.data) for index, buffer in buffers.items()}
+    for chunk, count in trace:
+        laps: list[tuple[tuple[int, int], ...]] = []  # the pointers each lap of this chunk starts from
+        while len(laps) < count and _pointers(rings.values()) not in laps:
+            laps.append(_pointers(rings.values()))
+            wrapped = _lap(chunk, rings)
+            if wrapped is not None:
+                alike = (e.amount for c, _ in trace for e in c if (e.buffer, e.word) == (wrapped.buffer, wrapped.word))
+                return [_refusal(wrapped, buffers[wrapped.buffer], max(alike), _start(wrapped, rings))]
+        if len(laps) < count:  # the rest repeats what came before
+            first = laps.index(_pointers(rings.values()))
+            for ring, (read, write) in zip(rings.values(), laps[first + (count - first) % (len(laps) - first)], strict=True):
+                ring.read, ring.write = read, write
+    return []
+
+
+def _pointers(rings: Iterable[Ring]) -> tuple[tuple[int, int], ...]:
+    return tuple((ring.read, ring.write) for ring in rings)
+
+
+def _start(event: Event, rings: Mapping[int, Ring]) -> int:
+    return rings[event.buffer].read if event.word == "wait" else rings[event.buffer].write
+
+
+def _lap(chunk: Chunk, rings: Mapping[int, Ring]) -> Event | None:
+    """Moves the pointers on; the first acquire that wraps, if there is one."""
+    for event in chunk:
+        if event.word == "pop":
+            rings[event.buffer].pop(1)
+        elif event.word == "push":
+            rings[event.buffer].push(1)
+        elif event.word in ACQUIRES and rings[event.buffer].passes_end(_start(event, rings), event.amount):
+            return event
+    return None
+
+
+def _refusal(event: Event, buffer: Buffer, group: int, start: int) -> Diagnostic:
+    depth = buffer.kind.factor.data
+    rounded = -(-depth // group) * group
+    deeper = f"set block_count={rounded} and " if rounded != depth else ""
+    return problem(
+        "TW307",
+        f"the {event.amount} blocks of '{buffer.name}' held here would pass the end of the buffer, which has {depth}",
+        event.op,
+        label=f"from block {start} on",
+        help=f"{deeper}release all {group} before the next, or hold one block at a time",
+    )
