@@ -12,7 +12,7 @@ from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.build import BuiltKernel
 from tilewright.frontend.tilelang.compute import ComputeWriter
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
-from tilewright.frontend.tilelang.layouts import Buffers, TensorLayout, layouts_of, tensor_layouts
+from tilewright.frontend.tilelang.layouts import Buffers, layouts_of, tensor_layouts
 from tilewright.frontend.tilelang.symbols import Tensor, Trouble
 from tilewright.frontend.tilelang.threads import MoverWriter
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
@@ -20,6 +20,7 @@ from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
 from tilewright.lang.coordinates import resolve_grid
+from tilewright.lang.tilelang_tensors import TensorLayout
 from tilewright.lang.tilelang_types import TileLangFunction
 from tilewright.options import Options
 from tilewright.records import record

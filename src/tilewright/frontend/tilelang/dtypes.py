@@ -14,12 +14,15 @@ from tilewright.frontend.tilelang.symbols import (
     Apply,
     Cast,
     Expression,
+    Index,
     Number,
     Position,
     Product,
     Read,
     Reduction,
     Trouble,
+    expression,
+    is_symbolic,
 )
 from tilewright.lang.tilelang_types import OTHER_INTEGERS, OTHER_NAMES, SMALL_INTEGERS, element_name
 
@@ -52,8 +55,6 @@ class DataType(str):
     __slots__ = ()
 
     def __call__(self, value: Any) -> Any:
-        from tilewright.frontend.tilelang.elements import converted
-
         return converted(self, value)
 
     @property
@@ -189,3 +190,15 @@ def _promotion(argument: Expression, others: list[Expression]) -> Expression:
 
 def _is_float(value: Expression) -> bool:
     return format_of(value) in (*FLOATS, None)
+
+
+def converted(dtype: Any, value: Any) -> Any:
+    """``T.cast(value, dtype)`` and ``T.float32(value)``."""
+    whole = element_name(dtype).startswith(("int", "uint"))
+    if not is_symbolic(value):
+        return int(value) if whole else float(value)
+    if isinstance(value, Index) and whole:
+        return value
+    if element_name(dtype) in (*SMALL_INTEGERS, *SMALL_FLOATS):
+        return fitted(element_name(dtype), expression(value))
+    return Cast(tile_dtype(dtype), expression(value))

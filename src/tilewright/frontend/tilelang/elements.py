@@ -6,7 +6,7 @@ Integers that depend on the element (masks) are in `positions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,17 +14,13 @@ from typing import Any
 from tilewright.frontend.tilelang.compute import summand
 from tilewright.frontend.tilelang.dtypes import (
     FLOATS,
-    SMALL_FLOATS,
-    SMALL_INTEGERS,
-    element_name,
     fitted,
     promoted,
     simplified,
-    tile_dtype,
 )
 from tilewright.frontend.tilelang.gathers import beyond_bounds, gathered, is_window, refuse_data
 from tilewright.frontend.tilelang.positions import PositionWriter
-from tilewright.frontend.tilelang.reading import Reading, TensorElement, wrong_index_count
+from tilewright.frontend.tilelang.reading import Reading, wrong_index_count
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     COLUMN_FORM,
@@ -35,34 +31,21 @@ from tilewright.frontend.tilelang.symbols import (
     Cast,
     Expression,
     Fragment,
-    Index,
     Number,
     Position,
-    Product,
     Read,
     Reduction,
     Tensor,
+    TensorElement,
     Total,
     Trouble,
     expression,
-    is_symbolic,
+    rebuilt,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, Window, walk
 from tilewright.integers import Leaf, Node, Value, is_truth, linear, make
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
-
-
-def converted(dtype: Any, value: Any) -> Any:
-    """``T.cast(value, dtype)`` and ``T.float32(value)``."""
-    whole = element_name(dtype).startswith(("int", "uint"))
-    if not is_symbolic(value):
-        return int(value) if whole else float(value)
-    if isinstance(value, Index) and whole:
-        return value
-    if element_name(dtype) in (*SMALL_INTEGERS, *SMALL_FLOATS):
-        return fitted(element_name(dtype), expression(value))
-    return Cast(tile_dtype(dtype), expression(value))
 
 
 def assign_whole(reading: Reading, target: Fragment, value: Any) -> None:
@@ -84,16 +67,7 @@ def _whole(value: Expression, target: Fragment) -> Expression:
         return promoted(Read(value.fragment, None, ALONG if target.is_vector else SAME))
     if isinstance(value, (Position, Total)):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
-    return _rebuilt(value, partial(_whole, target=target))
-
-
-def _rebuilt(value: Expression, each: Callable[[Expression], Expression]) -> Expression:
-    if isinstance(value, Apply):
-        return Apply(value.op, tuple(each(argument) for argument in value.arguments), value.parameters)
-    if isinstance(value, Cast):
-        return Cast(value.dtype, each(value.argument))
-    assert isinstance(value, (Number, Product, Reduction)), type(value)
-    return value
+    return rebuilt(value, partial(_whole, target=target))
 
 
 def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
@@ -185,7 +159,7 @@ class Resolver:
             return self.positions.truth(value.value) if is_truth(value.value) else self.positions.value(value.value)
         if isinstance(value, Cast) and isinstance(value.argument, Position) and value.dtype in FLOATS:
             return self.resolve(value.argument)  # positions are whole numbers in float32
-        return _rebuilt(value, self.resolve)
+        return rebuilt(value, self.resolve)
 
     def _read(self, value: Read) -> Read:
         fragment, indices = value.fragment, value.indices

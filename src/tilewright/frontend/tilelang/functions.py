@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.tilelang.elements import converted
+from tilewright.frontend.tilelang.dtypes import converted
 from tilewright.frontend.tilelang.symbols import (
     Apply,
     Index,

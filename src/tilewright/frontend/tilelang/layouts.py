@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
-from tilewright.frontend.tilelang.symbols import COLUMN_FORM, ROW_FORM, Apply, Cast, Expression, Fragment, Read, Reduction, Tensor
+from tilewright.frontend.tilelang.symbols import (
+    COLUMN_FORM,
+    ROW_FORM,
+    Expression,
+    Fragment,
+    Product,
+    Read,
+    Reduction,
+    Tensor,
+    nodes,
+)
 from tilewright.frontend.tilelang.tile_program import (
     COLUMN,
     FULL,
@@ -21,7 +31,6 @@ from tilewright.frontend.tilelang.tile_program import (
     Store,
     TileProgram,
     Window,
-    products_in,
     read_by,
     walk,
 )
@@ -149,8 +158,8 @@ def layouts_of(program: TileProgram) -> dict[Fragment, str]:
             chosen.setdefault(statement.target, COLUMN if dim == 1 else ROW)
     _by_company(assigns, chosen)
     for statement in assigns:
-        for read in _vector_reads(statement.value):
-            if read.form in (COLUMN_FORM, ROW_FORM):
+        for read in nodes(statement.value):
+            if isinstance(read, Read) and read.fragment.is_vector and read.form in (COLUMN_FORM, ROW_FORM):
                 chosen.setdefault(read.fragment, COLUMN if read.form == COLUMN_FORM else ROW)
     loaded = {s.target for s in walk(program.body) if isinstance(s, Load)}
     changed = {s.target for s in assigns}
@@ -177,19 +186,7 @@ def _by_company(assigns: list[Assign], chosen: dict[Fragment, str]) -> None:
 
 
 def _reduced(value: Expression) -> int | None:
-    if isinstance(value, Reduction):
-        return value.dim
-    if isinstance(value, Apply):
-        return next((dim for argument in value.arguments if (dim := _reduced(argument)) is not None), None)
-    return _reduced(value.argument) if isinstance(value, Cast) else None
-
-
-def _vector_reads(value: Expression) -> list[Read]:
-    if isinstance(value, Read):
-        return [value] if value.fragment.is_vector else []
-    if isinstance(value, Apply):
-        return [read for argument in value.arguments for read in _vector_reads(argument)]
-    return _vector_reads(value.argument) if isinstance(value, (Cast, Reduction)) else []
+    return next((node.dim for node in nodes(value) if isinstance(node, Reduction)), None)
 
 
 KEPT_BLOCKS = 2  # the old value is read while the new one is written
@@ -203,7 +200,9 @@ def turned_fragments(program: TileProgram) -> Fragments:
     other = {s.target for s in statements if isinstance(s, Assign)} | {s.source for s in statements if isinstance(s, Store)}
     for statement in statements:
         if isinstance(statement, Assign):
-            turned = {p.right for p in products_in(statement.value) if p.transpose_right and p.left is not p.right}
+            turned = {
+                p.right for p in nodes(statement.value) if isinstance(p, Product) and p.transpose_right and p.left is not p.right
+            }
             reads = read_by(statement.value)
             other |= {fragment for fragment in reads if fragment not in turned or sum(each is fragment for each in reads) > 1}
     return frozenset(loaded - other)

@@ -9,12 +9,13 @@ from typing import Any
 from tilewright.frontend.tilelang.dtypes import FLOATS, fitted, simplified
 from tilewright.frontend.tilelang.elements import assign_whole, element_assigned, store_element
 from tilewright.frontend.tilelang.gathers import TILE, is_window, refuse_data
-from tilewright.frontend.tilelang.reading import Corner, Reading, TensorElement, is_scalar, narrowed
+from tilewright.frontend.tilelang.reading import Reading, is_scalar, narrowed
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     SAME,
     Apply,
     Cast,
+    Corner,
     Expression,
     Fragment,
     Index,
@@ -24,6 +25,7 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Reduction,
     Tensor,
+    TensorElement,
     Total,
     Trouble,
     expression,

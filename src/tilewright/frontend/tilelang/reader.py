@@ -20,7 +20,7 @@ from tilewright.frontend.tilelang.symbols import (
     Arithmetic,
     Expression,
     Fragment,
-    Read,
+    Position,
     Trouble,
     combine,
     expression,
@@ -30,7 +30,7 @@ from tilewright.frontend.tilelang.symbols import (
     plain,
     raw,
 )
-from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement
+from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement, read_by
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_types import outer_scope
 
@@ -159,7 +159,7 @@ class Reader(Reading):
         known = self.names.get(name)
         if isinstance(value, Fragment) and not value.name:
             value.name = name
-        scalar = isinstance(value, Expression) and not any(True for _ in _reads(value))  # of block and loop variables alone
+        scalar = isinstance(value, Expression) and not read_by(value)  # of block and loop variables alone
         if not self.parallel and isinstance(value, Expression) and (isinstance(known, Fragment) or not scalar):
             if not isinstance(known, Fragment):
                 known = self._like(name, value)
@@ -175,8 +175,8 @@ class Reader(Reading):
 
     def _like(self, name: str, value: Expression) -> Fragment:
         """A fragment for a new name, as large as what the expression reads."""
-        for inner in _reads(value):
-            return self.fragment(inner.fragment.shape, inner.fragment.dtype, "fragment", name)
+        for inner in read_by(value):
+            return self.fragment(inner.shape, inner.dtype, "fragment", name)
         raise Trouble("TW004", f"'{name}' has no shape", help=f"allocate it first: {name} = T.alloc_fragment(shape, dtype)")
 
     def _assign_element(self, target: ast.Subscript, value: Any) -> None:
@@ -235,7 +235,7 @@ class Reader(Reading):
         self.emit(Branch(raw(condition), then, otherwise, self.place))
 
     def _predicated(self, condition: Expression, node: ast.If) -> None:
-        if any(True for _ in _reads(condition)):
+        if read_by(condition):
             raise Trouble("TW007", "an if on data", help="choose with T.if_then_else inside T.Parallel")
         place, known = self.place, set(self.valued)
         for body, holds in ((node.body, condition), (node.orelse, expression(negated(condition)))):
@@ -292,16 +292,7 @@ class Reader(Reading):
 
 
 def _as_value(condition: Expression) -> Any:
-    from tilewright.frontend.tilelang.symbols import Position
-
     return plain(condition.value) if isinstance(condition, Position) else condition
-
-
-def _reads(value: Expression) -> Iterable[Read]:
-    if isinstance(value, Read):
-        yield value
-    for argument in getattr(value, "arguments", ()) or ([value.argument] if hasattr(value, "argument") else []):  # pyright: ignore
-        yield from _reads(argument)  # pyright: ignore
 
 
 def _key(node: ast.expr) -> ast.expr:

@@ -6,29 +6,32 @@ import ast
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.walking import span_of_node
-from tilewright.frontend.tilelang.dtypes import element_name, tile_dtype
+from tilewright.frontend.tilelang.dtypes import tile_dtype
 from tilewright.frontend.tilelang.gathers import HELP, integer_of
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
     SAME,
-    Arithmetic,
+    Corner,
     Expression,
     Fragment,
     Index,
     Read,
     Tensor,
+    TensorElement,
     Trouble,
+    expression,
     is_integer,
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
 from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
+from tilewright.lang.tilelang_types import element_name
 from tilewright.records import record
 
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
@@ -52,25 +55,6 @@ def current(what: str) -> Reading:
             "TW009", f"{what} outside a kernel", caller_span(), help="use it in a function marked @T.prim_func or @tilelang.jit"
         )
     return found
-
-
-@record(eq=False)
-class Corner(Arithmetic):
-    """``A[by * 64, bx * 64]``: where a copy starts, and the other side says how much; or, in an expression, that element."""
-
-    tensor: Tensor
-    starts: tuple[Value, ...]
-
-    def as_expression(self) -> Expression:
-        return TensorElement(self.tensor, self.starts)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TensorElement(Expression):
-    """An element of a tensor inside ``T.Parallel``."""
-
-    tensor: Tensor
-    indices: tuple[Value, ...]
 
 
 @record(frozen=False)
@@ -185,7 +169,7 @@ class Reading:
 
     def integer(self, value: Any) -> Value:
         if isinstance(value, Corner):
-            value = value.as_expression()
+            value = expression(value)
         if isinstance(value, Fragment):
             raise Trouble("TW001", "an index that is data", help=HELP)
         if isinstance(value, Expression):

@@ -7,7 +7,7 @@ asked for. None of them has a truth value: ``if`` on one is handled by the reade
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,101 +26,31 @@ class Trouble(Exception):
 SAME, TRANSPOSED, COLUMN_FORM, ROW_FORM, ALONG = "same", "transposed", "column", "row", "along"  # forms of a `Read`
 
 
+def _operator(symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """``left symbol right`` as a method of the left side, and of the right one."""
+    return lambda left, right: combine(symbol, left, right), lambda right, left: combine(symbol, left, right)
+
+
 class Arithmetic:
-    """Operators of everything symbolic; ``combine`` decides what they give."""
+    """Operators of everything symbolic; `combine` decides what they give."""
 
     __slots__ = ()
     __hash__ = object.__hash__
-
-    def __add__(self, other: Any) -> Any:
-        return combine("+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return combine("+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return combine("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return combine("-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return combine("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return combine("*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return combine("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return combine("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return combine("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return combine("//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return combine("%", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return combine("%", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return combine("**", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return combine("**", other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return combine("<", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return combine("<=", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return combine(">", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return combine(">=", self, other)
-
-    def __eq__(self, other: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return combine("==", self, other)
-
-    def __ne__(self, other: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return combine("!=", self, other)
-
-    def __and__(self, other: Any) -> Any:
-        return _bits("&", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return _bits("&", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return _bits("|", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _bits("|", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return _bits("^", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return _bits("^", other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return _bits("<<", self, other)
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _bits("<<", other, self)
-
-    def __rshift__(self, other: Any) -> Any:
-        return _bits(">>", self, other)
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _bits(">>", other, self)
+    __add__, __radd__ = _operator("+")
+    __sub__, __rsub__ = _operator("-")
+    __mul__, __rmul__ = _operator("*")
+    __truediv__, __rtruediv__ = _operator("/")
+    __floordiv__, __rfloordiv__ = _operator("//")
+    __mod__, __rmod__ = _operator("%")
+    __pow__, __rpow__ = _operator("**")
+    __and__, __rand__ = _operator("&")
+    __or__, __ror__ = _operator("|")
+    __xor__, __rxor__ = _operator("^")
+    __lshift__, __rlshift__ = _operator("<<")
+    __rshift__, __rrshift__ = _operator(">>")
+    __lt__, __gt__ = _operator("<")[0], _operator(">")[0]
+    __le__, __ge__ = _operator("<=")[0], _operator(">=")[0]
+    __eq__, __ne__ = _operator("==")[0], _operator("!=")[0]  # pyright: ignore[reportAssignmentType]
 
     def __neg__(self) -> Any:
         return combine("*", self, -1) if isinstance(self, Index) else Apply("neg", (expression(self),))
@@ -131,14 +61,14 @@ class Arithmetic:
     def __abs__(self) -> Any:
         return Apply("abs", (expression(self),))
 
-    def astype(self, dtype: Any) -> Any:
-        """``x.astype("bfloat16")``, the same as ``T.cast(x, "bfloat16")``."""
-        from tilewright.frontend.tilelang.elements import converted
-
-        return converted(dtype, self)
-
     def __invert__(self) -> Any:
         return negated(self)
+
+    def astype(self, dtype: Any) -> Any:
+        """``x.astype("bfloat16")``, the same as ``T.cast(x, "bfloat16")``."""
+        from tilewright.frontend.tilelang.dtypes import converted
+
+        return converted(dtype, self)
 
     def __bool__(self) -> bool:
         raise Trouble(
@@ -147,11 +77,10 @@ class Arithmetic:
             help="choose with T.if_then_else(condition, a, b), or branch with an if statement of its own",
         )
 
-    def __index__(self) -> int:
+    def _as_number(self) -> Any:
         raise Trouble("TW007", "a value that only the device knows is used where Python needs a number", help="use a constant")
 
-    def __float__(self) -> float:
-        raise Trouble("TW007", "a value that only the device knows is used where Python needs a number", help="use a constant")
+    __index__ = __float__ = _as_number
 
 
 class Index(Arithmetic):
@@ -230,19 +159,17 @@ class Total(Expression):
     repeated: Fragment
 
 
+@dataclass(eq=False, slots=True)
 class Fragment(Arithmetic):
     """Memory of one block: a fragment, a shared or a local buffer. All are blocks of tiles here."""
 
-    __slots__ = ("dtype", "format", "ident", "name", "place", "scope", "shape")
-
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, scope: str, place: Any, ident: int) -> None:
-        self.name = name
-        self.shape = shape
-        self.dtype = dtype  # as the user wrote it
-        self.format = format  # of the tiles
-        self.scope = scope
-        self.place = place
-        self.ident = ident
+    name: str
+    shape: tuple[int, ...]
+    dtype: str  # as the user wrote it
+    format: str  # of the tiles
+    scope: str
+    place: Any
+    ident: int
 
     @property
     def is_vector(self) -> bool:
@@ -268,19 +195,17 @@ class TensorData:
     tensor: Tensor
 
 
+@dataclass(eq=False, slots=True)
 class Tensor(Arithmetic):
     """A tensor argument."""
 
-    __slots__ = ("dtype", "format", "index", "made", "name", "origin", "shape")
-
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str, format: str, index: int, made: str = "") -> None:
-        self.made = made  # what the launcher fills it with; empty for the user's tensors
-        self.origin: Any = None  # of what it holds of another tensor: an `Origin`, a `Gather` or a `View`
-        self.name = name
-        self.shape = shape
-        self.dtype = dtype
-        self.format = format
-        self.index = index
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    format: str
+    index: int
+    made: str = ""  # what the launcher fills it with; empty for the user's tensors
+    origin: Any = None  # of what it holds of another tensor: see `tilelang_tensors`
 
     def __getitem__(self, key: Any) -> Any:
         from tilewright.frontend.tilelang.reading import current
@@ -293,6 +218,48 @@ class Tensor(Arithmetic):
 
     def __repr__(self) -> str:
         return f"tensor '{self.name}' {self.shape}"
+
+
+@record(eq=False)
+class Corner(Arithmetic):
+    """``A[by * 64, bx * 64]``: where a copy starts, and the other side says how much; or, in an expression, that element."""
+
+    tensor: Tensor
+    starts: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TensorElement(Expression):
+    """An element of a tensor inside ``T.Parallel``."""
+
+    tensor: Tensor
+    indices: tuple[Value, ...]
+
+
+def children(value: Expression) -> tuple[Expression, ...]:
+    if isinstance(value, Apply):
+        return value.arguments
+    return (value.argument,) if isinstance(value, (Cast, Reduction)) else ()
+
+
+def rebuilt(value: Expression, each: Callable[[Expression], Expression]) -> Expression:
+    """The same expression on what ``each`` makes of its children."""
+    if isinstance(value, Apply):
+        return Apply(value.op, tuple(each(argument) for argument in value.arguments), value.parameters)
+    if isinstance(value, Cast):
+        return Cast(value.dtype, each(value.argument))
+    return Reduction(value.kind, value.dim, each(value.argument), value.shape) if isinstance(value, Reduction) else value
+
+
+def nodes(value: Expression) -> Iterator[Expression]:
+    """The expression and all it is made of, from left to right."""
+    yield value
+    for child in children(value):
+        yield from nodes(child)
+
+
+def whole(fragment: Fragment) -> Read:
+    return Read(fragment, None, ALONG if fragment.is_vector else SAME)
 
 
 def plain(value: Value) -> Any:
@@ -316,8 +283,8 @@ def expression(value: Any) -> Expression:
         return Read(value)
     if isinstance(value, Index):
         return Position(value.value)
-    if isinstance(value, Arithmetic) and hasattr(value, "as_expression"):
-        return value.as_expression()  # pyright: ignore
+    if isinstance(value, Corner):
+        return TensorElement(value.tensor, value.starts)
     if isinstance(value, (int, float)) or hasattr(value, "__float__"):
         return Number(float(value))
     if isinstance(value, Tensor):
@@ -325,11 +292,6 @@ def expression(value: Any) -> Expression:
             "TW004", f"tensor '{value.name}' in an expression", help="copy it to a fragment first: T.copy(tensor[…], fragment)"
         )
     raise Trouble("TW004", f"{value!r} in an expression of the device", help="use fragments, elements and numbers")
-
-
-def _bits(symbol: str, left: Any, right: Any) -> Any:
-
-    return combine_bits(symbol, left, right)
 
 
 PYTHON: dict[str, Callable[[float, float], Any]] = {
@@ -345,6 +307,8 @@ ROW_OF = {"//": "floordiv", "%": "remainder"}
 
 def combine(symbol: str, left: Any, right: Any) -> Any:
     """``left symbol right``."""
+    if symbol in BIT_OPERATORS:
+        return _combine_bits(symbol, left, right)
     if is_integer(left) and is_integer(right) and symbol not in ("/", "**"):
         if symbol in ("and", "or") and not (is_truth(raw(left)) and is_truth(raw(right))):
             raise Trouble("TW003", f"'{symbol}' of integers", help="it joins conditions only; bits are joined by & and |")
@@ -391,8 +355,8 @@ WHOLE_FORMATS = ("i32", "u32", "u16")
 KEEPS_WHOLE = ("+", "-", "*", "min", "max", "abs", "neg", *BIT_OPERATORS)
 
 
-def combine_bits(symbol: str, left: Any, right: Any) -> Any:
-    """``left symbol right``."""
+def _combine_bits(symbol: str, left: Any, right: Any) -> Any:
+    """Bits of 8-bit integers, which are held as bfloat16, are looked at in int32. ``&`` and ``|`` of all else join conditions."""
     if is_integer(left) and is_integer(right):
         return _of_indices(symbol, left, right)
     first, second = expression(left), expression(right)
@@ -432,7 +396,7 @@ def _holds_integers(value: Expression) -> bool:
         return value.op in KEEPS_WHOLE and all(isinstance(each, Number) or _holds_integers(each) for each in value.arguments)
     if isinstance(value, Cast):
         return value.dtype in WHOLE_FORMATS
-    return _element(value).startswith(("int", "uint"))
+    return getattr(_holder(value), "dtype", "").startswith(("int", "uint"))
 
 
 def _format(value: Expression) -> str:
@@ -441,11 +405,9 @@ def _format(value: Expression) -> str:
         return value.dtype
     if isinstance(value, Apply):
         return next((found for each in value.arguments if (found := _format(each))), "")
-    holder = value.fragment if isinstance(value, Read) else getattr(value, "tensor", None)
-    return getattr(holder, "format", "")
+    return getattr(_holder(value), "format", "")
 
 
-def _element(value: Expression) -> str:
-    """The type of a fragment's or a tensor's elements."""
-    holder = value.fragment if isinstance(value, Read) else getattr(value, "tensor", None)
-    return getattr(holder, "dtype", "")
+def _holder(value: Expression) -> Fragment | Tensor | None:
+    """What an element is of."""
+    return value.fragment if isinstance(value, Read) else value.tensor if isinstance(value, TensorElement) else None

@@ -98,9 +98,7 @@ class ThreadWriter(ABC):
         program, emitter = self.program, self.emitter
         start = self._argument(START, program.blocks, "start_id")
         count = self._argument(COUNT, program.blocks, "count")
-        sizes: list[Value] = [
-            self._argument(FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])
-        ]
+        sizes: list[Value] = [self._argument(FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])]
         loop = emitter.for_loop(0, count, 1, [], "i")
         step = emitter.leaf(loop.body.block.args[0], "i", 0, program.blocks - 1)
         total = emitter.add(arith.AddiOp, [emitter.integer(start), emitter.integer(step)], [INDEX])

@@ -10,7 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Position, Product, Read, Reduction
+from tilewright.frontend.tilelang.symbols import (
+    Apply,
+    Cast,
+    Expression,
+    Fragment,
+    Number,
+    Position,
+    Product,
+    Read,
+    Reduction,
+    nodes,
+)
 from tilewright.integers import Leaf, Node, Value, linear
 from tilewright.records import record
 
@@ -126,21 +137,13 @@ Fragments = frozenset[Fragment]
 
 def read_by(value: Expression) -> list[Fragment]:
     """Fragments an expression reads, once per place."""
-    if isinstance(value, Read):
-        return [value.fragment]
-    if isinstance(value, Product):
-        return [value.left, value.right]
-    if isinstance(value, Apply):
-        return [fragment for argument in value.arguments for fragment in read_by(argument)]
-    return read_by(value.argument) if isinstance(value, (Cast, Reduction)) else []
-
-
-def products_in(value: Expression) -> list[Product]:
-    if isinstance(value, Apply):
-        return [product for argument in value.arguments for product in products_in(argument)]
-    if isinstance(value, (Cast, Reduction)):
-        return products_in(value.argument)
-    return [value] if isinstance(value, Product) else []
+    found: list[Fragment] = []
+    for node in nodes(value):
+        if isinstance(node, Read):
+            found.append(node.fragment)
+        elif isinstance(node, Product):
+            found += [node.left, node.right]
+    return found
 
 
 def reads(statement: Statement) -> list[Fragment]:
