@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.scf import IfOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.builder.blocks import OTHER_SIDE, apply_op, at_size, beside, converted, filled, is_number, readable
 from tilewright.builder.buffers import acquired, stored
@@ -397,10 +398,14 @@ def emit_slice(
     shape: tuple[int, ...],
     origin: bool = False,
     steps: tuple[int, ...] = (1, 1),
+    turned: bool = False,
 ) -> TensorSlice:
+    """``turned``: tiles in transposed order, as a product with a transposed right side reads them."""
     kind = SliceType(int_array(shape), tile_type(tensor.spec.dtype), text_attr(tensor.spec.memory))
     operands = [thread.accessor(tensor), *(thread.emitter.integer(start) for start in starts)]
-    attributes = {"strides": i32_list(steps)} if any(step != 1 for step in steps) else {}
+    attributes: dict[str, Attribute] = {"strides": i32_list(steps)} if any(step != 1 for step in steps) else {}
+    if turned:
+        attributes["turned"] = UnitAttr()
     op = thread.emitter.add(TensorSliceOp, operands, [kind], attributes)
     return TensorSlice(op.results[0], shape, tensor.spec.dtype, tensor, origin)
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import field
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from tilewright.builder.emitter import Emitter
+from tilewright.builder.emitter import Emitter, erase_unused_arithmetic
 from tilewright.builder.extents import ThreadSites
 from tilewright.builder.values import Acquisition, CountedLoop, folded
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.attributes import (
+    COMPUTE_THREAD,
     INDEX,
+    NOC_THREAD,
     AccessorType,
     SemaphoreType,
     cb_type,
@@ -201,3 +204,13 @@ class ThreadBuilder:
             self.emitter.entry.add_ops(head)
         else:
             self.emitter.entry.insert_ops_before(head, first)
+
+    def finish(self, name: str, place: Span) -> FuncOp:
+        """The thread as a function, once all of it is written."""
+        self.finish_entry()
+        erase_unused_arithmetic(self.emitter.entry)
+        self.emitter.add(ReturnOp)
+        function = FuncOp(name, ([], []), Region(self.emitter.entry))
+        function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.kind == "compute" else NOC_THREAD
+        function.location = location(place.file, place.line, place.column)
+        return function

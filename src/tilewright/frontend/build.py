@@ -10,17 +10,15 @@ from linecache import getline
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region
+from xdsl.dialects.func import FuncOp
 
-from tilewright.builder.emitter import erase_unused_arithmetic
 from tilewright.builder.extents import KernelExtents, ThreadSites
 from tilewright.builder.movement import start_sums
 from tilewright.builder.thread import Unrolling
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
-from tilewright.dialects.attributes import COMPUTE_THREAD, NOC_THREAD, SliceType
+from tilewright.dialects.attributes import NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
-from tilewright.dialects.walking import location, operations, span_of_node
+from tilewright.dialects.walking import operations, span_of_node
 from tilewright.frontend import calls, expressions, one_body, statements, syntax
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.thread import Thread
@@ -250,14 +248,7 @@ def translate_thread(
     thread.execute(syntax.function_body(function.name, body, gives_value=False))
     start_sums(thread)
     thread.at(definition)
-    thread.finish_entry()
-    erase_unused_arithmetic(thread.emitter.entry)
-    thread.emitter.add(ReturnOp)
-    result = FuncOp(function.name + suffix, ([], []), Region(thread.emitter.entry))
-    result.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if function.kind == "compute" else NOC_THREAD
-    place = span_of_node(code.co_filename, definition)
-    result.location = location(place.file, place.line, place.column)
-    return result
+    return thread.finish(function.name + suffix, span_of_node(code.co_filename, definition))
 
 
 Result = TypeVar("Result")

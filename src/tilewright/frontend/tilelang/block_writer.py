@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -33,8 +31,11 @@ from tilewright.frontend.tilelang.symbols import (
     Read,
     Reduction,
 )
-from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW, Fragments
+from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
 from tilewright.records import record
+
+if TYPE_CHECKING:
+    from tilewright.frontend.tilelang.compute import ComputeThread
 
 FLOATS = ("bf16", "f32")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -51,21 +52,10 @@ class Tile:
 
 
 class BlockWriter:
-    """Writes one assignment. ``read`` gives the current value of a fragment; ``read_narrow``, if given, that value with no more
-    bits than the fragment has."""
+    """Writes one assignment of the compute thread, which knows the current values of fragments."""
 
-    def __init__(
-        self,
-        thread: ThreadBuilder,
-        node: ast.AST,
-        target: Fragment,
-        layout: str,
-        read: Callable[[Fragment], Tile],
-        turned: Fragments = frozenset(),
-        read_narrow: Callable[[Fragment], Tile] | None = None,
-    ) -> None:
-        self.thread, self.node, self.target, self.layout, self.read, self.turned = thread, node, target, layout, read, turned
-        self.read_narrow = read_narrow or read
+    def __init__(self, thread: ComputeThread, target: Fragment, layout: str) -> None:
+        self.thread, self.target, self.layout = thread, target, layout
         tiles = fragment_tiles(target)
         self.shape: tuple[int, ...] = tiles if len(tiles) == 2 else (tiles[0], 1) if layout == COLUMN else (1, tiles[0])
 
@@ -108,7 +98,7 @@ class BlockWriter:
         return emit(self.thread, FillBlockOp, [], shape, dtype, {"value": FloatAttr(number, f32)})
 
     def _read(self, value: Read) -> Tile:
-        tile = self.read_narrow(value.fragment)
+        tile = self.thread.read_narrow(value.fragment)
         if value.form == TRANSPOSED:
             return Tile(self.transposed(tile.block), FULL)
         if value.form in (COLUMN_FORM, ROW_FORM):
@@ -130,7 +120,7 @@ class BlockWriter:
         for argument in arguments:
             if isinstance(argument, Tile):
                 block = self.placed(argument, layout).block
-                operands.append(held_as(self.thread, block, dtype, self.node))
+                operands.append(held_as(self.thread, block, dtype))
             else:
                 whole = dtype not in FLOATS and float(argument).is_integer()
                 operands.append(int(argument) if whole else argument)
@@ -164,14 +154,14 @@ class BlockWriter:
         if not isinstance(tile, Tile) or tile.block.dtype == value.dtype:
             return tile
         if is_narrowing(tile.block.dtype, value.dtype):
-            return rounded(self.thread, tile, self.node)
-        return Tile(held_as(self.thread, tile.block, value.dtype, self.node), tile.layout)
+            return rounded(self.thread, tile)
+        return Tile(held_as(self.thread, tile.block, value.dtype), tile.layout)
 
     def _product(self, value: Product) -> Tile:
-        left, right = self.read(value.left).block, self.read(value.right).block
+        left, right = self.thread.read(value.left).block, self.thread.read(value.right).block
         left = self.transposed(left) if value.transpose_left else left
         attributes: dict[str, Attribute] = {}
-        if value.transpose_right and value.right in self.turned:
+        if value.transpose_right and value.right in self.thread.buffers.turned:
             attributes["transpose_b"] = UnitAttr()
         elif value.transpose_right:
             right = self.transposed(right)
@@ -180,7 +170,7 @@ class BlockWriter:
 
     def _reduction(self, value: Reduction) -> Tile:
         like: Any = _Shaped(value.shape, self.target)
-        inner = BlockWriter(self.thread, self.node, like, FULL, self.read, read_narrow=self.read_narrow)
+        inner = BlockWriter(self.thread, like, FULL)
         source = inner.write(value.argument).block
         shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
         attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": i64_list([value.dim])}
@@ -199,19 +189,19 @@ def is_narrowing(source: str, target: str) -> bool:
     return (source, target) == ("f32", "bf16")
 
 
-def rounded(thread: ThreadBuilder, tile: Tile, node: ast.AST) -> Tile:
+def rounded(thread: ThreadBuilder, tile: Tile) -> Tile:
     """The nearest values that 16 bits hold, wherever the tile is."""
-    return Tile(_converted(thread, tile.block, "bf16", node), tile.layout)
+    return Tile(_converted(thread, tile.block, "bf16"), tile.layout)
 
 
-def held_as(thread: ThreadBuilder, block: Block, dtype: str, node: ast.AST) -> Block:
+def held_as(thread: ThreadBuilder, block: Block, dtype: str) -> Block:
     """The same values in another format. Between floats the packer and the unpacker convert; others need a call."""
     if block.dtype == dtype or (block.dtype in FLOATS and dtype in FLOATS):
         return Block(block.ssa, block.shape, dtype)
-    return _converted(thread, block, dtype, node)
+    return _converted(thread, block, dtype)
 
 
-def _converted(thread: ThreadBuilder, block: Block, dtype: str, node: ast.AST) -> Block:
+def _converted(thread: ThreadBuilder, block: Block, dtype: str) -> Block:
     return functions.typecast(thread, [block, dtype], {})
 
 

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.build import BuiltKernel
-from tilewright.frontend.tilelang.compute import ComputeWriter
+from tilewright.frontend.tilelang.compute import ComputeThread
 from tilewright.frontend.tilelang.kernel_reader import read_kernel
 from tilewright.frontend.tilelang.layouts import Buffers, layouts_of, tensor_layouts
 from tilewright.frontend.tilelang.symbols import Tensor, Trouble
-from tilewright.frontend.tilelang.threads import MoverWriter
+from tilewright.frontend.tilelang.threads import MoverThread, TileThread
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
 from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
@@ -66,18 +66,13 @@ def write_module(
     _check(program)
     layouts = tensor_layouts(program)
     buffers = Buffers(program, layouts, shallow=shallow)
-    functions: list[Any] = []
+    threads: list[TileThread] = [
+        ComputeThread(kernel.function, program, build, buffers, layouts_of(program)),
+        MoverThread("writer", kernel.function, program, build, buffers),
+    ]
     if any(isinstance(s, Load) for s in walk(program.body)):
-        functions.append(_mover("reader", kernel, program, build, buffers))
-    functions.append(ComputeWriter(kernel.function, program, build, buffers, layouts_of(program)).write())
-    functions.append(_mover("writer", kernel, program, build, buffers))
-    return ModuleOp(functions), tuple(layouts[tensor] for tensor in program.tensors)
-
-
-def _mover(role: str, kernel: TileLangFunction, program: TileProgram, build: Build, buffers: Buffers) -> Any:
-    mover = MoverWriter(role, kernel.function, program, build)
-    mover.buffers = buffers
-    return mover.write()
+        threads.insert(0, MoverThread("reader", kernel.function, program, build, buffers))
+    return ModuleOp([thread.write() for thread in threads]), tuple(layouts[tensor] for tensor in program.tensors)
 
 
 def _check(program: TileProgram) -> None:

@@ -7,20 +7,16 @@ fragment that a loop only adds to is an accumulating store instead, which the pa
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from typing import Any
 
 from tilewright.builder import movement
-from tilewright.builder.values import Block
-from tilewright.diagnostics import fail
-from tilewright.dialects.walking import span_of_node
+from tilewright.builder.values import Acquisition, Block
 from tilewright.frontend.tilelang.block_writer import BlockWriter, Tile, held_as, is_narrowing, math_of, rounded
 from tilewright.frontend.tilelang.layouts import Buffers, fragment_tiles
 from tilewright.frontend.tilelang.symbols import Apply, Expression, Fragment, Number, Product, Read
-from tilewright.frontend.tilelang.threads import ThreadWriter
+from tilewright.frontend.tilelang.threads import TileThread
 from tilewright.frontend.tilelang.tile_program import (
     FULL,
     ROW,
@@ -30,6 +26,7 @@ from tilewright.frontend.tilelang.tile_program import (
     Liveness,
     Load,
     Loop,
+    Place,
     Statement,
     Store,
     TileProgram,
@@ -51,18 +48,12 @@ SMALLEST_DST = dst_tiles(fp32_dest_acc=True, full_sync=False)
 
 @record(eq=False)
 class Accumulator:
+    """A fragment that a loop only adds to: decided by what reads and writes it, never by names."""
+
     fragment: Fragment
     update: Assign
     runs: bool  # the loop runs at least once
     store: Store | None  # the sum goes straight to this store's buffer
-    buffer: CircularBuffer | None
-
-    def added(self, statement: Assign) -> Expression:
-        """What an update adds."""
-        assert statement is self.update
-        found = summand(statement)
-        assert found is not None
-        return found
 
 
 def summand(statement: Assign) -> Expression | None:
@@ -76,7 +67,7 @@ def summand(statement: Assign) -> Expression | None:
     return None
 
 
-def find_accumulators(loop: Loop, around: Sequence[Statement], liveness: Liveness, buffers: Buffers) -> list[Accumulator]:
+def find_accumulators(loop: Loop, around: Sequence[Statement], liveness: Liveness) -> list[Accumulator]:
     found: list[Accumulator] = []
     inside = list(walk(loop.body))
     conditional = {id(s) for branch in inside if isinstance(branch, Branch) for body in bodies(branch) for s in walk(body)}
@@ -91,8 +82,7 @@ def find_accumulators(loop: Loop, around: Sequence[Statement], liveness: Livenes
         store = _only_store(target, loop, around, liveness)
         if store is not None and not _same_precision(statement, store, loop):
             store = None
-        runs = _always_runs(loop, statement)
-        found.append(Accumulator(target, statement, runs, store, None if store is None else buffers.of(store)))
+        found.append(Accumulator(target, statement, _always_runs(loop, statement), store))
     return found
 
 
@@ -127,118 +117,96 @@ def _same_precision(statement: Assign, store: Store, loop: Loop) -> bool:
     return plain and alone and math.prod(fragment_tiles(statement.target)) <= SMALLEST_DST
 
 
-@record(frozen=False, eq=False)
-class Held:
-    """A block that was waited for."""
-
-    buffer: CircularBuffer
-
-
 @record(frozen=False)
 class Slot:
     """Where a fragment's value is: an expression or block (``tile``), or in its buffer, not yet waited for (``queued``)."""
 
     tile: Tile | None = None
-    needs: frozenset[Held] = frozenset()
+    needs: frozenset[Acquisition] = frozenset()  # blocks that the value reads
     queued: bool = False
     zero: bool = False
     block: bool = False  # the tile is a block of a buffer, not an expression
 
 
-@record(frozen=False)
-class Region:
-    """A loop body or branch being written: blocks that were waited for in it."""
-
-    held: list[Held] = field(default_factory=list[Held])
-
-
-class ComputeWriter(ThreadWriter):
+class ComputeThread(TileThread):
     def __init__(
-        self,
-        function: Callable[..., Any],
-        program: TileProgram,
-        build: Build,
-        buffers: Buffers,
-        vectors: dict[Fragment, str],
+        self, function: Callable[..., Any], program: TileProgram, build: Build, buffers: Buffers, vectors: dict[Fragment, str]
     ) -> None:
-        super().__init__("compute", function, program, build)
-        self.buffers = buffers
+        super().__init__("compute", function, program, build, buffers)
         self.vectors = vectors  # layout of each vector
         self.liveness = Liveness(program.body)
         self.slots: dict[Fragment, Slot] = {}
-        self.regions: list[Region] = []
-        self.sums: dict[Fragment, tuple[Accumulator, Block]] = {}
+        self.regions: list[list[Acquisition]] = []  # blocks waited for in each loop body or branch that is being written
+        self.running: dict[Fragment, tuple[Accumulator, Block]] = {}
         self.done: set[Store] = set()
-
-    def concerns(self, statements: Sequence[Statement]) -> bool:
-        return bool(statements)
 
     def layout(self, fragment: Fragment) -> str:
         return self.vectors.get(fragment, FULL)
 
     # Blocks of buffers ------------------------------------------------------------------------------------------------
 
-    def wait(self, buffer: CircularBuffer, node: ast.AST) -> tuple[Block, Held]:
-        self.free(buffer, frozenset(self.slots), node)
-        block = movement.acquire(self.thread, buffer, "wait")
-        held = Held(buffer)
-        self.regions[-1].held.append(held)
-        return Block(block.ssa, block.shape, block.dtype), held
+    def wait(self, buffer: CircularBuffer) -> tuple[Block, Acquisition]:
+        self.free(buffer, frozenset(self.slots))
+        block = movement.acquire(self, buffer, "wait")
+        assert block.held is not None
+        self.regions[-1].append(block.held)
+        return Block(block.ssa, block.shape, block.dtype), block.held
 
-    def collect(self, live: Fragments, node: ast.AST) -> None:
+    def wait_kept(self, fragment: Fragment) -> tuple[Block, Acquisition]:
+        return self.wait(self.buffers.kept(fragment, self.layout(fragment)))
+
+    def collect(self, live: Fragments) -> None:
         """Free blocks of this region that no value still needs."""
         needed = {held for fragment, slot in self.slots.items() if fragment in live for held in slot.needs}
-        region = self.regions[-1]
         blocked: set[int] = set()
-        for held in list(region.held):
+        for held in list(self.regions[-1]):
             if held in needed or held.buffer.index in blocked:
                 blocked.add(held.buffer.index)  # a buffer is a queue: later blocks wait for this one
                 continue
-            movement.release_buffer(self.thread, held.buffer, "pop")
-            region.held.remove(held)
+            movement.release_buffer(self, held.buffer, "pop")
+            self.regions[-1].remove(held)
             for fragment in [fragment for fragment, slot in self.slots.items() if held in slot.needs]:
                 del self.slots[fragment]  # dead: what is written next does not depend on it
 
-    def free(self, buffer: CircularBuffer, live: Fragments, node: ast.AST) -> None:
+    def free(self, buffer: CircularBuffer, live: Fragments) -> None:
         """Give back the block of a buffer that is held, if one is, before the next is taken: two might not lie in one piece."""
-        earlier = {held for held in self.regions[-1].held if held.buffer is buffer}
+        earlier = {held for held in self.regions[-1] if held.buffer is buffer}
         if earlier:
-            self.keep([other for other, slot in self.slots.items() if other in live and slot.needs & earlier], node)
-            self.collect(live, node)
+            self.keep([other for other, slot in self.slots.items() if other in live and slot.needs & earlier])
+            self.collect(live)
 
-    def put(self, values: Sequence[tuple[CircularBuffer, Tile]], node: ast.AST) -> None:
-        """Reserve, store, push; all stores stand together, so that what they share is computed once."""
-        blocks = [movement.acquire(self.thread, buffer, "reserve") for buffer, _ in values]
-        for block, (buffer, tile) in zip(blocks, values, strict=True):
-            movement.store(self.thread, block, held_as(self.thread, tile.block, buffer.dtype, node), False)
-        for buffer, _ in values:
-            movement.release_buffer(self.thread, buffer, "push")
-
-    def keep(self, fragments: Iterable[Fragment], node: ast.AST, also: Sequence[tuple[CircularBuffer, Tile]] = ()) -> None:
-        """Put the values of fragments into their own buffers (and ``also`` into others)."""
+    def keep(self, fragments: Iterable[Fragment], also: Sequence[tuple[CircularBuffer, Tile]] = ()) -> None:
+        """Put the values of fragments into their own buffers (and ``also`` into others): reserve, store, push. All stores stand
+        together, so that what they share is computed once."""
         values = list(also)
         for fragment in sorted(fragments, key=lambda each: each.ident):
             slot, layout = self.slots[fragment], self.layout(fragment)
             if slot.queued:
                 continue
             assert slot.tile is not None
-            tile = BlockWriter(self.thread, node, fragment, layout, self.read).placed(slot.tile, layout)
+            tile = BlockWriter(self, fragment, layout).placed(slot.tile, layout)
             values.append((self.buffers.kept(fragment, layout), tile))
             self.slots[fragment] = Slot(queued=True)
-        self.put(values, node)
+        blocks = [movement.acquire(self, buffer, "reserve") for buffer, _ in values]
+        for block, (_, tile) in zip(blocks, values, strict=True):
+            self.store(block, tile)
+        for buffer, _ in values:
+            movement.release_buffer(self, buffer, "push")
 
-    def drain(self, fragment: Fragment, node: ast.AST) -> None:
+    def store(self, block: Block, tile: Tile, *, accumulate: bool = False) -> None:
+        movement.store(self, block, held_as(self, tile.block, block.dtype), accumulate)
+
+    def drain(self, fragment: Fragment) -> None:
         """Take a value nobody wants out of its buffer."""
         if self.slots.pop(fragment).queued:
-            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
+            self.wait_kept(fragment)
 
     def read(self, fragment: Fragment) -> Tile:
         slot = self.slots.get(fragment)
         if slot is None:
             raise self._unwritten(fragment)
         if slot.queued:
-            node, buffer = self.current.place.node, self.buffers.kept(fragment, self.layout(fragment))
-            block, held = self.wait(buffer, node)
+            block, held = self.wait_kept(fragment)
             slot = self.slots[fragment] = Slot(Tile(block, self.layout(fragment)), frozenset({held}), block=True)
         assert slot.tile is not None
         return slot.tile
@@ -247,179 +215,148 @@ class ComputeWriter(ThreadWriter):
         """The value for an expression: one that was computed in more bits than its fragment has is rounded, once."""
         tile, slot = self.read(fragment), self.slots[fragment]
         if not slot.block and is_narrowing(tile.block.dtype, fragment.format):
-            tile = slot.tile = rounded(self.thread, tile, self.current.place.node)
+            tile = slot.tile = rounded(self, tile)
         return tile
 
     def _unwritten(self, fragment: Fragment) -> Exception:
-        place = self.current.place
-        return fail(
+        return self.problem(
             "TW203",
             f"fragment '{fragment.name}' is read before anything was written to it",
-            span_of_node(place.file, place.node),
             help=f"copy into it, T.clear({fragment.name}) or T.fill({fragment.name}, value) first",
         )
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def write(self) -> Any:
-        self.current: Statement = self.program.body[0]
-        self.regions.append(Region())
-        return super().write()
-
-    def body(self, statements: Sequence[Statement]) -> None:
-        for statement in statements:
-            self.current = statement
-            if isinstance(statement, Loop):
-                self.loop(statement, statements)
-            elif isinstance(statement, Branch):
-                self.branch(statement)
-            else:
-                self.statement(statement)
-        if len(self.regions) == 1:
-            self._leave(frozenset(), frozenset(), self.at(self.program.place))
-
     def statement(self, statement: Statement) -> None:
-        node = self.at(statement.place)
         live = self.liveness.after[statement]
         if isinstance(statement, Load):
-            self._load(statement, live, node)
+            self._load(statement, live)
         elif isinstance(statement, Assign):
-            self._assign(statement, live, node)
+            self._assign(statement, live)
         elif isinstance(statement, Store) and statement not in self.done:
-            layout = FULL if self.layout(statement.source) == FULL else ROW
-            writer = BlockWriter(self.thread, node, statement.source, layout, self.read)
-            # A buffer that holds no more than the fragment rounds by itself.
-            wide = is_narrowing(statement.window.tensor.format, statement.source.format)
-            tile = writer.placed(self.read_narrow(statement.source) if wide else self.read(statement.source), layout)
-            math = math_of(tile.block.ssa)
-            related = [f for f, s in self.slots.items() if f in live and s.tile is not None and math & math_of(s.tile.block.ssa)]
-            self.keep(related, node, [(self.buffers.of(statement), tile)])
-            self.collect(live, node)
+            self._store(statement, live)
 
-    def _load(self, statement: Load, live: Fragments, node: ast.AST) -> None:
+    def _store(self, statement: Store, live: Fragments) -> None:
+        layout = FULL if self.layout(statement.source) == FULL else ROW
+        # A buffer that holds no more than the fragment rounds by itself.
+        wide = is_narrowing(statement.window.tensor.format, statement.source.format)
+        value = self.read_narrow(statement.source) if wide else self.read(statement.source)
+        tile = BlockWriter(self, statement.source, layout).placed(value, layout)
+        math = math_of(tile.block.ssa)
+        related = [f for f, s in self.slots.items() if f in live and s.tile is not None and math & math_of(s.tile.block.ssa)]
+        self.keep(related, [(self.buffers.of(statement), tile)])
+        self.collect(live)
+
+    def _load(self, statement: Load, live: Fragments) -> None:
         fragment, buffer = statement.target, self.buffers.of(statement)
-        old = self.slots.pop(fragment, None)
-        if old is not None and old.queued:
-            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
-        self.free(buffer, live, node)
-        block, held = self.wait(buffer, node)
+        if fragment in self.slots:
+            self.drain(fragment)
+        self.free(buffer, live)
+        block, held = self.wait(buffer)
         layout = FULL if self.layout(fragment) == FULL else ROW
         # Values with more bits than the fragment are rounded where they are used, as those of an assignment are.
         whole = not is_narrowing(block.dtype, fragment.format)
-        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment, node), frozenset({held}), block=whole)
+        self.slots[fragment] = Slot(self._widened(Tile(block, layout), fragment), frozenset({held}), block=whole)
 
-    def _assign(self, statement: Assign, live: Fragments, node: ast.AST) -> None:
-        fragment = statement.target
-        if fragment in self.sums:
-            accumulator, block = self.sums[fragment]
-            tile = self._value(fragment, accumulator.added(statement), node)
-            value = held_as(self.thread, tile.block, block.dtype, node)
-            movement.store(self.thread, block, value, True)
-            self.collect(live - {fragment}, node)
+    def _assign(self, statement: Assign, live: Fragments) -> None:
+        fragment, added = statement.target, summand(statement)
+        if fragment in self.running:
+            accumulator, block = self.running[fragment]
+            assert statement is accumulator.update and added is not None
+            self.store(block, self._value(fragment, added), accumulate=True)
+            self.collect(live - {fragment})
             return
         if fragment not in live:
             return
         old = self.slots.get(fragment)
-        added = summand(statement)
         value = added if added is not None and old is not None and old.zero else statement.value
-        tile = self._value(fragment, value, node)
+        tile = self._value(fragment, value)
         needs = frozenset(held for read in read_by(value) for held in self.slots[read].needs)
         if self.slots.get(fragment) is old and old is not None and old.queued:
-            self.wait(self.buffers.kept(fragment, self.layout(fragment)), node)
-        zero = isinstance(value, Number) and value.value == 0
-        self.slots[fragment] = Slot(tile, needs, zero=zero)
+            self.wait_kept(fragment)
+        self.slots[fragment] = Slot(tile, needs, zero=isinstance(value, Number) and value.value == 0)
 
-    def _value(self, fragment: Fragment, value: Expression, node: ast.AST) -> Tile:
+    def _value(self, fragment: Fragment, value: Expression) -> Tile:
         for read in read_by(value):
             self.read(read)
-        layout = self.layout(fragment)
-        writer = BlockWriter(self.thread, node, fragment, layout, self.read, self.buffers.turned, self.read_narrow)
-        tile = self._widened(writer.write(value), fragment, node)
+        tile = self._widened(BlockWriter(self, fragment, self.layout(fragment)).write(value), fragment)
         if tile.block.ssa.name_hint is None and fragment.name:
             tile.block.ssa.name_hint = fragment.name
         return tile
 
-    def _widened(self, tile: Tile, fragment: Fragment, node: ast.AST) -> Tile:
+    def _widened(self, tile: Tile, fragment: Fragment) -> Tile:
         """16 bits in a fragment of 32: what is computed from them has 32 bits."""
-        if (tile.block.dtype, fragment.format) != ("bf16", "f32"):
-            return tile
-        return Tile(held_as(self.thread, tile.block, "f32", node), tile.layout)
+        wider = (tile.block.dtype, fragment.format) == ("bf16", "f32")
+        return Tile(held_as(self, tile.block, "f32"), tile.layout) if wider else tile
 
     # Loops and branches -----------------------------------------------------------------------------------------------
 
-    def _enter(self, changed: Fragments, inside: Fragments, head: Fragments, after: Fragments, node: ast.AST) -> Fragments:
+    def region(
+        self, statements: Sequence[Statement], place: Place, carried: Fragments = frozenset(), kept: Fragments = frozenset()
+    ) -> None:
+        """``carried`` went in through their buffers, ``kept`` of them go on through them."""
+        self.regions.append([])
+        super().region(statements, place)
+        self._leave(carried, kept)
+
+    def _enter(self, changed: Fragments, inside: Fragments, head: Fragments, after: Fragments) -> Fragments:
         """Before a loop or branch: returns the fragments that travel through their buffers."""
         carried = changed & (head | after)
         for fragment in [fragment for fragment in self.slots if fragment not in head | after or fragment in changed - carried]:
-            if fragment not in self.sums:
-                self.drain(fragment, node)
+            if fragment not in self.running:
+                self.drain(fragment)
         for fragment in sorted(carried, key=lambda each: each.ident):
             if fragment not in self.slots:
-                tile = BlockWriter(self.thread, node, fragment, self.layout(fragment), self.read).write(Number(0.0))
-                self.slots[fragment] = Slot(tile)
+                self.slots[fragment] = Slot(BlockWriter(self, fragment, self.layout(fragment)).write(Number(0.0)))
         expressions = [fragment for fragment, slot in self.slots.items() if not slot.queued and not slot.block]
-        self.keep({*carried, *expressions}, node)
+        self.keep({*carried, *expressions})
         for fragment in [fragment for fragment in self.slots if fragment in inside and fragment not in carried]:
             self.read(fragment)
-        self.collect(head | after, node)
+        self.collect(head | after)
         return carried
 
-    def _leave(self, carried: Fragments, kept: Fragments, node: ast.AST) -> None:
+    def _leave(self, carried: Fragments, kept: Fragments) -> None:
         """At the end of a loop body or branch: what travels on is in its buffer, every block is given back."""
-        self.keep(carried & kept, node)
+        self.keep(carried & kept)
         for fragment in sorted(carried - kept, key=lambda each: each.ident):
             if fragment in self.slots:
-                self.drain(fragment, node)
-        region = self.regions[-1]
+                self.drain(fragment)
         for fragment, slot in list(self.slots.items()):
-            if slot.needs & set(region.held):
+            if slot.needs & set(self.regions[-1]):
                 assert fragment not in carried
                 del self.slots[fragment]
             elif len(self.regions) == 1:
-                self.drain(fragment, node)
-        for held in region.held:
-            movement.release_buffer(self.thread, held.buffer, "pop")
-        region.held.clear()
+                self.drain(fragment)
+        for held in self.regions.pop():
+            movement.release_buffer(self, held.buffer, "pop")
 
-    def loop(self, statement: Loop, around: Sequence[Statement] = ()) -> None:
-        node = self.at(statement.place)
+    def loop(self, statement: Loop, around: Sequence[Statement]) -> None:
         after, head = self.liveness.after[statement], self.liveness.head[statement]
-        started = self._start_sums(statement, around, node)
-        sums = frozenset(self.sums)
+        started = self._start_sums(statement, around)
+        sums = frozenset(self.running)
         changed = written(statement.body) - sums
-        carried = self._enter(changed, used(statement.body) - sums, head - sums, after - sums, node)
+        carried = self._enter(changed, used(statement.body) - sums, head - sums, after - sums)
         outside = dict(self.slots)
-        self.at(statement.place)
         self.open_loop(statement)
-        self.regions.append(Region())
-        self.body(statement.body)
-        node = self.at(statement.place)
-        self._leave(carried, carried, node)
-        self.regions.pop()
+        self.region(statement.body, statement.place, carried, carried)
         self.emitter.close_loop([])
         self.slots = {fragment: Slot(queued=True) if fragment in carried else slot for fragment, slot in outside.items()}
         for accumulator in started:
-            self._finish_sum(accumulator, node)
+            self._finish_sum(accumulator)
         for fragment in sorted(carried - after, key=lambda each: each.ident):
-            self.drain(fragment, node)
-        self.collect(after, node)
+            self.drain(fragment)
+        self.collect(after)
 
     def branch(self, statement: Branch) -> None:
-        node = self.at(statement.place)
         after, head = self.liveness.after[statement], self.liveness.head[statement]
         both = [*statement.then, *statement.otherwise]
-        carried = self._enter(written(both), used(both), head, after, node)
+        carried = self._enter(written(both), used(both), head, after)
         outside = dict(self.slots)
-        self.at(statement.place)
         then, otherwise = self.emitter.branch(self.value(statement.condition))
         for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
             self.slots = dict(outside)
             self.emitter.enter(block)
-            self.regions.append(Region())
-            self.body(body)
-            node = self.at(statement.place)
-            self._leave(carried, carried & after, node)
-            self.regions.pop()
+            self.region(body, statement.place, carried, carried & after)
             self.emitter.close_branch()
         self.slots = {
             fragment: Slot(queued=True) if fragment in carried else slot
@@ -429,32 +366,33 @@ class ComputeWriter(ThreadWriter):
 
     # Sums -------------------------------------------------------------------------------------------------------------
 
-    def _start_sums(self, statement: Loop, around: Sequence[Statement], node: ast.AST) -> list[Accumulator]:
+    def _start_sums(self, statement: Loop, around: Sequence[Statement]) -> list[Accumulator]:
         started: list[Accumulator] = []
-        for accumulator in find_accumulators(statement, around, self.liveness, self.buffers):
+        for accumulator in find_accumulators(statement, around, self.liveness):
             fragment = accumulator.fragment
-            if fragment in self.sums:
+            if fragment in self.running:
                 continue
             slot = self.slots.get(fragment)
             if slot is None:
-                self.current = statement
                 raise self._unwritten(fragment)
             first = None if slot.zero and accumulator.runs else self.read(fragment)
-            buffer = accumulator.buffer or self.buffers.kept(fragment, self.layout(fragment))
-            block = movement.acquire(self.thread, buffer, "reserve")
+            block = movement.acquire(self, self._sum_buffer(accumulator), "reserve")
             if first is not None:
-                movement.store(self.thread, block, held_as(self.thread, first.block, buffer.dtype, node), False)
+                self.store(block, first)
             self.slots.pop(fragment)
-            self.sums[fragment] = (accumulator, block)
+            self.running[fragment] = (accumulator, block)
             started.append(accumulator)
         return started
 
-    def _finish_sum(self, accumulator: Accumulator, node: ast.AST) -> None:
-        fragment = accumulator.fragment
-        del self.sums[fragment]
+    def _sum_buffer(self, accumulator: Accumulator) -> CircularBuffer:
         if accumulator.store is not None:
-            movement.release_buffer(self.thread, self.buffers.of(accumulator.store), "push")
+            return self.buffers.of(accumulator.store)
+        return self.buffers.kept(accumulator.fragment, self.layout(accumulator.fragment))
+
+    def _finish_sum(self, accumulator: Accumulator) -> None:
+        del self.running[accumulator.fragment]
+        movement.release_buffer(self, self._sum_buffer(accumulator), "push")
+        if accumulator.store is not None:
             self.done.add(accumulator.store)
-            return
-        movement.release_buffer(self.thread, self.buffers.kept(fragment, self.layout(fragment)), "push")
-        self.slots[fragment] = Slot(queued=True)
+        else:
+            self.slots[accumulator.fragment] = Slot(queued=True)

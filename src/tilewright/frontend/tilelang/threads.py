@@ -2,103 +2,73 @@
 
 from __future__ import annotations
 
-import ast
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import StringAttr, UnitAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Region
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
 
-from tilewright.builder import movement
-from tilewright.builder.emitter import erase_unused_arithmetic
+from tilewright import grid
 from tilewright.builder.extents import KernelExtents
+from tilewright.builder.movement import acquire, copy, emit_slice, release_buffer, wait
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.values import TensorSlice
-from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import (
-    COMPUTE_THREAD,
-    INDEX,
-    NOC_THREAD,
-    SliceType,
-    TransferType,
-    i32_attr,
-    int_array,
-    tile_type,
-)
+from tilewright.dialects.attributes import INDEX, i32_attr
 from tilewright.dialects.ttl import WorkOp
-from tilewright.dialects.ttl_buffers import CopyOp, TensorSliceOp, WaitOp
-from tilewright.dialects.walking import location, span_of_node
+from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.layouts import Buffers, tile_extents, tile_starts
-from tilewright.frontend.tilelang.symbols import Tensor
 from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
-from tilewright.grid import COUNT, FIXED, START
-from tilewright.integers import Leaf, Node, Value, bounds, make
+from tilewright.integers import Leaf, Node, Value, bounds, leaves, make, replaced
 from tilewright.lang.building import Build, ThreadFunction
 
 
-class ThreadWriter(ABC):
-    """One thread; subclasses say what statements mean in it."""
+class TileThread(ThreadBuilder):
+    """One thread, written from a tile program; subclasses say what its statements mean in it."""
 
-    def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build) -> None:
-        self.role = role
-        self.program = program
+    def __init__(self, role: str, function: Callable[..., Any], program: TileProgram, build: Build, buffers: Buffers) -> None:
         kind = "compute" if role == "compute" else "noc"
         span = span_of_node(program.place.file, program.place.node)
-        self.thread = ThreadBuilder(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
-        self.values: dict[Leaf, Value] = {}
+        super().__init__(ThreadFunction(function=function, kind=kind, span=span), build, KernelExtents().thread())
+        self.role, self.program, self.buffers = role, program, buffers
+        self.values: dict[Leaf, Value] = {}  # of the program's variables, in this thread
 
-    @property
-    def emitter(self) -> Any:
-        return self.thread.emitter
-
-    def at(self, place: Place) -> ast.AST:
+    def at(self, place: Place) -> None:
         """Ops made from now on carry this place."""
         self.emitter.span = span_of_node(place.file, place.node)
-        return place.node
 
     def value(self, value: Value) -> Value:
         """An integer of the program in terms of this thread's own variables."""
-        if isinstance(value, Leaf):
-            if value not in self.values:
-                message = f"'{value.name}' has no value here: its loop has ended"
-                raise fail("TW012", message, self.emitter.span, help="use it inside its loop")
-            return self.values[value]
-        return make(value.op, *(self.value(argument) for argument in value.args)) if isinstance(value, Node) else value
+        gone = next((leaf for leaf in leaves(value) if leaf not in self.values), None)
+        if gone is not None:
+            raise self.problem("TW012", f"'{gone.name}' has no value here: its loop has ended", help="use it inside its loop")
+        return replaced(value, self.values)
 
     def write(self) -> FuncOp:
-        program = self.program
-        self.at(program.place)
+        self.at(self.program.place)
         self._blocks_loop()
-        self.body(program.body)
-        self.at(program.place)
+        self.region(self.program.body, self.program.place)
         self.emitter.close_loop([])
-        self.thread.finish_entry()
-        erase_unused_arithmetic(self.emitter.entry)
-        self.emitter.add(ReturnOp)
-        function = FuncOp(self.role, ([], []), Region(self.emitter.entry))
-        function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.thread.kind == "compute" else NOC_THREAD
-        if self.thread.kind != "compute":
+        function = self.finish(self.role, self.function.span)
+        if self.kind != "compute":
             function.attributes["ttl.role"] = StringAttr(self.role)
-        span = self.thread.function.span
-        function.location = location(span.file, span.line, span.column)
         return function
 
     def _argument(self, part: str, amount: int, name: str) -> Leaf:
         attributes = {"part": StringAttr(part), "amount": i32_attr(amount), "name": StringAttr(name)}
         op = self.emitter.add(WorkOp, (), [INDEX], attributes)
         op.results[0].name_hint = name
-        low = amount if part == FIXED else 0
+        low = amount if part == grid.FIXED else 0
         return self.emitter.leaf(op.results[0], name, low, amount)
 
     def _blocks_loop(self) -> None:
         """``for i in 0..count: tid = start_id + i``, and the block's coordinates from its number."""
         program, emitter = self.program, self.emitter
-        start = self._argument(START, program.blocks, "start_id")
-        count = self._argument(COUNT, program.blocks, "count")
-        sizes: list[Value] = [self._argument(FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])]
+        start = self._argument(grid.START, program.blocks, "start_id")
+        count = self._argument(grid.COUNT, program.blocks, "count")
+        sizes: list[Value] = [
+            self._argument(grid.FIXED, size, f"grid_{'xyzw'[axis]}") for axis, size in enumerate(program.grid[:-1])
+        ]
         loop = emitter.for_loop(0, count, 1, [], "i")
         step = emitter.leaf(loop.body.block.args[0], "i", 0, program.blocks - 1)
         total = emitter.add(arith.AddiOp, [emitter.integer(start), emitter.integer(step)], [INDEX])
@@ -120,82 +90,58 @@ class ThreadWriter(ABC):
 
     def body(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
+            self.at(statement.place)
             if isinstance(statement, Loop):
-                if self.concerns(statement.body):
-                    self.loop(statement)
+                self.loop(statement, statements)
             elif isinstance(statement, Branch):
-                if self.concerns([*statement.then, *statement.otherwise]):
-                    self.branch(statement)
+                self.branch(statement)
             else:
                 self.statement(statement)
 
-    def loop(self, statement: Loop) -> None:
-        self.at(statement.place)
+    def loop(self, statement: Loop, around: Sequence[Statement]) -> None:
+        """``around``: the piece of code that the loop stands in."""
         self.open_loop(statement)
-        self.body(statement.body)
-        self.at(statement.place)
+        self.region(statement.body, statement.place)
         self.emitter.close_loop([])
 
     def open_loop(self, statement: Loop) -> None:
-        start, stop = self.value(statement.start), self.value(statement.stop)
-        loop = self.emitter.for_loop(start, stop, 1, [], statement.variable.name)
+        start, stop, name = self.value(statement.start), self.value(statement.stop), statement.variable.name
+        loop = self.emitter.for_loop(start, stop, 1, [], name)
         low, high = bounds(start)[0], bounds(stop)[1] - 1
-        self.values[statement.variable] = self.emitter.leaf(loop.body.block.args[0], statement.variable.name, low, max(low, high))
+        self.values[statement.variable] = self.emitter.leaf(loop.body.block.args[0], name, low, max(low, high))
 
     def branch(self, statement: Branch) -> None:
-        self.at(statement.place)
         then, otherwise = self.emitter.branch(self.value(statement.condition))
         for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
             self.emitter.enter(block)
-            self.body(body)
-            self.at(statement.place)
+            self.region(body, statement.place)
             self.emitter.close_branch()
 
-    @abstractmethod
-    def concerns(self, statements: Sequence[Statement]) -> bool:
-        """Whether this thread has something to do there."""
+    def region(self, statements: Sequence[Statement], place: Place) -> None:
+        """The body of a loop or a side of a branch, or all of it, at ``place``."""
+        self.body(statements)
+        self.at(place)
 
     @abstractmethod
     def statement(self, statement: Statement) -> None:
         """Writes a load, a store or an assignment."""
 
 
-class MoverWriter(ThreadWriter):
+class MoverThread(TileThread):
     """The reader (of loads) or the writer (of stores)."""
 
-    buffers: Buffers
-
-    def concerns(self, statements: Sequence[Statement]) -> bool:
+    def body(self, statements: Sequence[Statement]) -> None:
         wanted = Load if self.role == "reader" else Store
-        return any(isinstance(statement, wanted) for statement in walk(statements))
+        super().body([each for each in statements if any(isinstance(inner, wanted) for inner in walk([each]))])
 
     def statement(self, statement: Statement) -> None:
-        if self.role == "reader" and isinstance(statement, Load):
-            self._move(statement, "reserve", "push")
-        elif self.role == "writer" and isinstance(statement, Store):
-            self._move(statement, "wait", "pop")
-
-    def _move(self, statement: Load | Store, acquire: str, release: str) -> None:
-        self.at(statement.place)
-        buffer = self.buffers.of(statement)
-        block = movement.acquire(self.thread, buffer, acquire)
-        part = self._slice(statement)
-        ends = [part.ssa, block.ssa] if isinstance(statement, Load) else [block.ssa, part.ssa]
-        transfer = self.emitter.add(CopyOp, ends, [TransferType()])
-        self.emitter.add(WaitOp, [transfer.results[0]])
-        movement.release_buffer(self.thread, buffer, release)
-
-    def _slice(self, statement: Load | Store) -> TensorSlice:
-        window, place = statement.window, statement.place
-        tensor: Tensor = window.tensor
-        layout = self.buffers.layouts[tensor]
-        starts = [self.emitter.integer(self.value(start)) for start in tile_starts(layout, window, place)]
-        shape = tile_extents(layout, window)
-        attributes: dict[str, Attribute] = {}
-        if isinstance(statement, Load) and statement.target in self.buffers.turned:
-            shape = shape[::-1]
-            attributes["turned"] = UnitAttr()
-        kind = SliceType(int_array(shape), tile_type(tensor.format), StringAttr("dram"))
-        operands = [self.thread.accessor(self.buffers.tensors[tensor]), *starts]
-        op = self.emitter.add(TensorSliceOp, operands, [kind], attributes)
-        return TensorSlice(op.results[0], shape, tensor.format, self.buffers.tensors[tensor])
+        assert isinstance(statement, (Load, Store))
+        loads, buffer, window = isinstance(statement, Load), self.buffers.of(statement), statement.window
+        block = acquire(self, buffer, "reserve" if loads else "wait")
+        layout = self.buffers.layouts[window.tensor]
+        starts = [self.value(start) for start in tile_starts(layout, window, statement.place)]
+        turned = isinstance(statement, Load) and statement.target in self.buffers.turned
+        shape = tile_extents(layout, window)[:: -1 if turned else 1]
+        part = emit_slice(self, self.buffers.tensors[window.tensor], starts, shape, turned=turned)
+        wait(self, copy(self, [part, block] if loads else [block, part], {}))
+        release_buffer(self, buffer, "push" if loads else "pop")
