@@ -481,6 +481,11 @@ RUNS: dict[str, Code] = {
         "cut or lost is refused, and so is a package of another version of Tilewright. A kernel in it runs for the shapes and "
         "dtypes that the script called it with when the package was built; the message lists them.",
     ),
+    "TW608": Code(
+        "a question that has no verdict",
+        "`tilewright score` needs two files that fit together: a kernel file with one kernel or a function `run(*inputs)`, and a "
+        "reference file with a function `reference(*inputs)` and the shapes of its inputs. The message says what is missing.",
+    ),
 }
 
 CODES: dict[str, Code] = {**LANGUAGE, **SHAPES, **BUFFERS, **LIMITS, **RUNS}

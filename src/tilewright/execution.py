@@ -69,6 +69,7 @@ class Session:
     listeners: tuple[Listener, ...] = ()
     on_compiled: tuple[CompiledListener, ...] = ()
     profiling: Profiling = field(default_factory=Profiling)
+    runner: Callable[[Program, Sequence[Any], Mapping[str, int]], Any] | None = None  # in place of the mode's own
 
     def options(self, options: Options) -> Options:
         """``options`` as the session wants them."""
@@ -131,7 +132,7 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     if mode == COMPILE:
         return
     started = time.perf_counter()
-    result = RUNNERS[mode](program, args, numbers or {})
+    result = (now.runner or RUNNERS[mode])(program, args, numbers or {})
     seconds = time.perf_counter() - started
     record = Execution(
         program=program, mode=mode, seconds=seconds, result=result, numbers=numbers or {}, facts=dst_facts(program)

@@ -33,6 +33,7 @@ COMMANDS = {
         "[OPTIONS] SCRIPT [-o DIR] [-- ARGS …]", "how long the kernels of a script take on the chip, and what binds them"
     ),
     "build": Command("[OPTIONS] SCRIPT -o FOLDER [-- ARGS …]", "a script's kernels as a package that runs without the source"),
+    "score": Command("[OPTIONS] KERNEL.py --reference REF.py", "a verdict on a kernel nobody trusts: right, how wrong, how fast"),
     "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
     "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
     "doctor": Command("[--json]", "what is installed and what works here"),

@@ -1,0 +1,275 @@
+"""The trusted side of a verdict: inputs, the reference, the recorded calls on the simulator, the error and the time.
+
+What decides ``correct``: every shape of the reference, on random numbers and on zeros. Harder inputs (denormals, large numbers,
+infinities, sizes that are no multiple of a tile) are run too and told one by one; ``robust`` is true if all of them hold. Where
+the reference itself is not finite nothing is compared.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright import execution, package
+from tilewright.diagnostics import KernelError, fail
+from tilewright.records import record
+from tilewright.score import sandbox
+from tilewright.score.candidate import CONSTANTS, PACKAGE, RESULT
+
+TOLERANCES = {"bf16": (0.03, 0.02), "float32": (2e-3, 1e-3)}  # relative to the element, and to the largest of the result
+NOTHING = 1e-30  # the chip flushes denormals; what is this small is zero
+
+
+@record(kw_only=True)
+class Limits:
+    seconds: float = 60.0  # for the candidate, and again for running it
+    memory: int = 4 * 2**30
+
+
+@record(kw_only=True)
+class Task:
+    """What the reference file says."""
+
+    function: Callable[..., Any]
+    shapes: list[dict[str, tuple[int, ...]]]  # by the name of the input; each is a case
+    dtype: str  # bf16 or float32
+    tolerance: tuple[float, float]
+    made: Callable[..., Any] | None  # inputs(rng, shapes), where uniform numbers will not do
+
+
+def task_of(reference: Path) -> Task:
+    """``reference(*inputs)`` in float64 NumPy, and ``INPUTS`` (or ``SHAPES``, a list of them): shapes by name."""
+    names = runpy.run_path(str(reference), run_name="reference")
+    if not callable(names.get("reference")):
+        raise fail("TW608", f"{reference} defines no function 'reference'", help="def reference(x, w): return x @ w, in NumPy")
+    shapes = names.get("SHAPES") or ([names["INPUTS"]] if "INPUTS" in names else [])
+    if not shapes:
+        raise fail("TW608", f"{reference} defines no INPUTS", help='INPUTS = {"x": (64, 64), "w": (64, 64)}')
+    dtype = {"bfloat16": "bf16", "f32": "float32"}.get(names.get("DTYPE", "bf16"), names.get("DTYPE", "bf16"))
+    if dtype not in TOLERANCES:
+        raise fail("TW608", f"DTYPE = {dtype!r} in {reference}", help="bf16 or float32")
+    return Task(
+        function=names["reference"],
+        shapes=[{name: tuple(shape) for name, shape in each.items()} for each in shapes],
+        dtype=dtype,
+        tolerance=tuple(names.get("TOLERANCE", TOLERANCES[dtype])),
+        made=names.get("inputs"),
+    )
+
+
+def verdict(
+    kernel: Path, reference: Path, folder: Path, *,
+    baseline: Path | None = None, arch: str, entry: str | None, limits: Limits, seed: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The whole verdict as one JSON object. ``folder`` is empty and private."""
+    task = task_of(reference)
+    told: dict[str, Any] = {
+        "kernel": kernel.name, "correct": False, "robust": False, "verdict": "", "message": "", "error": None, "time": None,
+        "bound": None, "speedup": None, "cases": [], "diagnostics": [], "errors_by_code": {}, "arch": arch, "seed": seed,
+    }  # fmt: skip
+    for number, shapes in enumerate(task.shapes):
+        place = folder / f"shape{number}"
+        place.mkdir()
+        ended = shape_verdict(task, shapes, kernel, reference, place, arch=arch, entry=entry, limits=limits, seed=seed, told=told)
+        if not ended:
+            break
+    else:
+        compared = [case for case in told["cases"] if not case["hard"]]
+        wrong = next((case for case in compared if not case["holds"]), None)
+        told["correct"] = wrong is None
+        told["robust"] = all(case["holds"] for case in told["cases"])
+        told["verdict"] = "correct" if wrong is None else "wrong"
+        told["message"] = "" if wrong is None else f"{wrong['name']}: {wrong['message']}"
+        told["error"] = max((case["error"] for case in compared if case["error"] is not None), default=None)
+    if baseline is not None and told["time"] is not None:
+        place = folder / "baseline"
+        place.mkdir()
+        other = verdict(baseline, reference, place, arch=arch, entry=None, limits=limits, seed=seed)
+        told["baseline"] = {name: other[name] for name in ("correct", "verdict", "message", "time")}
+        if other["time"]:
+            told["speedup"] = round(other["time"]["microseconds"] / told["time"]["microseconds"], 3)
+    for found in told["diagnostics"]:
+        code = found.get("code", "")
+        told["errors_by_code"][code] = told["errors_by_code"].get(code, 0) + 1
+    return told
+
+
+def shape_verdict(
+    task: Task, shapes: Mapping[str, tuple[int, ...]], kernel: Path, reference: Path, place: Path, *,
+    arch: str, entry: str | None, limits: Limits, seed: int, told: dict[str, Any],
+) -> bool:  # fmt: skip
+    """Compiles and runs the candidate for one set of shapes; whether the verdict is still open."""
+    outputs = [list(each.shape) for each in _reference(task, _arrays(task, shapes, "random", seed))]
+    job = {
+        "kernel": str(kernel.resolve()),
+        "entry": entry,
+        "arch": arch,
+        "inputs": [{"shape": list(shape), "dtype": task.dtype} for shape in shapes.values()],
+        "outputs": [{"shape": shape, "dtype": task.dtype} for shape in outputs],
+    }
+    (place / "job.json").write_text(json.dumps(job))
+    ended = sandbox.run(
+        "tilewright.score.candidate:main", [str(place / "job.json")], folder=place, seconds=limits.seconds, memory=limits.memory
+    )
+    found = _result(place / RESULT, ended)
+    if found["verdict"] != "compiled":
+        told.update({name: found[name] for name in ("verdict", "message")})
+        told["diagnostics"] = found.get("diagnostics", [])
+        return False
+    run = {"reference": str(reference.resolve()), "shapes": dict(shapes), "seed": seed, **found}
+    (place / "run.json").write_text(json.dumps(run))
+    ended = sandbox.run(
+        "tilewright.score.judge:main", [str(place / "run.json")], folder=place, seconds=limits.seconds, memory=limits.memory
+    )
+    found = _result(place / "verdict.json", ended)
+    if found["verdict"] != "run":
+        told.update({name: found[name] for name in ("verdict", "message")})
+        told["diagnostics"] = found.get("diagnostics", [])
+        return False
+    shown = ", ".join("x".join(map(str, shape)) for shape in shapes.values())
+    told["cases"] += [{**case, "shapes": shown} for case in found["cases"]]
+    if told["time"] is None:  # of the first shape
+        told["time"], told["bound"] = found["time"], found["bound"]
+    return True
+
+
+def _result(path: Path, ended: sandbox.Ended) -> dict[str, Any]:
+    """What a confined process wrote, or what became of it."""
+    if ended.late:
+        return {"verdict": "timeout", "message": f"it did not end within {ended.seconds:.0f} s"}
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        memory = "MemoryError" in ended.errors or "Cannot allocate memory" in ended.errors
+        last = ended.errors.strip().splitlines()[-1:] or [f"it ended with code {ended.code}"]
+        return {"verdict": "memory" if memory else "crashed", "message": last[0][:500]}
+
+
+# In a confined process, but our own code on data only ----------------------------------------------------------------------
+
+
+def main(words: Sequence[str]) -> int:
+    path = Path(words[0])
+    try:
+        told = replayed(json.loads(path.read_text()), path.parent)
+    except KernelError as error:
+        found = [each.as_json() for each in error.diagnostics]
+        told = {"verdict": "refused", "message": error.diagnostics[0].message, "diagnostics": found}
+    except MemoryError:
+        told = {"verdict": "memory", "message": "running it takes more memory than it may"}
+    path.with_name("verdict.json").write_text(json.dumps(told))
+    return 0
+
+
+def replayed(run: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The recorded calls on every kind of input, and their time."""
+    import numpy as np
+
+    task = task_of(Path(run["reference"]))
+    shapes = {name: tuple(shape) for name, shape in run["shapes"].items()}
+    built = package.load(folder / PACKAGE)
+    programs = [built.program(variant) for variant in built.variants]
+    with np.load(folder / CONSTANTS, allow_pickle=False) as stored:
+        constants = {int(name): stored[name] for name in stored.files}
+    cases: list[dict[str, Any]] = []
+    for name, hard, inputs in kinds(task, shapes, run["seed"]):
+        case: dict[str, Any] = {"name": name, "hard": hard, "holds": False, "error": None, "message": ""}
+        try:
+            got = _called(run, programs, inputs, constants)
+            case |= compared(task, got, _reference(task, inputs))
+        except KernelError as error:
+            case["message"] = error.diagnostics[0].message
+        cases.append(case)
+    time, bound = _time(run, programs)
+    return {"verdict": "run", "cases": cases, "time": time, "bound": bound}
+
+
+def kinds(task: Task, shapes: Mapping[str, tuple[int, ...]], seed: int) -> Iterator[tuple[str, bool, list[Any]]]:
+    """Name, whether it is a hard one, and the arrays."""
+    yield "random", False, _arrays(task, shapes, "random", seed)
+    yield "random again", False, _arrays(task, shapes, "random", seed + 1)
+    yield "zeros", False, _arrays(task, shapes, "zeros", seed)
+    for name in ("denormals", "large", "infinities"):
+        yield name, True, _arrays(task, shapes, name, seed)
+
+
+def _arrays(task: Task, shapes: Mapping[str, tuple[int, ...]], kind: str, seed: int) -> list[Any]:
+    import ml_dtypes
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    stored = ml_dtypes.bfloat16 if task.dtype == "bf16" else np.float32
+    if task.made is not None and kind == "random":
+        return [np.asarray(each).astype(stored) for each in task.made(rng, dict(shapes))]
+    found: list[Any] = []
+    for shape in shapes.values():
+        values = rng.uniform(-1, 1, shape)
+        if kind == "zeros":
+            values = np.zeros(shape)
+        elif kind == "denormals":
+            values *= 1e-39
+        elif kind == "large":
+            values *= 1e4
+        elif kind == "infinities":
+            values[rng.uniform(size=shape) < 0.02] = np.inf
+            values[rng.uniform(size=shape) < 0.02] = -np.inf
+        found.append(values.astype(stored))
+    return found
+
+
+def _reference(task: Task, inputs: Sequence[Any]) -> list[Any]:
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found = task.function(*(each.astype(np.float64) for each in inputs))
+    return [np.asarray(each, dtype=np.float64) for each in (found if isinstance(found, (tuple, list)) else (found,))]
+
+
+def _called(run: Mapping[str, Any], programs: Sequence[Any], inputs: Sequence[Any], constants: Mapping[int, Any]) -> list[Any]:
+    import ml_dtypes
+
+    values: dict[int, Any] = dict(enumerate(each.copy() for each in inputs))
+    for number, array in constants.items():
+        values[number] = array.view(ml_dtypes.bfloat16) if array.dtype.itemsize == 2 and array.dtype.kind == "u" else array.copy()
+    for call in run["calls"]:
+        with execution.session(mode=execution.SIM):
+            execution.run(programs[call["program"]], [values[number] for number in call["tensors"]], call["numbers"])
+    return [values[number] for number in run["results"]]
+
+
+def compared(task: Task, got: Sequence[Any], wanted: Sequence[Any]) -> dict[str, Any]:
+    """Whether every finite element of the reference is met; ``error`` is the worst one over the largest element."""
+    import numpy as np
+
+    relative, absolute = task.tolerance
+    worst = 0.0
+    for number, (seen, want) in enumerate(zip(got, wanted, strict=True)):
+        values = np.asarray(seen).astype(np.float64)
+        if values.shape != want.shape:
+            return {"holds": False, "message": f"output {number} is {values.shape}, the reference's {want.shape}"}
+        finite = np.isfinite(want)
+        scale = float(np.abs(want[finite]).max(initial=0.0))
+        distance = np.where(finite, np.abs(values - np.where(finite, want, 0.0)), 0.0)
+        distance = np.where(np.isnan(distance), np.inf, distance)
+        if scale > NOTHING:
+            worst = max(worst, float(distance.max(initial=0.0)) / scale)
+        beyond = distance > relative * np.abs(np.where(finite, want, 0.0)) + absolute * scale + NOTHING
+        if beyond.any():
+            place = tuple(int(each) for each in np.argwhere(beyond)[0])
+            message = f"output {number} at {place} is {values[place]:g}, not {want[place]:g}; {int(beyond.sum())} elements differ"
+            return {"holds": False, "error": worst if np.isfinite(worst) else None, "message": message}
+    return {"holds": True, "error": worst, "message": ""}
+
+
+def _time(run: Mapping[str, Any], programs: Sequence[Any]) -> tuple[dict[str, Any], str]:
+    """All calls one after another."""
+    from tilewright.timing.profile import profile
+
+    found = [profile(programs[call["program"]], call["numbers"], advise=False)[0] for call in run["calls"]]
+    slowest = max(found, key=lambda each: each.microseconds)
+    cycles, microseconds = sum(each.cycles for each in found), sum(each.microseconds for each in found)
+    total = {"cycles": round(cycles, 1), "microseconds": round(microseconds, 3)}
+    return {**total, "uncertainty": slowest.uncertainty, "chip": slowest.chip, "calls": len(found)}, slowest.bound
