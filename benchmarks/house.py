@@ -8,13 +8,16 @@ them. A file is entered when one of its functions is called while `tilewright co
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import room_graph
 
 HERE = Path(__file__).resolve()
 EXAMPLES = ("02_fused.py", "10_matmul.py")
@@ -40,53 +43,6 @@ def sizes(package: Path) -> dict[str, list[int]]:
         else:
             row[2] += lines
     return rows
-
-
-def imported(path: Path) -> set[str]:
-    """Modules a file imports, wherever the import stands, except those that only annotations need."""
-    found: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            return
-        if isinstance(node, ast.Import):
-            found.update(name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            found.update(f"{node.module}.{name.name}" for name in node.names)
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(ast.parse(path.read_text(encoding="utf-8")))
-    return found
-
-
-def room_graph(package: Path) -> dict[str, dict[str, int]]:
-    """Which room imports which, and from how many files."""
-    rooms = {room_of(path, package) for path in package.rglob("*.py")}
-    edges: dict[str, dict[str, int]] = {room: defaultdict(int) for room in rooms}
-    for path in package.rglob("*.py"):
-        own = room_of(path, package)
-        for room in {name.split(".")[1] for name in imported(path) if name.startswith("tilewright.")} & rooms - {own}:
-            edges[own][room] += 1
-    return edges
-
-
-def cycles(edges: dict[str, dict[str, int]]) -> list[list[str]]:
-    """Rooms that import each other, directly or through others: strongly connected components of more than one."""
-
-    def reached(start: str) -> set[str]:
-        seen: set[str] = set()
-        waiting = [start]
-        while waiting:
-            for room in edges[waiting.pop()]:
-                if room not in seen:
-                    seen.add(room)
-                    waiting.append(room)
-        return seen
-
-    within = {room: reached(room) for room in edges}
-    groups = {tuple(sorted(other for other in within[room] if room in within[other])) for room in edges if room in within[room]}
-    return [list(group) for group in sorted(groups)]
 
 
 def entered(root: Path, example: str) -> list[str]:
@@ -147,14 +103,13 @@ def main(root: Path) -> int:
         for name in names:
             by_room[Path(name).parts[0].removesuffix(".py") if "/" in name else "(beside)"] += 1
         print(f"{example} enters {len(names)} files: {', '.join(f'{room} {count}' for room, count in sorted(by_room.items()))}")
-    edges = room_graph(package)
-    groups = cycles(edges)
+    edges = room_graph.room_graph(package)
+    groups = room_graph.cycles(edges)
     print(f"\n{len(groups)} groups of rooms that import each other")
     for group in groups:
         print(f"  {', '.join(group)}")
         for room in group:
-            inside = {other: count for other, count in edges[room].items() if other in group}
-            print(f"    {room} -> {', '.join(f'{other} ({count})' for other, count in sorted(inside.items()))}")
+            print(f"    {room} -> {', '.join(sorted(edges[room] & set(group)))}")
     print(f"\nkept twice ({len(twice(root))}):", *twice(root), sep="\n")
     return 0
 

@@ -38,7 +38,8 @@ def imported(file: Path) -> set[str]:
 
 def room_graph(around: Path) -> Graph:
     """Rooms directly in the folder ``around``. A file's imports of ``around`` itself count for nothing."""
-    prefix = ("tilewright", *around.relative_to(PACKAGE).parts)
+    names = around.parts
+    prefix = names[len(names) - 1 - names[::-1].index("tilewright") :]
     rooms = {room(file, around) for file in around.rglob("*.py")}
     graph: Graph = {name: set() for name in rooms}
     for file in around.rglob("*.py"):

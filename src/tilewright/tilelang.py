@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tilewright.kernels.tilelang_jit import PARTS, Names, autotune, compile_kernel, jit, language, next_power_of_two, part
-from tilewright.kernels.tilelang_kernel import TileLangKernel
+from tilewright.jit.tilelang_jit import PARTS, Names, autotune, compile_kernel, jit, language, next_power_of_two, part
+from tilewright.jit.tilelang_kernel import TileLangKernel
 
 compile = compile_kernel
 JITKernel = TileLangKernel

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
 from tilewright.diagnostics import fail
-from tilewright.kernels.kernel import empty_like
+from tilewright.jit.kernel import empty_like
 from tilewright.lang.kernel import annotation_of
 from tilewright.lang.tensors import lives_on_device
 
 if TYPE_CHECKING:
-    from tilewright.kernels.kernel import Kernel
+    from tilewright.jit.kernel import Kernel
 
 NAMESPACE = "tilewright"
 SCALARS = {int: "int", float: "float", bool: "bool", str: "str"}

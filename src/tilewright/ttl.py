@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.diagnostics import KernelError
-from tilewright.kernels.kernel import Kernel, kernel
+from tilewright.jit.kernel import Kernel, kernel
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
 from tilewright.lang.building import Program, compute, datamovement
 from tilewright.lang.coordinates import CoreFunction, grid_size

@@ -72,7 +72,7 @@ def _prim_func(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> An
 
 
 def _own(factory: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    from tilewright.kernels.tilelang_kernel import EagerKernel
+    from tilewright.jit.tilelang_kernel import EagerKernel
 
     return factory.compile(**named) if isinstance(factory, EagerKernel) else factory(*args, **named)
 

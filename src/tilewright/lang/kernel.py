@@ -176,7 +176,7 @@ def _flags(text: str, span: Span) -> dict[str, Any]:
 
 
 class KernelFunction:
-    """A function of the user's that is a kernel, with the options of its decorator. `kernels/` compiles and calls it."""
+    """A function of the user's that is a kernel, with the options of its decorator. `jit/` compiles and calls it."""
 
     def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
         self.function = function

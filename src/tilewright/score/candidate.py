@@ -17,10 +17,10 @@ from typing import Any
 
 from tilewright import execution, package
 from tilewright.diagnostics import KernelError, fail
-from tilewright.lang import standin
-from tilewright.lang.kernel import Kernel
+from tilewright.jit.kernel import Kernel
 from tilewright.program import Program
 from tilewright.score.sandbox import Forbidden, confine
+from tilewright.standins import finder
 
 RESULT = "result.json"
 CONSTANTS = "constants.npz"
@@ -85,7 +85,7 @@ def recorded(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Runs the file on two sets of meaningless inputs; what it called, if both say the same."""
     import numpy as np
 
-    with standin.installed(standin.PACKAGES):
+    with finder.installed(finder.PACKAGES):
         names = runpy.run_path(job["kernel"], run_name="candidate")
         entry = chosen(names, job.get("entry"))
         first, second = (_traced(entry, job, seed) for seed in (1, 2))

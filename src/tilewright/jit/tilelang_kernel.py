@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.kernels.kernel import Kernel, collection_paused
+from tilewright.jit.kernel import Kernel, collection_paused
 from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import TensorArguments
@@ -116,7 +116,7 @@ class TileLangKernel(Kernel, TileLangFunction):
         return [TensorType(layout.shape, layout.element) for layout in taken]
 
     def get_profiler(self, *_supply: Any, **_hints: Any) -> Any:
-        from tilewright.kernels.tilelang_jit import Profiler
+        from tilewright.jit.tilelang_jit import Profiler
 
         return Profiler(self)
 

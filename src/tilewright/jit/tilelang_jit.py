@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.cache_key import key_of
 from tilewright.diagnostics import KernelError, fail
-from tilewright.kernels.tilelang_kernel import EagerKernel, TileLangKernel
+from tilewright.jit.tilelang_kernel import EagerKernel, TileLangKernel
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_types import Dimension, TensorType, element_name
 from tilewright.options import Options
