@@ -119,7 +119,6 @@ def test_passes_know_neither_source_nor_target():
 
 @pytest.mark.parametrize("around", [PACKAGE, PACKAGE / "passes"], ids=["tilewright", "passes"])
 def test_no_two_rooms_import_each_other(around: Path):
-    """Wherever in a file the import stands; types that only annotations need do not count."""
     assert not room_graph.cycles(room_graph.room_graph(around))
 
 
@@ -133,6 +132,13 @@ def test_no_pass_imports_another():
 def test_the_architecture_page_draws_the_graph():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert room_graph.drawn(text) == room_graph.drawing(), "run python tests/room_graph.py"
+
+
+def test_the_machine_knows_neither_ir_nor_who_runs_it():
+    """Validation explores it, the simulator executes it, a timeline clocks it: it stands below all three."""
+    above = ("dialects", "passes", "frontend", "lang", "emit", "sim", "timing", "native", "runtime", "report", "program")
+    assert not offenders(in_part("machine"), *above)
+    assert not [file for file in in_part("machine") if any(name.startswith("xdsl") for name in imports(file))]
 
 
 @pytest.mark.parametrize("one", ["frontend", "emit", "sim", "native"])
