@@ -38,6 +38,7 @@ PLACE_STORES = "ttl-place-stores"
 PIPELINE: dict[str, tuple[Pass, ...]] = {
     "ttl-expand-text-forms": (Pass("ttl-expand-text-forms", "text says more than the front end; what follows sees one form"),),
     "ttl-validate": (  # complete what has one right answer, then judge
+        Pass("ttl-approximate-math", "an option of the kernel, on every op that can be approximate"),
         Pass("ttl-complete-releases", "first: what follows relies on every acquire having its release"),
         Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in"),
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
@@ -83,7 +84,11 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-unroll-compute-loops", "optional; needs tile loops, before indices become calls", (DST_INDICES,)),
     ),
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
-    "ttkernel-place-inits": (Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),),
+    "ttkernel-place-inits": (
+        Pass("ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted"),
+        Pass("ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet"),
+        Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),
+    ),
     "ttkernel-combine-pack-tiles": (Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs"),),
     "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices"),),
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -84,10 +85,21 @@ def line_of(op: Operation) -> int | None:
     return place.line.data if isinstance(place, FileLineColLoc) else None
 
 
+def insert_before(ops: Operation | Sequence[Operation], before: Operation) -> None:
+    block = before.parent
+    assert block is not None, "the op stands in a block"
+    block.insert_ops_before([ops] if isinstance(ops, Operation) else ops, before)
+
+
+def insert_after(ops: Operation | Sequence[Operation], after: Operation) -> None:
+    block = after.parent
+    assert block is not None, "the op stands in a block"
+    block.insert_ops_after([ops] if isinstance(ops, Operation) else ops, after)
+
+
 def move_before(op: Operation, before: Operation) -> None:
     op.detach()
-    assert before.parent is not None
-    before.parent.insert_op_before(op, before)
+    insert_before(op, before)
 
 
 def ancestor_in(op: Operation, block: Block) -> Operation | None:

@@ -16,14 +16,22 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase, operations
 from tilewright.passes.context import PassContext, config_of
-from tilewright.passes.kernel_calls.buffers import call, convert_buffer_op
-from tilewright.passes.kernel_calls.debug import convert_print
-from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
+from tilewright.passes.kernel_calls.buffers import (
+    IndexBuilder,
+    MovementConverter,
+    call,
+    convert_buffer_op,
+    convert_print,
+    convert_table,
+)
 from tilewright.passes.kernel_calls.math import MathConverter
-from tilewright.passes.kernel_calls.movement import MovementConverter
-from tilewright.passes.kernel_calls.pipes import PipeConverter
-from tilewright.passes.kernel_calls.places import Places, convert_table, share_tables
-from tilewright.passes.kernel_calls.semaphores import NetworkPlan, SemaphoreConverter, plan_network
+from tilewright.passes.kernel_calls.network import (
+    NetworkPlan,
+    PipeConverter,
+    Places,
+    SemaphoreConverter,
+    plan_network,
+)
 
 NAME = "convert-ttl-to-ttkernel"
 
@@ -60,7 +68,6 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
             done_with.append(op)
     present = operations(function)
     _finish_increments(function, present)
-    share_tables(present)
     _drop_block_results(present)
     for op in reversed(done_with):  # ops that earlier passes took out may still name them
         op.detach()

@@ -7,7 +7,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant, constant_of, int_value
-from tilewright.dialects.walking import erase, of_kind, operations
+from tilewright.dialects.walking import erase, insert_before, of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 
@@ -47,13 +47,11 @@ def _in_order(pack: Operation) -> bool:
 
 
 def _replace(old: Operation, pack: Operation, first: int, count: int) -> None:
-    block = old.parent
-    assert block is not None
     start, length = constant(first), constant(count)
     buffer = pack.operands[1]
     kept = {key: value for key, value in pack.attributes.items() if key in KEPT}
     combined = call("pack_tile_block", [start.results[0], buffer, length.results[0]], attributes=kept, like=pack)
-    block.insert_ops_before([start, length, combined], old)
+    insert_before([start, length, combined], old)
     erase(old)
 
 

@@ -21,9 +21,8 @@ from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.kernel_calls.broadcast_start import start_broadcasts
 from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.init_requirements import (
+from tilewright.passes.kernel_calls.inits import (
     ANY,
     WHOLE_TILES,
     NoInit,
@@ -47,7 +46,6 @@ ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in module.ops:
         if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            start_broadcasts(function, context.options.metal, full_sync=bool(int_value(function, "ttl.dst_full_sync_en", 0)))
             _Placement(function, hoist=context.options.inits == "hoist").run()
             function.attributes[INITS_PLACED] = UnitAttr()
 

@@ -18,7 +18,7 @@ from tilewright.dialects.attributes import CBType, i32_attr, text_attr, text_val
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
-from tilewright.dialects.walking import erase, of_kind, operations
+from tilewright.dialects.walking import erase, insert_after, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.tile_views import fits_source
@@ -98,8 +98,7 @@ def _second_index(bind: BindCBOp, index: int, name: str) -> SSAValue:
                 attributes=dict(user.attributes),
                 location=user.location,
             )
-            assert user.parent is not None
-            user.parent.insert_op_after(again, user)
+            insert_after(again, user)
     return made.results[0]
 
 
@@ -119,8 +118,7 @@ def _redirect(compute: ComputeOp, aliases: dict[SSAValue, SSAValue]) -> None:
             attributes=dict(attach.attributes),
             location=attach.location,
         )
-        assert attach.parent is not None
-        attach.parent.insert_op_after(exact, attach)
+        insert_after(exact, attach)
         if matrix:
             extra.append((exact.results[0], position, others))
         else:

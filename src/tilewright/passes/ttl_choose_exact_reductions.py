@@ -26,7 +26,7 @@ from tilewright.dialects.ttl import (
     TensorMathOp,
     compute_functions,
 )
-from tilewright.dialects.walking import operations
+from tilewright.dialects.walking import insert_before, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements
 from tilewright.passes.dst_assignment.running_values import accumulates
@@ -73,11 +73,10 @@ def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:
 def _scale_before(op: ReduceOp) -> None:
     """The unit has no scale factor: the tile is multiplied with it, which the first element of the scaling tile is."""
     source, scaling = op.operands
-    assert op.parent is not None
     everywhere = {"dims": i64_list([0, 1])}
     factor = BcastOp.create(operands=[scaling], result_types=[source.type], attributes=everywhere, location=op.location)
     scaled = TENSOR_OPS["mul"].create(operands=[source, factor.results[0]], result_types=[source.type], location=op.location)
-    op.parent.insert_ops_before([factor, scaled], op)
+    insert_before([factor, scaled], op)
     op.operands = [scaled.results[0]]
 
 

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_ops import STEP_FUNCTIONS
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, TensorMathOp, compute_functions, shape_of
-from tilewright.dialects.walking import erase, line_of, operations
+from tilewright.dialects.walking import erase, insert_before, line_of, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-divide-before-broadcast"
@@ -65,8 +65,6 @@ def _decides_a_step(op: Operation) -> bool:
 
 
 def _replace(op: Operation, divisor: BcastOp) -> None:
-    block = op.parent
-    assert block is not None
     source, kinds = divisor.operands[0], [op.results[0].type]
     recip = TENSOR_OPS["recip"].create(operands=[source], result_types=[source.type], location=op.location)
     spread = BcastOp.create(
@@ -77,7 +75,7 @@ def _replace(op: Operation, divisor: BcastOp) -> None:
     )
     product = TENSOR_OPS["mul"].create(operands=[op.operands[0], spread.results[0]], result_types=kinds, location=op.location)
     product.results[0].name_hint = op.results[0].name_hint
-    block.insert_ops_before([recip, spread, product], op)
+    insert_before([recip, spread, product], op)
     op.results[0].replace_all_uses_with(product.results[0])
     erase(op)
 

@@ -10,16 +10,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.ir_text.block_attachment import attach_blocks
-from tilewright.passes.ir_text.program_forms import expand_programs
-from tilewright.passes.ir_text.thread_rules import check_threads, name_threads
 
 NAME = "ttl-expand-text-forms"
 
-# Ops that only text contains, beside the ``block_`` names; what turns them into ours is loaded when one is met.
+# Ops that only text contains, beside the ``block_`` names.
 TEXT_FORMS = frozenset(
     {
         "linalg.generic",
@@ -36,50 +32,35 @@ TEXT_FORMS = frozenset(
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    if context.tensors:
+        return  # the front end made it
+    from tilewright.passes.ir_text.blocks import attach_blocks, hold_tiles  # late: most kernels are no text
+    from tilewright.passes.ir_text.programs import expand_programs, tensors_of
+    from tilewright.passes.ir_text.rules import check_forms, check_threads, name_threads
+
     expand_programs(module, context)
     name_threads(module)
     check_threads(module)
-    _expand_types(module)
-    for function in module.ops:
-        if not isinstance(function, FuncOp):
-            continue
-        if any(op.name in TEXT_FORMS or op.name.startswith("ttl.block_") for op in operations(function)):
-            _expand_function(function)
-        else:
-            attach_blocks(function)
-    if context.options.math_approx_mode:
-        _approximate(module)
-    if not context.tensors:
-        from tilewright.passes.ir_text.form_rules import check_forms
-        from tilewright.passes.ir_text.text_tensors import tensors_of
-
-        check_forms(module, context)
-        context.tensors = tensors_of(module)
-
-
-def _expand_types(module: ModuleOp) -> None:
-    from tilewright.passes.ir_text.row_major_blocks import hold_tiles
-
     hold_tiles(module)
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            if any(op.name in TEXT_FORMS or op.name.startswith("ttl.block_") for op in operations(function)):
+                _expand_function(function)
+            else:
+                attach_blocks(function)
+    check_forms(module, context)
+    context.tensors = tensors_of(module)
 
 
 def _expand_function(function: FuncOp) -> None:
-    from tilewright.passes.ir_text import dst_markers, linalg_forms, spilled_tiles, text_forms, tile_access
+    from tilewright.passes.ir_text import blocks, linalg, tile_code
 
-    text_forms.inline_regions(function)
-    attach_blocks(function)
-    tile_access.expand_tile_access(function)
-    dst_markers.bind_registers(function)
-    dst_markers.remove_markers(function)
-    text_forms.rename(function)
-    linalg_forms.expand_linalg(function)
-    spilled_tiles.expand_spills(function)
-    attach_blocks(function)  # tiles became blocks: these say where they live as well
-
-
-def _approximate(module: ModuleOp) -> None:
-    from tilewright.passes.ir_text.text_forms import approximate
-
-    for function in module.ops:
-        if isinstance(function, FuncOp) and thread_kind(function) == "compute":
-            approximate(function)
+    blocks.inline_regions(function)
+    blocks.attach_blocks(function)
+    tile_code.expand_tile_access(function)
+    blocks.bind_registers(function)
+    blocks.remove_markers(function)
+    blocks.rename(function)
+    linalg.expand_linalg(function)
+    tile_code.expand_spills(function)
+    blocks.attach_blocks(function)  # tiles became blocks: these say where they live as well

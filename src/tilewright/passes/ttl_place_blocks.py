@@ -14,7 +14,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import i32_attr, trip_count
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
-from tilewright.dialects.walking import runs_after
+from tilewright.dialects.walking import insert_before, runs_after
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 
@@ -128,9 +128,7 @@ def _rebuilt(value: SSAValue, known: dict[SSAValue, SSAValue], before: Operation
             attributes=dict(owner.attributes),
             location=owner.location,
         )
-        block = before.parent
-        assert block is not None
-        block.insert_op_before(copy, before)
+        insert_before(copy, before)
         result = copy.results[0]
     known[value] = result
     return result

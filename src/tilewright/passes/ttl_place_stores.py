@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.ttl import StoreOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import insert_after, of_kind
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.sections import SECTION, ends_of, sections_of
 
@@ -29,12 +29,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _insert_stores(regions: list[ComputeOp], after: ComputeOp) -> None:
-    block = after.parent
-    assert block is not None
     stores = [
         StoreOp.create(operands=[result, target], location=region.location)
         for region in regions
         for result, target in zip(region.results, region.outputs, strict=True)
         if result.first_use is None
     ]
-    block.insert_ops_after(stores, after)
+    insert_after(stores, after)

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import TileType, identity_map
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, line_of, module_of, move_before, of_kind
+from tilewright.dialects.walking import erase, insert_before, line_of, module_of, move_before, of_kind
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
@@ -162,6 +162,5 @@ def _replace_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument,
     rank = len(start.output_shape)
     new = ComputeOp([reader.inputs[argument.index]], list(start.outputs), maps, ["parallel"] * rank, Region(body))
     new.location = reader.location
-    assert start.parent is not None
-    start.parent.insert_op_before(new, start)
+    insert_before(new, start)
     erase(start)

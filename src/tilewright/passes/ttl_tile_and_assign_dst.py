@@ -41,7 +41,7 @@ from tilewright.dialects.ttl_compute import (
     TileMatmulOp,
     TileReduceOp,
 )
-from tilewright.dialects.walking import erase, line_of, of_kind, span_of
+from tilewright.dialects.walking import erase, insert_before, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
@@ -100,9 +100,7 @@ def _assign_in_section(draft: ComputeOp, config: ComputeConfig, begun: set[int],
     iterators = ["parallel"] * len(draft.output_shape)
     new = ComputeOp(list(draft.inputs), list(draft.outputs), list(draft.maps), iterators, body, attributes)
     new.location = draft.location
-    block = draft.parent
-    assert block is not None
-    block.insert_op_before(new, draft)
+    insert_before(new, draft)
     erase(draft)
 
 

@@ -35,6 +35,7 @@ from tilewright.dialects.ttl_compute import (
     TileTransposeOp,
     TileVectorReduceOp,
 )
+from tilewright.dialects.walking import insert_before
 from tilewright.passes import compiler_buffers
 from tilewright.passes.fusion.fusion_regions import FusedRegion, Partition
 from tilewright.passes.fusion.reduce_scalers import Scalers
@@ -85,9 +86,7 @@ class RegionEmitter:
         return readers
 
     def _insert(self, ops: Sequence[Operation], anchor: Operation) -> None:
-        block = anchor.parent
-        assert block is not None
-        block.insert_ops_before(list(ops), anchor)
+        insert_before(list(ops), anchor)
 
     def _region(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import BcastOp, ReshapeOp
+from tilewright.dialects.walking import insert_after
 
 REPEATABLE = (BcastOp, ReshapeOp)
 
@@ -29,10 +30,8 @@ def repeat_by_level(
         if not isinstance(op, REPEATABLE) or op.results[0] in needed:
             continue
         for _, readers in sorted(users.get(op.results[0], {}).items())[1:]:
-            block = op.parent
-            assert block is not None
             copy = op.clone()
-            block.insert_op_after(copy, op)
+            insert_after(copy, op)
             written.append(copy)
             for reader, place in readers:
                 reader.operands[place] = copy.results[0]

@@ -1,16 +1,33 @@
-"""Buffer ops, core coordinates and start-up as kernel calls."""
+"""Kernel calls and their index arithmetic; buffer ops, coordinates, start-up, prints and copies of tensors as such calls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import IntAttr, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntAttr, IntegerAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import INDEX, CBType, KernelCBType, i32_attr, text_attr, text_value
-from tilewright.dialects.ttkernel import CALLS
-from tilewright.dialects.ttl import CoreOp, InitSfpuOp, WorkOp
+from tilewright import hardware
+from tilewright.dialects.attributes import (
+    INDEX,
+    AccessorType,
+    CBType,
+    KernelCBType,
+    SliceType,
+    add,
+    constant,
+    constant_of,
+    for_loop,
+    i32_attr,
+    loop_end,
+    multiply,
+    text_attr,
+    text_value,
+)
+from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
+from tilewright.dialects.ttl import CoreOp, InitSfpuOp, PrintOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
@@ -20,9 +37,96 @@ from tilewright.dialects.ttl_buffers import (
     CBPushOp,
     CBReserveOp,
     CBWaitOp,
+    CopyOp,
+    FillScalerOp,
     PublishCBOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+    WaitOp,
 )
-from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder
+from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
+from tilewright.dialects.walking import erase, insert_before
+from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
+
+# Index arithmetic ---------------------------------------------------------------------------------------------------------
+# Index expressions built at a place in a block, folded and shared where possible.
+
+
+Number: TypeAlias = "int | SSAValue"
+
+
+class IndexBuilder:
+    """Makes index ops before an anchor. Constants stand once at the top of the function; equal terms of a block are shared."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.entry = function.body.block
+        self.constants: dict[int, SSAValue] = {}
+        self.shared: dict[tuple[Block, str, object, object], SSAValue] = {}
+
+    def value(self, number: Number) -> SSAValue:
+        if not isinstance(number, int):
+            return number
+        if number not in self.constants:
+            op = constant(number)
+            first = self.entry.first_op
+            if first is None:
+                self.entry.add_op(op)
+            else:
+                self.entry.insert_op_before(op, first)
+            self.constants[number] = op.results[0]
+        return self.constants[number]
+
+    def add(self, left: Number, right: Number, before: Operation) -> Number:
+        left, right = _folded(left), _folded(right)
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if left == 0:
+            return right
+        if right == 0:
+            return left
+        return self._op("add", left, right, before)
+
+    def multiply(self, left: Number, right: Number, before: Operation) -> Number:
+        left, right = _folded(left), _folded(right)
+        if isinstance(left, int) and isinstance(right, int):
+            return left * right
+        if left == 0 or right == 0:
+            return 0
+        if left == 1:
+            return right
+        if right == 1:
+            return left
+        return self._op("multiply", left, right, before)
+
+    def linear(self, indices: tuple[Number, ...], shape: tuple[int, ...], before: Operation) -> Number:
+        """Row-major number of a position."""
+        total: Number = 0
+        for index, extent in zip(indices, shape, strict=True):
+            total = self.add(self.multiply(total, extent, before), index, before)
+        return total
+
+    def _op(self, kind: str, left: Number, right: Number, before: Operation) -> SSAValue:
+        block = before.parent
+        assert block is not None
+        key = (block, kind, left, right)
+        if key not in self.shared:
+            make = add if kind == "add" else multiply
+            op = make(self.value(left), self.value(right))
+            block.insert_op_before(op, before)
+            self.shared[key] = op.results[0]
+        return self.shared[key]
+
+
+def _folded(number: Number) -> Number:
+    if isinstance(number, int):
+        return number
+    known = constant_of(number)
+    return number if known is None else known
+
+
+# Buffers ------------------------------------------------------------------------------------------------------------------
+# Buffer ops, core coordinates and start-up as kernel calls.
+
 
 FINISH: dict[type[Operation], str] = {CBPushOp: "cb_push_back", CBPopOp: "cb_pop_front"}
 ACQUIRE: dict[type[Operation], str] = {CBWaitOp: "cb_wait_front", CBReserveOp: "cb_reserve_back"}
@@ -109,6 +213,24 @@ def convert_buffer_op(
     return False
 
 
+def convert_table(op: Operation) -> bool:
+    """``ttl.core_table`` and ``ttl.argument`` as the kernel arguments they are."""
+    if isinstance(op, RuntimeArgumentOp):
+        number = call("get_arg_val", (), [INDEX], {"name": op.attributes["name"]}, op)
+        number.results[0].name_hint = text_value(op, "name")
+        insert_before(number, op)
+        op.results[0].replace_all_uses_with(number.results[0])
+        return True
+    if not isinstance(op, CoreTableOp):
+        return False
+    attributes = {"name": text_attr(op.table_name), "values": op.attributes["values"]}
+    new = call("core_table", list(op.operands), [INDEX], attributes, op)
+    new.results[0].name_hint = op.table_name
+    insert_before(new, op)
+    op.results[0].replace_all_uses_with(new.results[0])
+    return True
+
+
 def block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
     """Buffer, tile offset, and whether the block is being produced (reserved) or consumed (waited for)."""
     offset = 0
@@ -130,6 +252,183 @@ def block_pointer(buffer: SSAValue, before: Operation, *, written: bool) -> SSAV
         earlier = earlier.prev_op
     pointer = call(name, [buffer], [INDEX], like=before)
     pointer.results[0].name_hint = f"{buffer.name_hint or 'cb'}_l1"
-    assert before.parent is not None
-    before.parent.insert_op_before(pointer, before)
+    insert_before(pointer, before)
     return pointer.results[0]
+
+
+# Debug --------------------------------------------------------------------------------------------------------------------
+# Prints as kernel calls.
+
+
+def convert_print(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: dict[SSAValue, SSAValue]) -> bool:
+    """Inserts the call; False if ``op`` is no print."""
+    if not isinstance(op, PrintOp):
+        return False
+    operands = [buffers.get(operand) or accessors.get(operand) or operand for operand in op.operands]
+    attributes = dict(op.attributes)
+    kind = op.operands[0].type if op.operands else None
+    if isinstance(kind, CBType):
+        cols = kind.dims[-1]
+        if hardware.TILE_BYTES[kind.tile.dtype] > hardware.TILE_BYTES["bf16"]:
+            attributes["wide"] = UnitAttr()
+        attributes |= {"rows": i32_attr(kind.block_tiles // cols), "cols": i32_attr(cols)}
+        held = attributes.pop("held", None)
+        older = held.value.data if isinstance(held, IntegerAttr) else 0
+        attributes["first"] = i32_attr(older * kind.block_tiles)
+    insert_before(call("dprint", operands, attributes=attributes, like=op), op)
+    return True
+
+
+# Movement -----------------------------------------------------------------------------------------------------------------
+# Copies between tensor slices and blocks as page reads and writes, and their waits as barriers.
+
+
+READ_BARRIER = "noc_async_read_barrier"
+WRITE_BARRIER = "noc_async_write_barrier"
+
+
+class MovementConverter:
+    def __init__(self, indices: IndexBuilder, buffers: dict[SSAValue, SSAValue], chip: Chip) -> None:
+        self.chip = chip
+        self.indices = indices
+        self.buffers = buffers
+        self.accessors: dict[SSAValue, SSAValue] = {}
+
+    def convert(self, op: Operation) -> bool:
+        if isinstance(op, TensorAccessorOp):
+            self._accessor(op)
+        elif isinstance(op, CopyOp):
+            self._copy(op)
+        elif isinstance(op, WaitOp):
+            self._wait(op)
+        elif isinstance(op, FillScalerOp):
+            self._fill_scaler(op)
+        else:
+            return isinstance(op, TensorSliceOp)
+        return True
+
+    def _accessor(self, op: TensorAccessorOp) -> None:
+        kind = op.results[0].type
+        assert isinstance(kind, AccessorType)
+        attributes: dict[str, Attribute] = {
+            "tensor_index": i32_attr(op.tensor_index),
+            "name": text_attr(op.tensor_name),
+            "dtype": text_attr(kind.tile.dtype),
+            "memory": text_attr(kind.memory.data),
+            "tensor": kind,  # for whoever reads this as text
+        }
+        if op.by_rows:
+            attributes["page_bytes"] = i32_attr(kind.dims[-1] * kind.tile.bytes // TILE_ROWS)
+        new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
+        new.results[0].name_hint = op.tensor_name
+        insert_before(new, op)
+        self.accessors[op.results[0]] = new.results[0]
+
+    def _copy(self, op: CopyOp) -> None:
+        reading = isinstance(op.operands[0].type, SliceType)
+        slice_, place = (op.operands[0], op.operands[1]) if reading else (op.operands[1], op.operands[0])
+        cut = slice_.owner
+        assert isinstance(cut, TensorSliceOp)
+        buffer, offset, written = block_place(place)
+        pointer = block_pointer(self.buffers[buffer], op, written=written)
+        self._pages(op, cut, pointer, offset, "noc_async_read" if reading else "noc_async_write")
+
+    def _places(self, op: CopyOp, cut: TensorSliceOp) -> tuple[str, list[Number], list[tuple[int, ...]]]:
+        """What a transfer names its tile by: the page it is, or its row and column among pages that are rows of elements.
+
+        Of each number the value at the slice's start, and what a step along each dimension of the tensor adds.
+        """
+        tensor, starts = cut.operands[0].type, tuple(cut.operands[1:])
+        assert isinstance(tensor, AccessorType)
+        accessor = cut.operands[0].owner
+        if not isinstance(accessor, TensorAccessorOp) or not accessor.by_rows:
+            return "page", [self.indices.linear(starts, tensor.dims, op)], [_page_weights(tensor.dims)]
+        rows = tensor.dims[:-1]
+        weights = [(*_page_weights(rows), 0), (*(0 for _ in rows), 1)]
+        return "tile_rows", [self.indices.linear(starts[:-1], rows, op), starts[-1]], weights
+
+    def _pages(self, op: CopyOp, cut: TensorSliceOp, pointer: SSAValue, offset: int, name: str) -> None:
+        """One transfer per tile, in a loop nest over the slice."""
+        kind, tensor = cut.results[0].type, cut.operands[0].type
+        assert isinstance(kind, SliceType) and isinstance(tensor, AccessorType)
+        bytes_per_tile = kind.tile.bytes
+        lead = len(tensor.dims) - len(kind.dims)
+        block = op.parent
+        assert block is not None
+        unit, places, steps = self._places(op, cut)
+        steps = [weights[lead:][::-1] if cut.turned else weights[lead:] for weights in steps]
+        base = self.indices.add(pointer, offset * bytes_per_tile, op)
+        scratch = Block()
+        inner = scratch
+        position: Number = 0
+        anchors: list[tuple[Block, SSAValue, int]] = []
+        for dim, extent in enumerate(kind.dims):
+            if extent == 1:
+                continue
+            body = Block(arg_types=[INDEX])
+            body.args[0].name_hint = ("row", "col")[dim - len(kind.dims)] if dim >= len(kind.dims) - 2 else f"d{dim}"
+            anchors.append((body, body.args[0], dim))
+        for body, _, dim in anchors:
+            bounds = (self.indices.value(0), self.indices.value(kind.dims[dim]), self.indices.value(1))
+            loop = for_loop(*bounds, body)
+            loop.location = op.location
+            inner.add_op(loop)
+            inner = body
+        placeholder = call(READ_BARRIER)
+        inner.add_op(placeholder)
+        for _, variable, dim in anchors:
+            for number, weights in enumerate(steps):
+                step = self.indices.multiply(variable, weights[dim] * cut.strides[dim], placeholder)
+                places[number] = self.indices.add(places[number], step, placeholder)
+            weight = 1
+            for extent in kind.dims[dim + 1 :]:
+                weight *= extent
+            position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
+        address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
+        operands = [*map(self.indices.value, places), self.accessors[cut.operands[0]], self.indices.value(address)]
+        attributes = {}
+        if unit == "tile_rows" and name == "noc_async_read":
+            part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
+            attributes["row_bytes"] = i32_attr(self.chip.row_read_bytes(part, tensor.memory.data))
+        inner.insert_op_before(call(f"{name}_{unit}", operands, attributes=attributes, like=op), placeholder)
+        erase(placeholder)
+        for body, _, _ in anchors:
+            body.add_op(loop_end())
+        for new in list(scratch.ops):
+            new.detach()
+            block.insert_op_before(new, op)
+
+    def _fill_scaler(self, op: FillScalerOp) -> None:
+        block = op.parent
+        assert block is not None
+        buffer, one = self.buffers[op.operands[0]], self.indices.value(1)
+        calls = [
+            call("cb_reserve_back", [buffer, one], like=op),
+            call("fill_scaler", [buffer], attributes=dict(op.attributes), like=op),
+            call("cb_push_back", [buffer, one], like=op),
+        ]
+        block.insert_ops_before(calls, op)
+
+    def _wait(self, op: WaitOp) -> None:
+        block = op.parent
+        assert block is not None
+        names: list[str] = []
+        for transfer in op.operands:
+            copy = transfer.owner
+            assert isinstance(copy, CopyOp)
+            names.append(READ_BARRIER if isinstance(copy.operands[0].type, SliceType) else WRITE_BARRIER)
+        for name in dict.fromkeys(names):
+            previous = op.prev_op
+            while previous is not None and isinstance(previous, WaitOp):
+                previous = previous.prev_op
+            # One barrier covers every transfer issued before it.
+            if previous is not None and previous.name == f"ttkernel.{name}":
+                continue
+            block.insert_op_before(call(name, like=op), op)
+
+
+def _page_weights(dims: tuple[int, ...]) -> tuple[int, ...]:
+    weights = [1]
+    for extent in reversed(dims[1:]):
+        weights.append(weights[-1] * extent)
+    return tuple(reversed(weights))

@@ -11,23 +11,43 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import TileType, i32_attr, int_value, number_attr, text_array, text_attr, text_value
-from tilewright.dialects.composed_calls import init_params, template_values, worked_on
+from tilewright.dialects.composed_calls import (
+    SFPU_BCAST,
+    bcast_call,
+    bcast_init,
+    bcast_type,
+    init_params,
+    reduce_template,
+    reduced_by_vector,
+    sfpu_bcast_call,
+    template_values,
+    worked_on,
+)
 from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import (
     BY_POSITION,
+    AccumulateMatmulOp,
     CopyDestValuesOp,
     CopyTileOp,
     DstTileOp,
     IrregularTileOp,
     L1AccumulateOp,
     MulAccumulateOp,
+    TileBcastOp,
+    TileBinaryBcastOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileTransposeOp,
+    TileVectorReduceOp,
 )
-from tilewright.passes.kernel_calls.blocks import convert_block_op
-from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.index_arithmetic import IndexBuilder, Number
-from tilewright.passes.tile_views import TileView, block_start, row_major, view_of
+from tilewright.dialects.walking import insert_before
+from tilewright.passes.kernel_calls.buffers import IndexBuilder, Number, call
+from tilewright.passes.tile_views import TileView, block_start, buffer_of, row_major, view_of
 from tilewright.program import ComputeConfig
+
+# Math ---------------------------------------------------------------------------------------------------------------------
+# Tile ops as kernel calls: which buffer, which tile of it, which DST index.
 
 
 class MathConverter:
@@ -131,9 +151,7 @@ class MathConverter:
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def _insert(self, *calls: Operation, before: Operation) -> None:
-        block = before.parent
-        assert block is not None
-        block.insert_ops_before(list(calls), before)
+        insert_before(list(calls), before)
 
     def _copy_tile(self, op: CopyTileOp) -> None:
         extract = op.operands[0].owner
@@ -231,10 +249,8 @@ class MathConverter:
         attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))
         if view.out_of_order and "in_order" not in op.attributes:
             attributes["out_of_order"] = number_attr(True)
-        block = op.parent
-        assert block is not None
         operands = [index, self.buffers[view.buffer], self.indices.value(number)]
-        block.insert_op_before(call("pack_tile", operands, attributes=attributes, like=op), op)
+        insert_before(call("pack_tile", operands, attributes=attributes, like=op), op)
 
 
 def _integer_format(dtype: str) -> dict[str, Any]:
@@ -258,3 +274,91 @@ def _named(op: Operation) -> dict[str, Any]:
     """The value's name in the source, for the comment at its DST index."""
     hint = op.results[-1].name_hint
     return {"value": text_attr(hint)} if hint else {}
+
+
+# Blocks -------------------------------------------------------------------------------------------------------------------
+# Matmul, reductions, broadcasts and transposes as kernel calls.
+
+
+def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation]:
+    """The init and the call that an op stands for."""
+    if isinstance(op, TileMatmulOp):
+        return _matmul(op, math)
+    if isinstance(op, TileReduceOp):
+        return _reduce(op, math)
+    if isinstance(op, TileBinaryBcastOp):
+        return _binary_bcast(op, math)
+    if isinstance(op, TileVectorReduceOp):
+        words = [text_attr(word) for word in reduced_by_vector(op)]
+        return [
+            call("sfpu_reduce_init", attributes={"template": ArrayAttr(words[:2])}, like=op),
+            call("sfpu_reduce", [math.dst_index(op.results[0], op)], attributes={"template": ArrayAttr(words)}, like=op),
+        ]
+    if isinstance(op, TileBcastOp):
+        buffer, tile = math.buffer_tile(op.operands[0], op)
+        template: dict[str, Any] = {"template": text_array((bcast_type(op.dim),))}
+        target = math.dst_index(op.results[0], op)
+        return [
+            call("unary_bcast_init", [buffer], attributes=template, like=op),
+            call("unary_bcast", [buffer, tile, target], attributes=template, like=op),
+        ]
+    assert isinstance(op, TileTransposeOp)
+    buffer, tile = math.buffer_tile(op.operands[0], op)
+    return [
+        call("transpose_wh_init_short", [buffer], like=op),
+        call("transpose_wh_tile", [buffer, tile, math.dst_index(op.results[0], op)], like=op),
+    ]
+
+
+def _matmul(op: TileMatmulOp, math: MathConverter) -> list[Operation]:
+    (left, left_tile), (right, right_tile) = (math.buffer_tile(value, op) for value in op.operands[-2:])
+    target = math.dst_index(op.results[0], op)
+    operands = [left, right, left_tile, right_tile, target]
+    attributes: dict[str, Any] = {"transpose": i32_attr(int(op.transposed))}
+    rows, cols = int_value(op, "rt", 1), int_value(op, "ct", 1)
+    if rows * cols == 1:
+        init, main = "mm_init_short", "matmul_tiles"
+    else:
+        init, main = "mm_block_init_short", "matmul_block"
+        attributes |= {"ct": i32_attr(cols), "rt": i32_attr(rows), "kt": i32_attr(int_value(op, "kt", op.k))}
+    first = call(init, [left, right], attributes=attributes, like=op)
+    if isinstance(op, AccumulateMatmulOp):
+        attributes = {**attributes, "accumulates": text_attr("intended")}
+    return [first, call(main, operands, attributes=attributes, like=op)]
+
+
+def _reduce(op: TileReduceOp, math: MathConverter) -> list[Operation]:
+    (data, tile), (scaler, scaler_tile) = (math.buffer_tile(value, op) for value in op.operands)
+    attributes = {"template": text_array(reduce_template(op.kind, op.dim))}
+    target = math.dst_index(op.results[0], op)
+    return [
+        call("reduce_init", [data, scaler, _output(op, math)], attributes=attributes, like=op),
+        call("reduce_tile", [data, scaler, tile, scaler_tile, target], attributes=attributes, like=op),
+    ]
+
+
+def _binary_bcast(op: TileBinaryBcastOp, math: MathConverter) -> list[Operation]:
+    target = math.dst_index(op.results[0], op)
+    if text_value(op, "ttl.unit") == SFPU_BCAST:
+        name = sfpu_bcast_call(op.kind, op.dim)
+        vector = math.dst_index(op.operands[1], op)
+        return [call(f"{name}_init", like=op), call(name, [target, vector], like=op)]
+    (data, tile), (vector, vector_tile) = (math.buffer_tile(value, op) for value in op.operands)
+    return [
+        call(bcast_init(op.kind, op.dim), [data, vector], like=op),
+        call(bcast_call(op.kind, op.dim), [data, vector, tile, vector_tile, target], like=op),
+    ]
+
+
+def _output(op: Operation, math: MathConverter) -> SSAValue:
+    """The buffer this section packs into: some inits look at its format."""
+    current: Operation | None = op
+    while current is not None:
+        following = current.next_op
+        while following is not None:
+            for inner in following.walk():
+                if isinstance(inner, StoreOp):
+                    return math.buffers[buffer_of(inner.operands[1])]
+            following = following.next_op
+        current = current.parent_op()
+    raise AssertionError("a section stores what it computes")

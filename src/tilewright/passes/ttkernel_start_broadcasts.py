@@ -3,30 +3,37 @@
 Before ttnn 0.81 such a broadcast counts from the DST tile that the math thread used last, not from the start of its half. A
 vector call on two tiles always leaves that at the start, so where another tile was used a copy of the target onto itself goes in
 front.
+
+Requires: every call directly behind its init. Ensures: a broadcast of 32-bit tiles counts from the start of its half.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.attributes import constant_of, text_attr
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.walking import operations
+from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.init_requirements import is_init, source_format
+from tilewright.passes.kernel_calls.inits import is_init, source_format
 
+NAME = "ttkernel-start-broadcasts"
 FIXED_IN = "0.81"
 NO_ADDRESS = ("reconfig_", "tile_regs_", "get_", "my_core", "core_table")
 STRAIGHT = ("copy_tile", "unary_bcast")  # 32-bit tiles go from L1 to DST without the matrix unit
 
 
-def start_broadcasts(function: FuncOp, release: str, *, full_sync: bool) -> None:
-    """Requires every call directly behind its init."""
-    if release_key(release) >= release_key(FIXED_IN) or not any(_is_straight(op, "unary_bcast") for op in operations(function)):
+def run(module: ModuleOp, context: PassContext) -> None:
+    if release_key(context.options.metal) >= release_key(FIXED_IN):
         return
-    _walk(function.body.block, at_start=False, full_sync=full_sync, change=True)
+    for function in compute_functions(module):
+        if any(_is_straight(op, "unary_bcast") for op in operations(function)):
+            full_sync = config_of(function).dst_full_sync_en
+            _walk(function.body.block, at_start=False, full_sync=full_sync, change=True)
 
 
 def _walk(block: Block, *, at_start: bool, full_sync: bool, change: bool) -> bool:

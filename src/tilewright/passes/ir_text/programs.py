@@ -1,27 +1,27 @@
-"""``ttl.program`` and ``ttl.kernel`` become functions, one per thread, with the resources they use at their head.
-
-Requires: text that verifies. Ensures: only functions with ``ttl.kernel_thread``; coordinates have as many dimensions as the grid.
-"""
+"""Programs, kernels and their inputs as functions, one per thread, with the resources they use at their head."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import (
     COMPUTE_THREAD,
     INDEX,
     NOC_THREAD,
+    AccessorType,
     CBType,
     PipeType,
     SliceType,
     add,
     constant,
+    constant_of,
     i32_attr,
     i64_attr,
     int_value,
@@ -42,11 +42,18 @@ from tilewright.dialects.ttl_program import (
     KernelOp,
     ProgramOp,
 )
-from tilewright.dialects.walking import erase, of_kind, operations, place_of
+from tilewright.dialects.walking import erase, insert_before, of_kind, operations, place_of
 from tilewright.grid import Core, folded_grid
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.passes.context import PassContext
-from tilewright.passes.ir_text.kernel_inputs import bind_inputs, configure
+from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.records import record
+
+# Program forms ------------------------------------------------------------------------------------------------------------
+# ``ttl.program`` and ``ttl.kernel`` become functions, one per thread, with the resources they use at their head.
+#
+# Afterwards there are only functions with ``ttl.kernel_thread``; coordinates have as many dimensions as the grid.
+
 
 ROLES = ("reader", "writer")
 HINTED = {"NOC0": "reader", "NOC1": "writer"}  # microcore_hint -> the processor that talks through this network
@@ -208,9 +215,7 @@ def _make_pipes(source: Block, resources: Resources) -> None:
             if not isinstance(create, CreatePipeOp):
                 continue
             pipe = _net_pipe(create, resources.nets[operand], "src" if position == 1 else "dst", op)
-            block = op.parent
-            assert block is not None
-            block.insert_op_before(pipe, op)
+            insert_before(pipe, op)
             op.operands[position] = pipe.results[0]
 
 
@@ -250,8 +255,7 @@ def _expand_places(function: FuncOp, grid: Core) -> None:
             _replace(op, _linear(op, grid))
         elif isinstance(op, CoreDimOp):
             last = CoreOp.create(result_types=[INDEX] * op.dims, location=op.location)
-            assert op.parent is not None
-            op.parent.insert_op_before(last, op)
+            insert_before(last, op)
             op.results[0].replace_all_uses_with(last.results[-1])
             erase(op)
             if op.dims != len(grid):
@@ -264,9 +268,7 @@ def _expand_places(function: FuncOp, grid: Core) -> None:
 
 def _replace(op: Operation, new: list[Operation]) -> None:
     """Puts ops in the place of one; the last ones give its results."""
-    block = op.parent
-    assert block is not None
-    block.insert_ops_before(new, op)
+    insert_before(new, op)
     for old, made in zip(op.results, new[-len(op.results) :], strict=True):
         made.results[0].name_hint = old.name_hint
         old.replace_all_uses_with(made.results[0])
@@ -328,3 +330,214 @@ def _grid_slice(op: GridSliceOp, grid: Core) -> None:
         starts.append(ops[-1].results[0])
     ops.append(TensorSliceOp.create(operands=[op.operands[0], *starts], result_types=[kind], location=op.location))
     _replace(op, ops)
+
+
+# Kernel inputs ------------------------------------------------------------------------------------------------------------
+# What ``ttl.kernel`` says about its inputs and its configuration, carried out.
+#
+# Arguments of threads and kernels are the values they stand for; a tensor becomes the number of the argument it is, an integer a
+# constant (``compile_time_args``) or an argument of the run.
+
+
+CONFIG_OPTIONS = {  # keys of compute_config -> options
+    "math_fidelity": "math_fidelity",
+    "fp32_dest_acc_en": "fp32_dest_acc",
+    "dst_full_sync_en": "full_sync",
+    "math_approx_mode": "math_approx_mode",
+}
+
+
+def configure(kernel: Operation, context: PassContext) -> None:
+    """The kernel's ``compute_config``, where the command line says nothing else."""
+    config = kernel.attributes.get("compute_config")
+    for key, value in config.data.items() if isinstance(config, DictionaryAttr) else ():
+        option = CONFIG_OPTIONS[key]
+        if getattr(context.options, option) is None:
+            plain = value.data if isinstance(value, StringAttr) else bool(value.value.data)  # pyright: ignore
+            context.options = context.options.updated(**{option: plain})
+
+
+def bind_inputs(kernel: Operation, whole: Operation) -> None:
+    for op in operations(whole):
+        if isinstance(op, (ComputeThreadOp, DataMovementThreadOp)):
+            _resolve(op.regions[0].block, op.operands)
+    inputs = list(kernel.regions[0].block.args)
+    behind: list[SSAValue] = [_behind(argument) for argument in inputs]
+    constants = _compile_time(kernel, behind)
+    for number, (argument, value) in enumerate(zip(inputs, behind, strict=True)):
+        if isinstance(argument.type, IndexType):
+            _integer(kernel, argument, value, number in constants)
+    _number_tensors(kernel, whole)
+
+
+def _resolve(block: Block, operands: object) -> None:
+    for argument, operand in zip(list(block.args), operands, strict=False):  # pyright: ignore
+        argument.replace_all_uses_with(operand)
+
+
+def _behind(value: SSAValue) -> SSAValue:
+    """The value outside that an argument of a kernel or program stands for."""
+    while isinstance(value, BlockArgument):
+        owner = value.block.parent_op()
+        if not isinstance(owner, (KernelOp, ProgramOp)) or not owner.operands:
+            return value
+        value = owner.operands[value.index]
+    return value
+
+
+def _compile_time(kernel: Operation, behind: list[SSAValue]) -> set[int]:
+    given = kernel.attributes.get("compile_time_args")
+    numbers: tuple[int, ...] = nested_value(given) if isinstance(given, ArrayAttr) else ()
+    for number in numbers:
+        if not 0 <= number < len(behind):
+            message = f"compile_time_args names input {number}, the kernel has {len(behind)}"
+            raise fail("TW603", message, place_of(kernel), help="inputs are counted from 0")
+        if isinstance(behind[number].type, IndexType) and constant_of(behind[number]) is None:
+            message = f"input {number} is a compile-time argument, but its value is not known when the kernel is compiled"
+            raise fail("TW603", message, place_of(kernel), help="give an arith.constant, or leave it out of compile_time_args")
+    return set(numbers)
+
+
+def _integer(kernel: Operation, argument: BlockArgument, value: SSAValue, constant: bool) -> None:
+    block = kernel.regions[0].block
+    first = block.first_op
+    assert first is not None
+    if constant:
+        owner = value.owner
+        assert isinstance(owner, ConstantOp)
+        new: Operation = owner.clone()
+    else:
+        known = constant_of(value)
+        attributes: dict[str, Attribute] = {"name": StringAttr(argument.name_hint or f"argument{argument.index}")}
+        if known is not None:
+            attributes["given"] = i64_attr(known)
+        new = RuntimeArgumentOp.create(result_types=[IndexType()], attributes=attributes, location=kernel.location)
+    block.insert_op_before(new, first)
+    argument.replace_all_uses_with(new.results[0])
+
+
+def _number_tensors(kernel: Operation, whole: Operation) -> None:
+    around = whole.parent_op()
+    outer = around.body.block if isinstance(around, FuncOp) else whole.regions[0].block
+    if outer is not kernel.regions[0].block and not whole.operands and whole.regions[0].block.args:
+        outer = whole.regions[0].block
+    tensors = [argument for argument in outer.args if isinstance(argument.type, TensorType)]
+    accessors: dict[int, AccessorType] = {}
+    for op in operations(around if isinstance(around, FuncOp) else whole):
+        if not isinstance(op, TensorAccessorOp):
+            continue
+        if op.operands:
+            _name_tensor(op, tensors)
+        kind = op.results[0].type
+        assert isinstance(kind, AccessorType)
+        accessors[op.tensor_index] = kind
+        _check_tiled(op, kind, kernel, whole)
+    for block in {outer, whole.regions[0].block, kernel.regions[0].block}:
+        for user in [use.operation for argument in block.args for use in argument.uses]:
+            if not isinstance(user, (ProgramOp, KernelOp)):
+                message = f"{user.name} takes an input of the kernel"
+                remedy = "ttl.tensor_accessor reaches a tensor; other inputs are integers"
+                raise fail("TW603", message, place_of(user), help=remedy)
+    _share_out(kernel, whole, accessors)
+
+
+def _name_tensor(op: TensorAccessorOp, tensors: list[BlockArgument]) -> None:
+    value = _behind(op.operands[0])
+    if value not in tensors:
+        raise fail("TW603", f"{op.name}: the tensor is no argument of the program", place_of(op))
+    number = tensors.index(value)  # pyright: ignore
+    op.operands = []
+    op.attributes["tensor_index"] = i32_attr(number)
+    op.attributes.setdefault("name", StringAttr(value.name_hint or f"tensor{number}"))
+
+
+def _check_tiled(op: TensorAccessorOp, kind: AccessorType, kernel: Operation, whole: Operation) -> None:
+    rows = op.by_rows or not kind.tiled
+    for stated in {whole, kernel}:
+        if "tiled" in stated.attributes and bool(int_value(stated, "tiled", 1)) == rows:
+            found = f"tensor '{op.tensor_name}' {'lies row by row' if rows else 'is in tiles'}"
+            raise fail(
+                "TW603", f"{found}, and {stated.name} says tiled = {'true' if rows else 'false'}", place_of(op),
+                help=f"layout = \"{ROW_MAJOR}\" is for tensors that are not in tiles",
+            )  # fmt: skip
+
+
+def _share_out(kernel: Operation, whole: Operation, accessors: dict[int, AccessorType]) -> None:
+    """``block_factors``: what each core has of each tensor; a ``ttl.grid_slice`` without its own takes them from here."""
+    given = kernel.attributes.get("block_factors")
+    factors: tuple[tuple[int, ...], ...] | None = nested_value(given) if isinstance(given, ArrayAttr) else None
+    grid: tuple[int, ...] = nested_value(kernel.attributes["grid"])
+    if factors is not None:
+        if len(factors) != len(accessors):
+            message = f"block_factors has {len(factors)} entries for {len(accessors)} tensors"
+            raise fail("TW603", message, place_of(kernel), help="[rows, columns] of tiles per core, for each tensor")
+        for number, kind in accessors.items():
+            _check_factors(kernel, number, factors[number], kind, grid)
+    for op in operations(whole):
+        if not isinstance(op, GridSliceOp):
+            continue
+        accessor = op.operands[0].owner
+        number = accessor.tensor_index if isinstance(accessor, TensorAccessorOp) else -1
+        stated = None if factors is None or number < 0 else factors[number]
+        shape = op.results[0].type.dims  # pyright: ignore
+        if stated is None and "block_factors" not in op.attributes:
+            raise fail("TW603", f"{op.name} needs block_factors", place_of(op), help="its own, or those of the kernel")
+        if stated is not None and stated != shape:
+            message = f"{op.name}: a slice of {list(shape)}, and the kernel's block_factors are {list(stated)}"
+            raise fail("TW603", message, place_of(op))
+
+
+def _check_factors(kernel: Operation, number: int, own: tuple[int, ...], kind: AccessorType, grid: tuple[int, ...]) -> None:
+    sizes = (*grid, *(1 for _ in kind.dims))
+    fits = len(own) == len(kind.dims) and all(
+        extent in (factor, factor * size) for extent, factor, size in zip(kind.dims, own, sizes, strict=False)
+    )
+    if not fits:
+        message = f"block_factors {list(own)} of tensor {number} do not share {list(kind.dims)} out over the grid {list(grid)}"
+        remedy = "per dimension the tensor's size is the factor, or the factor times the grid's size"
+        raise fail("TW603", message, place_of(kernel), help=remedy)
+
+
+# Text tensors -------------------------------------------------------------------------------------------------------------
+# The tensors of a program in text: those its accessors name.
+
+
+def tensors_of(module: ModuleOp) -> tuple[TensorSpec, ...]:
+    found: dict[int, TensorSpec] = {}
+    last: Span | None = None
+    for op in operations(module):
+        kind = _kind(op)
+        if kind is None:
+            continue
+        index = int_value(op, "tensor_index")
+        spec, last = _spec(op, kind, index), place_of(op)
+        known = found.setdefault(index, spec)
+        if known != spec:
+            message = f"tensor {index} is '{known.name}', {known.shape} of {known.dtype}, at another accessor"
+            raise fail("TW603", message, place_of(op), help="accessors of one tensor agree")
+    missing = [number for number in range(max(found, default=-1) + 1) if number not in found]
+    if missing:
+        raise fail("TW603", f"no accessor names tensor {missing[0]}, but one names tensor {max(found)}", last)
+    return tuple(found[number] for number in sorted(found))
+
+
+def _kind(op: Operation) -> AccessorType | None:
+    """The type an accessor has; once it is a call, the type it was made from."""
+    if isinstance(op, TensorAccessorOp):
+        kind = op.results[0].type
+    else:
+        kind = op.attributes.get("tensor") if op.name == "ttkernel.tensor_accessor" else None
+    return kind if isinstance(kind, AccessorType) else None
+
+
+def _spec(op: Operation, kind: AccessorType, index: int) -> TensorSpec:
+    if len(kind.dims) < 2:
+        raise fail("TW603", f"{op.name}: a tensor has two dimensions or more", place_of(op))
+    rows, columns = kind.dims[-2] * TILE_ROWS, kind.dims[-1] * TILE_COLS
+    return TensorSpec(
+        name=op.tensor_name if isinstance(op, TensorAccessorOp) else text_value(op, "name", f"tensor{index}"),
+        shape=(*kind.dims[:-2], rows, columns),
+        dtype=kind.tile.dtype,
+        layout=ROW_MAJOR if (op.by_rows if isinstance(op, TensorAccessorOp) else "page_bytes" in op.attributes) else "tile",
+        memory="l1" if kind.memory.data == "l1" else "dram",
+    )

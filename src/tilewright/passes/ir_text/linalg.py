@@ -22,9 +22,9 @@ from tilewright.dialects.ttl import TENSOR_OPS, FillBlockOp, StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import AccumulateMatmulOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.ttl_regions import FillOp
-from tilewright.dialects.walking import erase, operations, place_of
+from tilewright.dialects.walking import erase, insert_before, operations, place_of
 from tilewright.passes import compiler_buffers
-from tilewright.passes.ir_text.tile_bodies import REDUCED, TileBody
+from tilewright.passes.ir_text.tile_code import REDUCED, TileBody
 
 Space = tuple[int, ...]  # iterators, by number
 JOINS = {"sum": "add", "max": "max"}  # how a reduction of a kind continues from what its output holds
@@ -334,9 +334,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _insert(ops: list[Operation], anchor: Operation) -> None:
-    block = anchor.parent
-    assert block is not None
-    block.insert_ops_before(ops, anchor)
+    insert_before(ops, anchor)
 
 
 def _fill_block(number: Attribute, kind: Attribute, op: Operation) -> SSAValue:
