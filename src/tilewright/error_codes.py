@@ -106,6 +106,23 @@ LANGUAGE: dict[str, Code] = {
         "tensors for the reader, copies to tensors for the writer, arithmetic and stores for the compute thread. A statement, "
         "and a block, belong to one of them. Hand data over through a buffer, or write the threads yourself.",
     ),
+    "TW019": Code(
+        "nothing to tune",
+        "@ttl.autotune needs a space with at least one configuration: space={...} with values for each parameter, or "
+        "configs=[...]. Each name is a parameter of the kernel, or of the function that makes it, or a compile option. "
+        "`where` may refuse configurations, but not all. `key` and the functions name arguments of the call, sizes that "
+        "`dims` names, and `chip`.",
+    ),
+    "TW020": Code(
+        "no configuration compiles",
+        "Every configuration of a tuned kernel was refused by the compiler. The notes list what it said; `tilewright tune "
+        "--verbose` prints the reason of each. Usual causes: blocks that do not divide the tensors, or buffers beyond L1.",
+    ),
+    "TW021": Code(
+        "a configuration leaves out part of the outputs",
+        "Blocks that do not divide a tensor make loops end early: the kernel is fast because it does less. The tuner refuses "
+        "configurations that write less of the output tensors than others do. Say what is allowed with `where=`.",
+    ),
 }
 
 # Shapes and types that do not agree (TW1).
@@ -485,6 +502,12 @@ RUNS: dict[str, Code] = {
         "a question that has no verdict",
         "`tilewright score` needs two files that fit together: a kernel file with one kernel or a function `run(*inputs)`, and a "
         "reference file with a function `reference(*inputs)` and the shapes of its inputs. The message says what is missing.",
+    ),
+    "TW609": Code(
+        "no cluster to tune on",
+        "`tilewright tune --scheduler tcp://HOST:PORT` hands configurations to a Dask cluster. It needs dask.distributed "
+        "(pip install 'tilewright[cluster]'), a scheduler that answers at that address, at least one worker, and the same "
+        "release of Tilewright on the workers. Without the option the processors of this machine are used.",
     ),
 }
 

@@ -204,6 +204,20 @@ def fitted(options: Options, mode: str, args: Sequence[Any]) -> Options:
     return _launcher().fitted(options, args) if mode == DEVICE else options
 
 
+def device_options(args: Sequence[Any]) -> dict[str, Any]:
+    """Options that only the device decides: release, chip and cores."""
+    from tilewright.options import Options
+
+    found = fitted(Options(), DEVICE, args)
+    return {"metal": found.metal, "arch": found.arch, "card_grid": found.card_grid}
+
+
+def measured(program: Program, args: Sequence[Any]) -> float:
+    """Microseconds of one run on the device."""
+    _launcher()
+    return importlib.import_module("tilewright.runtime.measure").microseconds(program, args)
+
+
 def _launcher() -> Any:
     if importlib.util.find_spec("ttnn") is None:
         raise fail("TW601", "running on a device needs ttnn, which is not installed", help="pip install ttnn")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tilewright.jit.tilelang_jit import PARTS, Names, autotune, compile_kernel, jit, language, next_power_of_two, part
+from tilewright.jit.tilelang_jit import PARTS, Names, compile_kernel, jit, language, next_power_of_two, part
 from tilewright.jit.tilelang_kernel import TileLangKernel
+from tilewright.tune.tilelang import AutoTuner, autotune
 
 compile = compile_kernel
 JITKernel = TileLangKernel
@@ -15,6 +16,7 @@ JITKernel = TileLangKernel
 PassConfigKey = Names()  # settings of TileLang's own compiler
 TensorSupplyType = Names()
 next_power_of_2 = next_power_of_two
+autotuner = SimpleNamespace(autotune=autotune, AutoTuner=AutoTuner)
 
 
 def cdiv(value: int, divisor: int) -> int:
@@ -40,6 +42,6 @@ def set_log_level(_level: Any) -> None:
 
 
 __all__ = [
-    "JITKernel", "PassConfigKey", "TensorSupplyType", "autotune", "cdiv", "compile", "disable_cache", "enable_cache", "jit",
-    "language", "next_power_of_2", "set_log_level",
+    "JITKernel", "PassConfigKey", "TensorSupplyType", "autotune", "autotuner", "cdiv", "compile", "disable_cache", "enable_cache",
+    "jit", "language", "next_power_of_2", "set_log_level",
 ]  # fmt: skip

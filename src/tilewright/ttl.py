@@ -51,6 +51,13 @@ def _later_names() -> dict[str, Any]:
 globals().update(_later_names())
 
 
+def autotune(target: Any = None, **choices: Any) -> Any:
+    """``@ttl.autotune(space={…})``: parameters of a kernel, chosen for each call (`tilewright.tune.autotune`)."""
+    from tilewright.tune.autotune import autotune as decorator
+
+    return decorator(target, **choices)
+
+
 def __getattr__(name: str) -> Any:
     """Functions of ``ttl.math`` also stand directly below ``ttl``, as newer scripts write them."""
     if name.startswith("__"):
@@ -73,6 +80,7 @@ __all__ = [
     "Semaphore",
     "SrcPipeIdentity",
     "TensorAccessor",
+    "autotune",
     "bf16",
     "block",
     "compute",

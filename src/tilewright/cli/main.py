@@ -34,12 +34,15 @@ COMMANDS = {
     ),
     "build": Command("[OPTIONS] SCRIPT -o FOLDER [-- ARGS …]", "a script's kernels as a package that runs without the source"),
     "score": Command("[OPTIONS] KERNEL.py --reference REF.py", "a verdict on a kernel nobody trusts: right, how wrong, how fast"),
+    "tune": Command(
+        "[OPTIONS] SCRIPT [-o DIR] [-- ARGS …]", "the fastest configuration of the tuned kernels that a script calls"
+    ),
     "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
     "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
     "doctor": Command("[--json]", "what is installed and what works here"),
 }
 
-WITH_SCRIPT_AFTER_DASHES = ("compile", "explain", "profile", "build")
+WITH_SCRIPT_AFTER_DASHES = ("compile", "explain", "profile", "build", "tune")
 
 EXAMPLES = """examples:
   tilewright run examples/01_add.py                simulate

@@ -5,6 +5,7 @@ This is where the language, the front end, the compiler, the cache and the run m
 
 from __future__ import annotations
 
+import copy
 import functools
 import gc
 import importlib
@@ -72,20 +73,29 @@ class Kernel(KernelFunction):
         return returned(made)
 
     def compile(self, *args: Any, **options: Any) -> Program:
-        """The program for arguments like these; nothing runs. Options as in `tilewright.options.Options`."""
+        """The program for arguments like these; nothing runs. Names of parameters are arguments, others as in `Options`."""
         from tilewright import execution
 
         session = execution.current()
         keep_ir = bool(options.pop("keep_ir", False))
-        return self._program(self.bind(args, {}), self.updated_options(options), keep_ir, cached=session.caches(session.mode))
+        named = {name: options.pop(name) for name in self.signature.parameters if name in options}
+        bound = self.bind(args, named)
+        return self._program(bound, self.updated_options(options), keep_ir, cached=session.caches(session.mode))
 
     def profile(self, *args: Any, **options: Any) -> Profile:
         """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed."""
         from tilewright.timing.profile import profile
 
-        bound = self.bind(args, {})
+        named = {name: options.pop(name) for name in self.signature.parameters if name in options}
+        bound = self.bind(args, named)
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
         return profile(self._program(bound, self.updated_options(options), False), numbers)[0]
+
+    def with_options(self, **options: Any) -> Kernel:
+        """The same kernel with other compile options."""
+        changed = copy.copy(self)
+        changed.options, changed._programs = self.updated_options(options), {}
+        return changed
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:
         """Only the front end: the ``ttl`` module before any pass."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.cache_key import key_of
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import fail
 from tilewright.jit.tilelang_kernel import EagerKernel, TileLangKernel
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_types import Dimension, TensorType, element_name
@@ -253,84 +253,8 @@ def do_bench(function: Callable[[], Any], *_args: Any, **_hints: Any) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-class Tuned:
-    """A factory or kernel whose left-out arguments come from the first configuration that compiles."""
-
-    def __init__(self, target: Any, configs: Any) -> None:
-        self.target, self.configs = target, configs
-        functools.update_wrapper(self, getattr(target, "function", target))
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        return self._tried(self.target, args, named)
-
-    def compile(self, *args: Any, **named: Any) -> Any:
-        return self._tried(self.target.compile, args, named)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "target":
-            raise AttributeError(name)
-        return getattr(self.target, name)
-
-    def _tried(self, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        configs: Any = self.configs(*args, **named) if callable(self.configs) else self.configs
-        names = list(inspect.signature(getattr(self.target, "function", self.target)).parameters)
-        last: KernelError | None = None
-        for config in configs or [{}]:
-            taken = {*named, *names[: len(args)]}
-            try:
-                result = call(*args, **{key: value for key, value in config.items() if key not in taken}, **named)
-                if hasattr(result, "get_profiler"):  # a kernel: see whether it compiles
-                    result.compile()
-                return result
-            except KernelError as error:
-                last = error
-        assert last is not None
-        raise last
-
-
-def autotune(function: Callable[..., Any] | None = None, *, configs: Any = None, **_hints: Any) -> Any:
-    """``@tilelang.autotune(configs=…)``: arguments that a call leaves out come from the first configuration that compiles."""
-    return functools.partial(Tuned, configs=configs) if function is None else Tuned(function, configs)
-
-
-class AutoTuner:
-    """``AutoTuner.from_kernel(factory, configs)``; ``run()`` gives the first configuration that compiles and its kernel."""
-
-    def __init__(self, kernel: Any, configs: Any) -> None:
-        self.kernel, self.configs = kernel, configs
-
-    @classmethod
-    def from_kernel(cls, kernel: Any, configs: Any) -> AutoTuner:
-        return cls(kernel, configs)
-
-    def _set(self, *_args: Any, **_named: Any) -> AutoTuner:
-        """Settings of measurements, which are not made."""
-        return self
-
-    set_profile_args = set_cache_args = _set
-
-    def set_compile_args(self, out_idx: Any = None, **_settings: Any) -> AutoTuner:
-        self.out_idx = out_idx
-        return self
-
-    def run(self, *_args: Any, **_named: Any) -> Any:
-        from types import SimpleNamespace
-
-        last: KernelError | None = None
-        for config in list(self.configs):
-            try:
-                found = self.kernel(**config)
-                kernel = compile_kernel(found, out_idx=getattr(self, "out_idx", None) or list(found.out_idx))
-                kernel.compile()
-                return SimpleNamespace(kernel=kernel, config=config, latency=None, ref_latency=None, func=self.kernel)
-            except KernelError as error:
-                last = error
-        raise last or ValueError("no configurations")
-
-
 # Modules around the language: their names, and what they are here.
 PARTS: dict[str, dict[str, str]] = {
-    "autotuner": {"autotune": "autotune", "AutoTuner": "AutoTuner"},
     "profiler": {"do_bench": "do_bench", "Profiler": "Profiler"},
     "layout": dict.fromkeys(("make_swizzled_layout", "make_linear_layout", "Layout", "Fragment"), "no_layout"),
     "math": {"next_power_of_2": "next_power_of_two"},

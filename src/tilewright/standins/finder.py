@@ -94,7 +94,7 @@ def fill_tilelang_language(module: ModuleType) -> None:
 
 def fill_tilelang_part(module: ModuleType) -> None:
     """A module of tilelang's around the language."""
-    take(module, importlib.import_module("tilewright.jit.tilelang_jit").part(module.__name__.rpartition(".")[2]))
+    take(module, vars(getattr(importlib.import_module("tilewright.tilelang"), module.__name__.rpartition(".")[2])))
 
 
 FILLERS: dict[str, Callable[[ModuleType], None]] = {

@@ -382,18 +382,26 @@ def run(
     record: bool = False,
     resident: Mapping[int, int] | None = None,
     whole: bool = False,
+    cores: Sequence[Core] | None = None,
+    many_calls: int = MANY_CALLS,
 ) -> Timeline:
     """The time ``program`` takes. ``record`` keeps every slice of every engine, for a picture.
 
     ``resident`` says how many tiles lie in which buffers before it starts. ``whole`` runs every turn of every loop, however large
-    the program is; so does a run that computes values.
+    the program is; so does a run that computes values. ``cores`` are those that run, all by default; they must not talk
+    to others. From ``many_calls`` of these cores on, long loops are cut short.
     """
-    request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}))
-    if whole or arrays is not None or calls_of(program) < MANY_CALLS:
+    running = cores or cores_of(program)
+    request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}), running)
+    if whole or arrays is not None or calls_of(program) * len(running) < many_calls * math.prod(program.grid):
         return request.run(skips=False)
     found = request.run(skips=True)
     # Threads must have left out the same: else they are run as they stand.
     return found if found.deadlock is None and found.consistent else request.run(skips=False)
+
+
+def cores_of(program: Program) -> list[Core]:
+    return list(all_cores(program.grid))
 
 
 def calls_of(program: Program) -> int:
@@ -406,14 +414,15 @@ def calls_of(program: Program) -> int:
                 found += 1
             for region in op.regions:
                 for inner in region.blocks:
-                    found += total(inner) * (_turns(op) if isinstance(op, scf.ForOp) else 1)
+                    found += total(inner) * (turns_of(op) if isinstance(op, scf.ForOp) else 1)
         return found
 
     functions = [op for op in program.module.walk() if isinstance(op, func.FuncOp)]
     return math.prod(program.grid) * sum(total(block) for function in functions for block in function.body.blocks)
 
 
-def _turns(op: scf.ForOp) -> int:
+def turns_of(op: scf.ForOp) -> int:
+    """How often a loop runs, as far as its bounds tell."""
     bounds: list[int] = []
     for value in (op.lb, op.ub, op.step):
         if not isinstance(value.owner, arith.ConstantOp) or not isinstance(value.owner.value, IntegerAttr):
@@ -429,6 +438,7 @@ class _Request:
     scalars: dict[str, int]
     record: bool
     resident: dict[int, int]
+    cores: Sequence[Core]
 
     def run(self, *, skips: bool) -> Timeline:
         program = self.program
@@ -450,7 +460,7 @@ class _Request:
         tensors = [Tensor(spec, arithmetic.pages(spec, array)) for spec, array in zip(program.tensors, given, strict=True)]
         machines = [
             ClockedMachine(program, core, tensors, arithmetic, self.scalars, shared, self.record)
-            for core in all_cores(program.grid)
+            for core in self.cores
         ]
         together: dict[Any, Machine] = {machine.spot: machine for machine in machines}
         for machine in machines:

@@ -60,7 +60,7 @@ def test_profilers_of_eager_kernels_need_sizes():
         squared.get_profiler().inputs()
 
 
-def test_tuning_takes_the_first_configuration_that_compiles():
+def test_tuning_takes_the_fastest_configuration_that_compiles():
     @tilelang.autotune(configs=[{"M": 48}, {"M": 96}, {"M": 128}])
     @tilelang.jit(out_idx=[-1])
     def tuned(N: int, M: int = 32) -> Any:

@@ -1,0 +1,1 @@
+"""Kernels that many programs need, with parameters that are tuned for both chips."""
