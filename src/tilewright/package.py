@@ -93,7 +93,7 @@ def described(program: Program) -> dict[str, Any]:
 def _thread(thread: ThreadSpec) -> dict[str, Any]:
     """Arguments are pairs of a kind and what it is about."""
     given = {"compile_time_args": thread.compile_time_args, "runtime_args": thread.runtime_args}
-    lists = {name: [[each.KIND, plain(each.what)] for each in arguments] for name, arguments in given.items()}
+    lists = {name: [[each.KIND, plain(asdict(each)["what"])] for each in arguments] for name, arguments in given.items()}
     return {**plain(asdict(thread)), **lists, "file": f"{thread.role}.cpp"}
 
 
