@@ -28,7 +28,11 @@ from tilewright.program import AccessorWords, BufferSpec, ComputeConfig, Program
 from tilewright.trace import Stage, Trace, attach
 
 SHARDED_ACCESSORS = (0, 69)  # the first release whose accessors know shards
-PACKS = ("pack_tile", "pack_tile_block")  # their second operand is a buffer
+# Calls that write, and the operand that says where: a tensor or a buffer.
+WRITTEN = {
+    "noc_async_write_page": "accessor", "noc_async_write_tile_rows": "accessor", "get_write_ptr": "buffer",
+    "pack_tile": "buffer", "pack_tile_block": "buffer",
+}  # fmt: skip
 
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
@@ -145,9 +149,7 @@ def _buffers(calls: list[KernelCallOp]) -> tuple[BufferSpec, ...]:
 
 def written_tensors(calls: list[KernelCallOp]) -> tuple[int, ...]:
     """Numbers of the tensors that some thread writes to: page by page, or as the memory of a buffer it fills."""
-    written = [op.operands[1].owner for op in calls if op.CALL.name in ("noc_async_write_page", *PACKS)]
-    written += [op.operands[2].owner for op in calls if op.CALL.name == "noc_async_write_tile_rows"]
-    written += [op.operands[0].owner for op in calls if op.CALL.name == "get_write_ptr"]
+    written = [op.operand(WRITTEN[op.CALL.name]).owner for op in calls if op.CALL.name in WRITTEN]
     found = {int_value(op, "tensor_index", -1) for op in written if isinstance(op, Operation)}
     return tuple(sorted(found - {-1}))
 

@@ -53,11 +53,11 @@ def waits_below(value: SSAValue) -> list[CBWaitOp]:
 
 def first_release(value: SSAValue, body: IRBlock) -> Operation | None:
     """The first pop, behind the value, of a buffer the value reads: it must have been computed by then."""
-    queues = {wait.operands[0] for wait in waits_below(value)}
+    queues = {wait.buffer for wait in waits_below(value)}
     owner = value.owner
     op = owner.next_op if isinstance(owner, Operation) and owner.parent is body else body.first_op
     while op is not None:
-        if any(isinstance(inner, CBPopOp) and inner.operands[0] in queues for inner in op.walk()):
+        if any(isinstance(inner, CBPopOp) and inner.buffer in queues for inner in op.walk()):
             return op
         op = op.next_op
     return None

@@ -301,7 +301,7 @@ def start_sums(thread: ThreadBuilder) -> None:
 def _surely_written(op: Operation | None, block: SSAValue, skippable: set[Operation]) -> bool:
     """Whether ``op`` and those behind it write the block whichever way branches go."""
     while op is not None:
-        if isinstance(op, StoreOp) and op.operands[1] is block:
+        if isinstance(op, StoreOp) and op.target is block:
             return True
         bodies = [region.block.first_op for region in op.regions if region.blocks and op not in skippable]
         wanted = 2 if isinstance(op, IfOp) else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
 from typing_extensions import Self
 from xdsl.context import Context
@@ -251,6 +251,25 @@ class InheritedKind(ABCMeta):
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
+
+
+class Operand:
+    """An operand under its name: ``target = Operand(1)`` in an op class."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    @overload
+    def __get__(self, op: None, kind: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, kind: type[Operation]) -> SSAValue: ...
+    def __get__(self, op: Operation | None, kind: type[Operation]) -> Self | SSAValue:
+        return self if op is None else op.operands[self.place]
+
+    def __set__(self, op: Operation, value: SSAValue) -> None:
+        op.operands[self.place] = value
 
 
 class PlainOp(Operation, metaclass=InheritedKind):

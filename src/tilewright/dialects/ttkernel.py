@@ -6,9 +6,10 @@ from the list of structural calls below.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
-from xdsl.ir import ParametrizedAttribute, TypeAttribute
+from xdsl.ir import ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.dialects import tile_ops
@@ -23,101 +24,135 @@ class Call:
 
     name: str
     runs_on: str  # letters of: u unpack, m math, p pack, d data movement
-    operands: int | None  # None: any number
+    operands: str | None  # their names; None: any number
     results: int = 0
     summary: str = ""
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple((self.operands or "").split())
+
 
 STRUCTURAL_CALLS = (
-    Call("get_compile_time_arg_val", "umpd", 0, 1, "a buffer index or number fixed when the kernel is built"),
-    Call("get_arg_val", "umpd", 0, 1, "a number given to this core at launch"),
-    Call("my_core", "umpd", 0, 1, "one coordinate of this core; attribute dim"),
-    Call("cb_wait_front", "ud", 2, 0, "wait until that many tiles are in the buffer"),
-    Call("cb_pop_front", "ud", 2, 0, "free tiles at the front"),
-    Call("cb_reserve_back", "pd", 2, 0, "wait until there is room"),
-    Call("cb_push_back", "pd", 2, 0, "publish tiles"),
-    Call("tile_regs_acquire", "m", 0, 0, "math waits for a free half of DST"),
-    Call("tile_regs_commit", "m", 0, 0, "math hands its half to the packer"),
-    Call("tile_regs_wait", "p", 0, 0, "the packer waits for math"),
-    Call("tile_regs_release", "p", 0, 0, "the packer zeroes the half and frees it"),
-    Call("init_sfpu", "ump", 2, 0, "start-up: input and output buffer"),
-    Call("binary_op_init_common", "ump", 3, 0, "start-up: two inputs and the output"),
-    Call("copy_tile_init", "um", 1, 0, "prepare copy_tile from this buffer"),
-    Call("copy_tile", "um", 3, 0, "buffer, tile index, DST index"),
-    Call("copy_dest_values_init", "m", 0, 0, "prepare copy_dest_values"),
-    Call("copy_dest_values", "m", 2, 0, "destination, source (the order of the oldest release)"),
-    Call("pack_tile", "p", 3, 0, "DST index, buffer, tile index; attribute out_of_order"),
-    Call("pack_tile_block", "p", 3, 0, "first DST index, buffer, count"),
-    Call("reconfig_data_format", "um", 2, 0, "formats of the two source registers follow these buffers"),
-    Call("reconfig_data_format_srca", "um", 1, 0, "format of source register A follows this buffer"),
-    Call("reconfig_data_format_srcb", "um", 1, 0, "format of source register B follows this buffer"),
-    Call("pack_reconfig_data_format", "p", 1, 0, "format of the packer follows this buffer"),
-    Call("mm_init", "ump", 3, 0, "start-up for matmul: two inputs and the output"),
-    Call("mm_init_short", "um", 2, 0, "prepare matmul_tiles; attribute transpose"),
-    Call("mm_block_init_short", "um", 2, 0, "prepare matmul_block; attributes transpose, ct, rt, kt"),
-    Call("matmul_tiles", "um", 5, 0, "left and right buffer, their tiles, DST index; adds to DST"),
-    Call("matmul_block", "um", 5, 0, "the same for rt x ct output tiles; attributes transpose, ct, rt, kt"),
-    Call("reduce_init", "ump", 3, 0, "prepare reduce_tile: data, scaler and output buffer; masks the packer"),
-    Call("reduce_tile", "um", 5, 0, "data and scaler buffer, their tiles, DST index; adds to DST"),
-    Call("reduce_uninit", "p", 0, 0, "the packer writes whole tiles again"),
-    Call("unary_bcast_init", "um", 1, 0, "prepare unary_bcast"),
-    Call("unary_bcast", "um", 3, 0, "buffer, tile, DST index"),
-    Call("transpose_wh_init_short", "um", 1, 0, "prepare transpose_wh_tile"),
-    Call("transpose_wh_tile", "um", 3, 0, "buffer, tile, DST index"),
+    Call("get_compile_time_arg_val", "umpd", "", 1, "a buffer index or number fixed when the kernel is built"),
+    Call("get_arg_val", "umpd", "", 1, "a number given to this core at launch"),
+    Call("my_core", "umpd", "", 1, "one coordinate of this core; attribute dim"),
+    Call("cb_wait_front", "ud", "buffer tiles", 0, "wait until that many tiles are in the buffer"),
+    Call("cb_pop_front", "ud", "buffer tiles", 0, "free tiles at the front"),
+    Call("cb_reserve_back", "pd", "buffer tiles", 0, "wait until there is room"),
+    Call("cb_push_back", "pd", "buffer tiles", 0, "publish tiles"),
+    Call("tile_regs_acquire", "m", "", 0, "math waits for a free half of DST"),
+    Call("tile_regs_commit", "m", "", 0, "math hands its half to the packer"),
+    Call("tile_regs_wait", "p", "", 0, "the packer waits for math"),
+    Call("tile_regs_release", "p", "", 0, "the packer zeroes the half and frees it"),
+    Call("init_sfpu", "ump", "input output", 0, "start-up: input and output buffer"),
+    Call("binary_op_init_common", "ump", "lhs rhs output", 0, "start-up: two inputs and the output"),
+    Call("copy_tile_init", "um", "buffer", 0, "prepare copy_tile from this buffer"),
+    Call("copy_tile", "um", "buffer tile slot", 0, "buffer, tile index, DST index"),
+    Call("copy_dest_values_init", "m", "", 0, "prepare copy_dest_values"),
+    Call("copy_dest_values", "m", "target source", 0, "destination, source (the order of the oldest release)"),
+    Call("pack_tile", "p", "slot buffer tile", 0, "DST index, buffer, tile index; attribute out_of_order"),
+    Call("pack_tile_block", "p", "slot buffer count", 0, "first DST index, buffer, count"),
+    Call("reconfig_data_format", "um", "lhs rhs", 0, "formats of the two source registers follow these buffers"),
+    Call("reconfig_data_format_srca", "um", "buffer", 0, "format of source register A follows this buffer"),
+    Call("reconfig_data_format_srcb", "um", "buffer", 0, "format of source register B follows this buffer"),
+    Call("pack_reconfig_data_format", "p", "buffer", 0, "format of the packer follows this buffer"),
+    Call("mm_init", "ump", "lhs rhs output", 0, "start-up for matmul: two inputs and the output"),
+    Call("mm_init_short", "um", "lhs rhs", 0, "prepare matmul_tiles; attribute transpose"),
+    Call("mm_block_init_short", "um", "lhs rhs", 0, "prepare matmul_block; attributes transpose, ct, rt, kt"),
+    Call("matmul_tiles", "um", "lhs rhs lhs_tile rhs_tile slot", 0, "left and right buffer, their tiles, DST index; adds to DST"),
+    Call(
+        "matmul_block", "um", "lhs rhs lhs_tile rhs_tile slot", 0,
+        "the same for rt x ct output tiles; attributes transpose, ct, rt, kt",
+    ),
+    Call(
+        "reduce_init", "ump", "source scaler output", 0, "prepare reduce_tile: data, scaler and output buffer; masks the packer"
+    ),
+    Call(
+        "reduce_tile", "um", "source scaler source_tile scaler_tile slot", 0,
+        "data and scaler buffer, their tiles, DST index; adds to DST",
+    ),
+    Call("reduce_uninit", "p", "", 0, "the packer writes whole tiles again"),
+    Call("unary_bcast_init", "um", "buffer", 0, "prepare unary_bcast"),
+    Call("unary_bcast", "um", "buffer tile slot", 0, "buffer, tile, DST index"),
+    Call("transpose_wh_init_short", "um", "buffer", 0, "prepare transpose_wh_tile"),
+    Call("transpose_wh_tile", "um", "buffer tile slot", 0, "buffer, tile, DST index"),
     *(
-        Call(f"{op}_bcast_{dim}_init_short", "um", 2, 0, f"prepare {op}_tiles_bcast_{dim}")
+        Call(f"{op}_bcast_{dim}_init_short", "um", "lhs rhs", 0, f"prepare {op}_tiles_bcast_{dim}")
         for op in ("add", "sub", "mul")
         for dim in ("rows", "cols", "scalar")
     ),
     *(
-        Call(f"{op}_tiles_bcast_{dim}", "um", 5, 0, "two buffers, their tiles, DST index; the second is repeated")
+        Call(
+            f"{op}_tiles_bcast_{dim}", "um", "lhs rhs lhs_tile rhs_tile slot", 0,
+            "two buffers, their tiles, DST index; the second is repeated",
+        )
         for op in ("add", "sub", "mul")
         for dim in ("rows", "cols", "scalar")
     ),
     *(
-        Call(f"sfpu_{op}_bcast_{dim}_init", "m", 0, 0, f"prepare sfpu_{op}_bcast_{dim}")
+        Call(f"sfpu_{op}_bcast_{dim}_init", "m", "", 0, f"prepare sfpu_{op}_bcast_{dim}")
         for op in ("add", "sub", "mul")
         for dim in ("row", "col")
     ),
     *(
-        Call(f"sfpu_{op}_bcast_{dim}", "m", 2, 0, "DST index of the data, changed in place; DST index of the vector")
+        Call(f"sfpu_{op}_bcast_{dim}", "m", "slot vector", 0, "DST index of the data, changed in place; DST index of the vector")
         for op in ("add", "sub", "mul")
         for dim in ("row", "col")
     ),
-    Call("sfpu_reduce_init", "m", 0, 0, "prepare sfpu_reduce; attribute template names the pool"),
-    Call("sfpu_reduce", "m", 1, 0, "DST index of a tile, reduced in place to its first column or row"),
-    Call("pack_relu_config", "p", 0, 0, "the packer replaces negative numbers by zero; attribute mode, none or zero"),
-    Call("pack_reconfig_l1_acc", "p", 1, 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
-    Call("fill_scaler", "d", 1, 0, "write attribute value into the reserved tile: faces, row, column or corner"),
-    Call("tensor_accessor", "d", 0, 1, "a tensor argument; attributes tensor_index, name, tensor (its type)"),
-    Call("get_write_ptr", "d", 1, 1, "L1 address where the producer's block starts"),
-    Call("get_read_ptr", "d", 1, 1, "L1 address where the consumer's block starts"),
-    Call("noc_async_read_page", "d", 3, 0, "page number, accessor, L1 address"),
-    Call("noc_async_write_page", "d", 3, 0, "page number, accessor, L1 address"),
-    Call("noc_async_read_tile_rows", "d", 4, 0, "row and column of a tile, accessor of a row-major tensor, L1 address"),
-    Call("noc_async_write_tile_rows", "d", 4, 0, "row and column of a tile, accessor of a row-major tensor, L1 address"),
-    Call("noc_async_read_barrier", "d", 0, 0, "all reads have landed"),
-    Call("noc_async_write_barrier", "d", 0, 0, "all writes have left and arrived"),
-    Call("noc_async_writes_flushed", "d", 0, 0, "all writes have left"),
+    Call("sfpu_reduce_init", "m", "", 0, "prepare sfpu_reduce; attribute template names the pool"),
+    Call("sfpu_reduce", "m", "slot", 0, "DST index of a tile, reduced in place to its first column or row"),
+    Call("pack_relu_config", "p", "", 0, "the packer replaces negative numbers by zero; attribute mode, none or zero"),
+    Call("pack_reconfig_l1_acc", "p", "flag", 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
+    Call("fill_scaler", "d", "buffer", 0, "write attribute value into the reserved tile: faces, row, column or corner"),
+    Call("tensor_accessor", "d", "", 1, "a tensor argument; attributes tensor_index, name, tensor (its type)"),
+    Call("get_write_ptr", "d", "buffer", 1, "L1 address where the producer's block starts"),
+    Call("get_read_ptr", "d", "buffer", 1, "L1 address where the consumer's block starts"),
+    Call("noc_async_read_page", "d", "page accessor address", 0, "page number, accessor, L1 address"),
+    Call("noc_async_write_page", "d", "page accessor address", 0, "page number, accessor, L1 address"),
+    Call(
+        "noc_async_read_tile_rows", "d", "row column accessor address", 0,
+        "row and column of a tile, accessor of a row-major tensor, L1 address",
+    ),
+    Call(
+        "noc_async_write_tile_rows", "d", "row column accessor address", 0,
+        "row and column of a tile, accessor of a row-major tensor, L1 address",
+    ),
+    Call("noc_async_read_barrier", "d", "", 0, "all reads have landed"),
+    Call("noc_async_write_barrier", "d", "", 0, "all writes have left and arrived"),
+    Call("noc_async_writes_flushed", "d", "", 0, "all writes have left"),
     Call("core_table", "umpd", None, 1, "a number of this core, from the launcher; attributes name, values (a list per core)"),
-    Call("noc_x", "d", 1, 1, "NoC coordinate of a column of cores"),
-    Call("noc_y", "d", 1, 1, "NoC coordinate of a row of cores"),
+    Call("noc_x", "d", "column", 1, "NoC coordinate of a column of cores"),
+    Call("noc_y", "d", "row", 1, "NoC coordinate of a row of cores"),
     Call("get_semaphore", "d", None, 1, "L1 address of a semaphore; attributes index, initial, name; an operand adds to index"),
-    Call("get_noc_addr", "d", 3, 1, "x, y and L1 address on one core"),
-    Call("get_noc_multicast_addr", "d", 5, 1, "two corners and an L1 address on the cores between them"),
-    Call("noc_async_write", "d", 3, 0, "L1 address, NoC address, bytes"),
-    Call("noc_async_write_multicast", "d", 4, 0, "L1 address, NoC address, bytes, receivers other than this core"),
-    Call("noc_async_write_multicast_loopback_src", "d", 4, 0, "the same, with this core among the receivers"),
-    Call("noc_semaphore_set", "d", 2, 0, "this core's semaphore and its new value"),
-    Call("noc_semaphore_inc", "d", 2, 0, "NoC address of a semaphore, amount"),
-    Call("noc_semaphore_set_remote", "d", 2, 0, "a word of this core goes to a NoC address"),
-    Call("noc_semaphore_set_multicast", "d", 3, 0, "the same to several cores; receivers other than this core"),
-    Call("noc_semaphore_wait", "d", 2, 0, "until this core's semaphore is the value"),
-    Call("noc_semaphore_wait_min", "d", 2, 0, "until it is not below the value"),
-    Call("noc_async_atomic_barrier", "d", 0, 0, "all increments have arrived"),
-    Call("pipe_announcement", "d", 2, 1, "what a receiver adds to the ready semaphore: one, and where its block lies"),
+    Call("get_noc_addr", "d", "x y address", 1, "x, y and L1 address on one core"),
+    Call(
+        "get_noc_multicast_addr", "d", "x y last_x last_y address", 1, "two corners and an L1 address on the cores between them"
+    ),
+    Call("noc_async_write", "d", "address target bytes", 0, "L1 address, NoC address, bytes"),
+    Call(
+        "noc_async_write_multicast", "d", "address target bytes receivers", 0,
+        "L1 address, NoC address, bytes, receivers other than this core",
+    ),
+    Call(
+        "noc_async_write_multicast_loopback_src", "d", "address target bytes receivers", 0,
+        "the same, with this core among the receivers",
+    ),
+    Call("noc_semaphore_set", "d", "semaphore value", 0, "this core's semaphore and its new value"),
+    Call("noc_semaphore_inc", "d", "target amount", 0, "NoC address of a semaphore, amount"),
+    Call("noc_semaphore_set_remote", "d", "word target", 0, "a word of this core goes to a NoC address"),
+    Call(
+        "noc_semaphore_set_multicast", "d", "word target receivers", 0,
+        "the same to several cores; receivers other than this core",
+    ),
+    Call("noc_semaphore_wait", "d", "semaphore value", 0, "until this core's semaphore is the value"),
+    Call("noc_semaphore_wait_min", "d", "semaphore value", 0, "until it is not below the value"),
+    Call("noc_async_atomic_barrier", "d", "", 0, "all increments have arrived"),
+    Call(
+        "pipe_announcement", "d", "block ready", 1, "what a receiver adds to the ready semaphore: one, and where its block lies"
+    ),
     Call("dprint", "umpd", None, 0, "text with numbers; attributes text, subject (what the first operand is), processor, pages"),
-    Call("pipe_target", "d", 2, 1, "ready semaphore, receivers: where their blocks lie"),
+    Call("pipe_target", "d", "ready receivers", 1, "ready semaphore, receivers: where their blocks lie"),
 )
 
 
@@ -128,9 +163,13 @@ class KernelCallOp(CallOp):
     SPEC: ClassVar[TileOp | None] = None
     FORM: ClassVar[UnitForm | None] = None
 
+    def operand(self, name: str) -> SSAValue:
+        """By the name that the call has for it."""
+        return self.operands[self.CALL.names.index(name)]
+
     def verify_(self) -> None:
-        if self.CALL.operands is not None:
-            expect(self, len(self.operands) == self.CALL.operands, f"takes {self.CALL.operands} operands: {self.CALL.summary}")
+        count = len(self.CALL.names)
+        expect(self, self.CALL.operands is None or len(self.operands) == count, f"takes {count} operands: {self.CALL.summary}")
         expect(self, len(self.results) == self.CALL.results, f"gives {self.CALL.results} results")
 
 
@@ -172,7 +211,7 @@ def _class_named(name: str) -> type[KernelCallOp]:
 def _call_of(name: str, row: TileOp, form: UnitForm) -> Call:
     engine = "m" if form.unit.value == "sfpu" else "um"
     arguments, summary = (form.args, row.summary) if name == form.call else (form.init_args, f"prepare {form.call}")
-    return Call(name, engine, sum(":" not in argument for argument in arguments), 0, summary)
+    return Call(name, engine, " ".join(argument for argument in arguments if ":" not in argument), 0, summary)
 
 
 CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _class_named)

@@ -23,6 +23,7 @@ from tilewright.dialects.assembly import (
     BareOp,
     ClassTable,
     FlatOp,
+    Operand,
     PlainOp,
     TileMathOp,
     expect,
@@ -61,6 +62,8 @@ class MatmulOp(_BlockOp):
     """``%r = ttl.matmul %a, %b``: blocks of MxK and KxN tiles give MxN."""
 
     name = "ttl.matmul"
+    lhs = Operand(0)
+    rhs = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
@@ -80,6 +83,8 @@ class ReduceOp(_BlockOp):
     """
 
     name = "ttl.reduce"
+    source = Operand(0)
+    scaler = Operand(1)  # if there is one
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -92,14 +97,14 @@ class ReduceOp(_BlockOp):
     @property
     def tiles(self) -> int:
         """How many tiles of the operand one tile of the result comes from."""
-        return math.prod(size for axis, size in enumerate(shape_of(self.operands[0].type)) if axis in self.dims)
+        return math.prod(size for axis, size in enumerate(shape_of(self.source.type)) if axis in self.dims)
 
     def verify_(self) -> None:
         expect(self, len(self.operands) in (1, 2), "takes a block and perhaps a scaler")
         self.expect_blocks()
         kind = self.attributes.get("kind")
         expect(self, isinstance(kind, StringAttr) and kind.data in REDUCE_KINDS, f"kind is one of {REDUCE_KINDS}")
-        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         _expect_dims(self, self.dims, len(source))
         expected = tuple(1 if axis in self.dims else size for axis, size in enumerate(source))
         expect(self, result == expected, f"reducing {source} over {self.dims} gives {expected}")
@@ -112,6 +117,7 @@ class BcastOp(_BlockOp):
     """
 
     name = "ttl.bcast"
+    source = Operand(0)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -120,7 +126,7 @@ class BcastOp(_BlockOp):
     def verify_(self) -> None:
         expect_operands(self, 1)
         self.expect_blocks()
-        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         _expect_dims(self, self.dims, len(result), empty=True)
         expect(self, len(source) <= len(result) <= 2, "gives two dimensions at most, and no fewer than it gets")
         for small, large in zip(reversed(source), reversed(result), strict=False):
@@ -131,6 +137,7 @@ class ReshapeOp(_BlockOp):
     """``%r = ttl.reshape %x``: dimensions of one tile are dropped or added; tiles keep their order."""
 
     name = "ttl.reshape"
+    source = Operand(0)
 
     @property
     def places(self) -> tuple[int | None, ...]:
@@ -138,7 +145,7 @@ class ReshapeOp(_BlockOp):
         target = list(shape_of(self.results[0].type))
         found: list[int | None] = []
         place = 0
-        for size in shape_of(self.operands[0].type):
+        for size in shape_of(self.source.type):
             while size != 1 and place < len(target) and target[place] == 1:
                 place += 1
             if size == 1:
@@ -151,7 +158,7 @@ class ReshapeOp(_BlockOp):
     def verify_(self) -> None:
         expect_operands(self, 1)
         self.expect_blocks()
-        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         kept = [[size for size in shape if size != 1] for shape in (source, result)]
         expect(self, kept[0] == kept[1], f"drops or adds dimensions of one tile, but {source} is no {result}")
 
@@ -160,11 +167,12 @@ class TransposeOp(_BlockOp):
     """``%r = ttl.transpose %x``: tiles change places and each tile is transposed."""
 
     name = "ttl.transpose"
+    source = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
         self.expect_blocks()
-        source, result = shape_of(self.operands[0].type), shape_of(self.results[0].type)
+        source, result = shape_of(self.source.type), shape_of(self.results[0].type)
         expect(self, len(source) == 2 and result == (source[1], source[0]), f"turns {source} into {source[::-1]}")
 
 
@@ -199,6 +207,8 @@ class TensorMathOp(FlatOp):
     """A row of the op table on whole blocks: ``%r = ttl.add %a, %b : T, T -> T``."""
 
     SPEC: ClassVar[TileOp]
+    lhs = Operand(0)  # of a unary op, its operand
+    rhs = Operand(1)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -220,6 +230,8 @@ class TileOpBase(TileMathOp):
     """The same row on one tile, inside ``ttl.compute``."""
 
     SPEC: ClassVar[TileOp]
+    lhs = Operand(0)  # of a unary op, its operand
+    rhs = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, self.SPEC.arity)
@@ -287,12 +299,14 @@ class StoreOp(FlatOp):
     """A value goes to its place: a block expression to a reserved block, or (inside sync) a tile to its output block."""
 
     name = "ttl.store"
+    value = Operand(0)
+    target = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
-        target = self.operands[1].type
+        target = self.target.type
         expect(self, is_block(target), f"stores into a block, not into {target}")
-        value = self.operands[0].type
+        value = self.value.type
         if is_block(value) and value != target and not both_float(value, target):
             raise VerifyException(f"ttl.store: value is {value}, block is {target}")
 

@@ -11,7 +11,16 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilewright.dialects.assembly import FlatOp, PlainOp, expect, expect_operands, parse_type, print_attributes, print_type
+from tilewright.dialects.assembly import (
+    FlatOp,
+    Operand,
+    PlainOp,
+    expect,
+    expect_operands,
+    parse_type,
+    print_attributes,
+    print_type,
+)
 from tilewright.dialects.attributes import (
     MEMORY_SPACES,
     SCALARS,
@@ -79,6 +88,8 @@ class BindCBOp(PlainOp):
 class _AcquireOp(FlatOp):
     """``%b = ttl.cb_wait %cb : <…> -> tensor<…>``. ``tiles`` overrides the count when several blocks are held at once."""
 
+    buffer = Operand(0)
+
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
         kind = operands[0].type if operands else None
@@ -88,7 +99,7 @@ class _AcquireOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        kind = self.operands[0].type
+        kind = self.buffer.type
         expect(self, isinstance(kind, CBType), "takes a circular buffer")
         expect(self, len(self.results) == 1, "gives the block")
         assert isinstance(kind, CBType)
@@ -99,7 +110,7 @@ class _AcquireOp(FlatOp):
         attribute = self.attributes.get("tiles")
         if isinstance(attribute, IntegerAttr):
             return attribute.value.data
-        kind = self.operands[0].type
+        kind = self.buffer.type
         assert isinstance(kind, CBType)
         return kind.block_tiles
 
@@ -117,9 +128,11 @@ class CBReserveOp(_AcquireOp):
 
 
 class _FinishOp(FlatOp):
+    buffer = Operand(0)
+
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].type, CBType), "takes a circular buffer")
+        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
 
 
 class _ReleaseOp(_FinishOp):
@@ -128,7 +141,7 @@ class _ReleaseOp(_FinishOp):
     ACQUIRE: ClassVar[type[_AcquireOp]]
 
     def verify_(self) -> None:
-        if len(self.operands) == 1 and isinstance(self.operands[0].owner, self.ACQUIRE):
+        if len(self.operands) == 1 and isinstance(self.buffer.owner, self.ACQUIRE):
             return
         super().verify_()
 
@@ -161,13 +174,15 @@ class AttachCBOp(FlatOp):
     """
 
     name = "ttl.attach_cb"
+    block = Operand(0)
+    buffer = Operand(1)
 
     AS_VALUE: ClassVar[str] = "as_value"
 
     def verify_(self) -> None:
         expect_operands(self, 2)
-        expect(self, isinstance(self.operands[1].type, CBType), "takes a block and its buffer")
-        expect(self, self.results[0].type == self.operands[0].type, "gives the block itself")
+        expect(self, isinstance(self.buffer.type, CBType), "takes a block and its buffer")
+        expect(self, self.results[0].type == self.block.type, "gives the block itself")
 
     @property
     def tile_offset(self) -> int:
@@ -214,6 +229,7 @@ class TensorAccessorOp(FlatOp):
     """
 
     name = "ttl.tensor_accessor"
+    tensor = Operand(0)  # text only
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -237,7 +253,7 @@ class TensorAccessorOp(FlatOp):
             counts = isinstance(index, IntegerAttr) and index.value.data >= 0
             expect(self, counts, "needs tensor_index, the argument number")
             return
-        tensor = self.operands[0].type
+        tensor = self.tensor.type
         expect(self, isinstance(tensor, TensorType), f"takes a tensor, not {tensor}")
         assert isinstance(tensor, TensorType)
         expect(self, kind == accessor_of(tensor), f"the accessor of {tensor} is {accessor_of(tensor)}")
@@ -282,15 +298,16 @@ class TensorSliceOp(FlatOp):
     """
 
     name = "ttl.tensor_slice"
+    accessor = Operand(0)
 
     def verify_(self) -> None:
         expect(self, bool(self.operands), "needs an accessor")
         expect(self, len(self.results) == 1, "gives one slice")
-        accessor, kind = self.operands[0].type, self.results[0].type
+        accessor, kind = self.accessor.type, self.results[0].type
         expect(self, isinstance(accessor, AccessorType) and isinstance(kind, SliceType), "takes an accessor and gives a slice")
         assert isinstance(accessor, AccessorType)
         expect_operands(self, 1 + len(accessor.dims))
-        for operand in self.operands[1:]:
+        for operand in self.starts:
             expect(self, isinstance(operand.type, IndexType), "tile coordinates are of type index")
         assert isinstance(kind, SliceType)
         same = kind.element == accessor.element and kind.memory == accessor.memory and len(kind.dims) <= len(accessor.dims)
@@ -299,6 +316,11 @@ class TensorSliceOp(FlatOp):
         counts = strides is None or (isinstance(strides, ArrayAttr) and len(strides) == len(kind.dims))
         counts = counts and all(stride > 0 for stride in self.strides) and len(self.strides) == len(kind.dims)
         expect(self, counts, "strides has one number, 1 or more, per dimension of the slice")
+
+    @property
+    def starts(self) -> Sequence[SSAValue]:
+        """One index per dimension of the tensor."""
+        return self.operands[1:]
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -318,6 +340,8 @@ class CopyOp(FlatOp):
     """``%t = ttl.copy %source, %target``: starts a transfer; one side is a block, the other a slice or a pipe."""
 
     name = "ttl.copy"
+    source = Operand(0)
+    target = Operand(1)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -335,6 +359,7 @@ class WaitOp(FlatOp):
     """``ttl.wait %t``: the transfer is complete after this."""
 
     name = "ttl.wait"
+    transfer = Operand(0)
 
     def verify_(self) -> None:
         for operand in self.operands:
@@ -348,10 +373,11 @@ class FillScalerOp(FlatOp):
     """
 
     name = "ttl.fill_scaler"
+    buffer = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].type, CBType), "takes a circular buffer")
+        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
 
 
 MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp)

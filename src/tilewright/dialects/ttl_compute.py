@@ -33,6 +33,7 @@ from tilewright.dialects.assembly import (
     DST_REG,
     FlatOp,
     InheritedKind,
+    Operand,
     PlainOp,
     TileMathOp,
     expect,
@@ -182,10 +183,13 @@ class CopyTileOp(FlatOp):
     """
 
     name = "ttl.copy_tile"
+    tile = Operand(0)
+    index = Operand(1)
+    slot = Operand(2)
 
     def verify_(self) -> None:
         expect_operands(self, 3)
-        expect(self, isinstance(self.operands[0].type, TileType), "loads a tile")
+        expect(self, isinstance(self.tile.type, TileType), "loads a tile")
         expect(self, all(isinstance(o.type, IndexType) for o in self.operands[1:]), "tile index and DST index are of type index")
         expect(self, len(self.results) == 2 and isinstance(self.results[0].type, DstType), "gives a token and the tile")
 
@@ -194,10 +198,11 @@ class CopyDestValuesOp(TileMathOp):
     """``%c = ttl.copy_dest_values %v {dst_idx = 3 : i32}``: a second copy of a DST tile, source to destination."""
 
     name = "ttl.copy_dest_values"
+    source = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, self.results[0].type == self.operands[0].type, "gives the same tile")
+        expect(self, self.results[0].type == self.source.type, "gives the same tile")
 
 
 class LinearizedIndexOp(PlainOp):
@@ -249,6 +254,9 @@ class MulAccumulateOp(TileMathOp):
     """``%r = ttl.tile_mul_accumulate %acc, %a, %b``: acc + a * b, where the multiplier adds onto the slot of acc."""
 
     name = "ttl.tile_mul_accumulate"
+    accumulator = Operand(0)
+    lhs = Operand(1)
+    rhs = Operand(2)
 
     def verify_(self) -> None:
         expect_operands(self, 3)
@@ -258,10 +266,11 @@ class L1AccumulateOp(FlatOp):
     """``ttl.l1_accumulate %flag : index``: from here on the packer adds to L1 (1) or replaces what is there (0)."""
 
     name = "ttl.l1_accumulate"
+    flag = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].type, IndexType), "takes 0 or 1")
+        expect(self, isinstance(self.flag.type, IndexType), "takes 0 or 1")
 
 
 class SpillTileOp(FlatOp):
@@ -271,6 +280,8 @@ class SpillTileOp(FlatOp):
     """
 
     name = "ttl.spill_tile_to_l1"
+    tile = Operand(0)
+    register = Operand(1)  # if given
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -294,9 +305,9 @@ class SpillTileOp(FlatOp):
 
     def verify_(self) -> None:
         expect(self, len(self.operands) in (1, 2), "takes a tile and perhaps its register")
-        expect(self, isinstance(self.operands[0].type, TileType), "puts a tile away")
-        expect(self, len(self.operands) == 1 or isinstance(self.operands[1].type, IndexType), "a register is of type index")
-        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives the tile that is away")
+        expect(self, isinstance(self.tile.type, TileType), "puts a tile away")
+        expect(self, len(self.operands) == 1 or isinstance(self.register.type, IndexType), "a register is of type index")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.tile.type, "gives the tile that is away")
         for use in self.results[0].uses:
             expect(self, isinstance(use.operation, RestoreTileOp), "what is away is restored before it is used")
 
@@ -305,6 +316,7 @@ class RestoreTileOp(FlatOp):
     """``%t = ttl.restore_tile_from_l1 %s : type -> type``: and comes back."""
 
     name = "ttl.restore_tile_from_l1"
+    spilled = Operand(0)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -320,9 +332,9 @@ class RestoreTileOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        owner = self.operands[0].owner
+        owner = self.spilled.owner
         expect(self, isinstance(owner, SpillTileOp), "restores what ttl.spill_tile_to_l1 put away")
-        expect(self, len(self.results) == 1 and self.results[0].type == self.operands[0].type, "gives that tile")
+        expect(self, len(self.results) == 1 and self.results[0].type == self.spilled.type, "gives that tile")
 
 
 COMPUTE_OPS: tuple[type[Operation], ...] = (
@@ -361,6 +373,8 @@ class TileMatmulOp(IrregularTileOp):
     """``%r = ttl.tile_matmul %a, %b {k = 4 : i32, columns = 2 : i32}``: sum over k of a[k] @ b[k * columns]."""
 
     name = "ttl.tile_matmul"
+    lhs = Operand(0)
+    rhs = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
@@ -384,6 +398,9 @@ class AccumulateMatmulOp(TileMatmulOp):
     """``%r = ttl.tile_matmul_accumulate %acc, %a, %b {k, columns}``: acc + the product, added onto the slot of acc."""
 
     name = "ttl.tile_matmul_accumulate"
+    accumulator = Operand(0)
+    lhs = Operand(1)
+    rhs = Operand(2)
 
     def verify_(self) -> None:
         expect_operands(self, 3)
@@ -393,6 +410,8 @@ class TileReduceOp(IrregularTileOp):
     """``%r = ttl.tile_reduce %x, %scaler {kind = "sum", dim = "row", rows, cols}``: over that many tiles, then within them."""
 
     name = "ttl.tile_reduce"
+    source = Operand(0)
+    scaler = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
@@ -417,6 +436,8 @@ class TileFoldOp(IrregularTileOp):
     """``%r = ttl.tile_fold %x, %scratch {kind = "sum", rows, cols}``: that many tiles joined element by element, in DST."""
 
     name = "ttl.tile_fold"
+    source = Operand(0)
+    scratch = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
@@ -431,6 +452,7 @@ class TileVectorReduceOp(IrregularTileOp):
     """``%r = ttl.tile_vector_reduce %x {kind = "sum", dim = "row"}``: within a tile in DST; the rest of it is left undefined."""
 
     name = "ttl.tile_vector_reduce"
+    source = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
@@ -442,6 +464,7 @@ class TileBcastOp(IrregularTileOp):
     """``%r = ttl.tile_bcast %x {dim = "col"}``: column 0, row 0 or element (0, 0) repeated over the tile."""
 
     name = "ttl.tile_bcast"
+    source = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
@@ -452,6 +475,7 @@ class TileTransposeOp(IrregularTileOp):
     """``%r = ttl.tile_transpose %x``"""
 
     name = "ttl.tile_transpose"
+    source = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
@@ -461,6 +485,8 @@ class TileBinaryBcastOp(IrregularTileOp):
     """``%r = ttl.tile_binary_bcast %x, %v {kind = "add", dim = "col"}``: x with v repeated over the tile, in one call."""
 
     name = "ttl.tile_binary_bcast"
+    source = Operand(0)
+    vector = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
-from tilewright.dialects.assembly import FlatOp, expect, expect_operands
+from tilewright.dialects.assembly import FlatOp, Operand, expect, expect_operands
 from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, text_value
 from tilewright.grid import NetSpec, PipeSpec
 
@@ -60,6 +60,7 @@ class CoreTableOp(FlatOp):
 
     name = "ttl.core_table"
     traits = traits_def(Pure())
+    position = Operand(0)  # if there is one
 
     def verify_(self) -> None:
         expect(self, len(self.operands) <= 1, "takes at most an index into the core's numbers")
@@ -112,6 +113,7 @@ class NetPipeOp(FlatOp):
 
     name = "ttl.net_pipe"
     traits = traits_def(Pure())
+    number = Operand(0)  # if there is one
 
     def verify_(self) -> None:
         expect(self, len(self.operands) <= 1, "takes at most the number of the pipe")
@@ -180,9 +182,10 @@ class GetRemoteSemaphoreOp(FlatOp):
     """``%r = ttl.get_remote_semaphore %s, %x, %y``: the counter of another core. Text may give ``core = [x, y]`` instead."""
 
     name = "ttl.get_remote_semaphore"
+    semaphore = Operand(0)
 
     def verify_(self) -> None:
-        expect(self, bool(self.operands) and isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
+        expect(self, bool(self.operands) and isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
         given = "core" in self.attributes
         expect(self, not given or are_places(self.attributes["core"]), "core is a list of coordinates")
@@ -195,10 +198,11 @@ class GetRemoteMulticastSemaphoreOp(FlatOp):
     """``%r = ttl.get_remote_multicast_semaphore %s {core_range = [[0, 8, 1], [0, 1, 1]]}``: those of a range; all without one."""
 
     name = "ttl.get_remote_multicast_semaphore"
+    semaphore = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
+        expect(self, isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
         given = self.attributes.get("core_range")
         ranges = given is None or (isinstance(given, ArrayAttr) and all(map(is_range, given)))
@@ -212,10 +216,13 @@ IS_REMOTE = "is_remote is true where another core's counter is asked for, and fa
 class _SemaphoreChangeOp(FlatOp):
     """``name %s, %value : !ttl.semaphore, index``"""
 
+    semaphore = Operand(0)
+    value = Operand(1)
+
     def verify_(self) -> None:
         expect_operands(self, 2)
-        expect(self, isinstance(self.operands[0].type, SemaphoreType), "takes a semaphore")
-        expect(self, isinstance(self.operands[1].type, IndexType), "the value is of type index")
+        expect(self, isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
+        expect(self, isinstance(self.value.type, IndexType), "the value is of type index")
 
 
 class SemaphoreSetOp(_SemaphoreChangeOp):
@@ -227,7 +234,7 @@ class SemaphoreIncOp(_SemaphoreChangeOp):
 
     def verify_(self) -> None:
         super().verify_()
-        owner = self.operands[0].owner
+        owner = self.semaphore.owner
         expect(self, not isinstance(owner, GetRemoteMulticastSemaphoreOp), "semaphores of a range can be set, not increased")
 
 
@@ -238,7 +245,7 @@ class SemaphoreWaitOp(_SemaphoreChangeOp):
 
     def verify_(self) -> None:
         super().verify_()
-        expect(self, isinstance(self.operands[0].owner, CreateSemaphoreOp), "a core waits for its own semaphore only")
+        expect(self, isinstance(self.semaphore.owner, CreateSemaphoreOp), "a core waits for its own semaphore only")
 
     @property
     def at_least(self) -> bool:

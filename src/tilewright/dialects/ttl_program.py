@@ -19,6 +19,7 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure
 from tilewright import hardware
 from tilewright.dialects.assembly import (
     FlatOp,
+    Operand,
     PlainOp,
     expect,
     expect_operands,
@@ -312,6 +313,7 @@ class GridSliceOp(FlatOp):
 
     name = "ttl.grid_slice"
     traits = traits_def(Pure())
+    accessor = Operand(0)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -322,7 +324,7 @@ class GridSliceOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].type, AccessorType), "takes an accessor")
+        expect(self, isinstance(self.accessor.type, AccessorType), "takes an accessor")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SliceType), "gives a slice")
         kind = self.results[0].type
         factors = self.attributes.get("block_factors")

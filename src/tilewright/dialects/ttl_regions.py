@@ -30,6 +30,7 @@ from tilewright.dialects.assembly import (
     DST_REG,
     ClassTable,
     FlatOp,
+    Operand,
     PlainOp,
     TextParser,
     expect,
@@ -178,6 +179,8 @@ class BlockMatmulOp(BlockOp):
 
     name = "ttl.block_matmul"
     COUNTS = (2,)
+    lhs = Operand(0)
+    rhs = Operand(1)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -205,6 +208,8 @@ class BlockReduceOp(BlockOp):
 
     KIND: ClassVar[str]
     COUNTS = (1, 2)
+    source = Operand(0)
+    scaler = Operand(1)  # if there is one
 
     @property
     def axis(self) -> int:
@@ -221,7 +226,7 @@ class BlockReduceOp(BlockOp):
 
     def verify_(self) -> None:
         super().verify_()
-        source, found = _block_shape(self.operands[0]), _block_shape(self.results[0])
+        source, found = _block_shape(self.source), _block_shape(self.results[0])
         expect(self, 0 <= self.axis < len(source), f"axis lies in 0..{len(source) - 1}")
         wanted = tuple(1 if axis == self.axis else size for axis, size in enumerate(source))
         expect(self, found == wanted, f"reducing {source} over {self.axis} gives {wanted}")
@@ -248,16 +253,17 @@ class BlockBcastOp(BlockOp):
 
     name = "ttl.block_bcast"
     COUNTS = (1,)
+    source = Operand(0)
 
     @property
     def axis(self) -> int:
-        reduction = reduction_below(self.operands[0])
+        reduction = reduction_below(self.source)
         return axis_of(self, LAST_AXIS if reduction is None else reduction.axis)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
         reduction = reduction_below(operands[0])
-        return [operands[0].type if reduction is None else reduction.operands[0].type]
+        return [operands[0].type if reduction is None else reduction.source.type]
 
     def verify_(self) -> None:
         super().verify_()
@@ -277,6 +283,8 @@ class BlockStoreOp(FlatOp):
     """``ttl.block_store %block, %value``: the destination comes first."""
 
     name = "ttl.block_store"
+    target = Operand(0)
+    value = Operand(1)
 
     def verify_(self) -> None:
         expect_operands(self, 2)
@@ -291,10 +299,11 @@ class RequireDstOp(FlatOp):
     """``ttl.require_dst %value``: this value must be in DST. It is an error if a unit can read it from a buffer only."""
 
     name = "ttl.require_dst"
+    value = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        kind = self.operands[0].type
+        kind = self.value.type
         expect(self, is_block(kind) or isinstance(kind, TileType), "marks a block or a tile")
 
 
@@ -324,16 +333,19 @@ class ReleaseDstOp(FlatOp):
     """``ttl.release_dst %d : index``: what lies in the register is not used after this."""
 
     name = "ttl.release_dst"
+    register = Operand(0)
 
     def verify_(self) -> None:
         expect_operands(self, 1)
-        expect(self, isinstance(self.operands[0].owner, AcquireDstOp), "releases what ttl.acquire_dst gave")
+        expect(self, isinstance(self.register.owner, AcquireDstOp), "releases what ttl.acquire_dst gave")
 
 
 class GetTileOp(FlatOp):
     """``%t = ttl.get_tile %cb, %i : <…>, index -> type``: tile ``%i`` of the block that was waited for, in DST."""
 
     name = "ttl.get_tile"
+    buffer = Operand(0)
+    index = Operand(1)
 
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
@@ -344,10 +356,10 @@ class GetTileOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 2)
-        kind = self.operands[0].type
+        kind = self.buffer.type
         expect(self, isinstance(kind, CBType) and isinstance(kind.element, TileType), "takes a tile of a circular buffer")
         assert isinstance(kind, CBType)
-        expect(self, isinstance(self.operands[1].type, IndexType), "the number of the tile is of type index")
+        expect(self, isinstance(self.index.type, IndexType), "the number of the tile is of type index")
         expect(self, len(self.results) == 1 and self.results[0].type == kind.element, "gives a tile of the buffer")
 
 
@@ -355,10 +367,13 @@ class PackTileOp(FlatOp):
     """``ttl.pack_tile %d, %cb, %i : index, <…>, index``: what lies in register ``%d`` becomes tile ``%i`` of the block."""
 
     name = "ttl.pack_tile"
+    register = Operand(0)
+    buffer = Operand(1)
+    index = Operand(2)
 
     def verify_(self) -> None:
         expect_operands(self, 3)
-        expect(self, isinstance(self.operands[1].type, CBType), "packs into a circular buffer")
+        expect(self, isinstance(self.buffer.type, CBType), "packs into a circular buffer")
         expect(self, all(isinstance(self.operands[n].type, IndexType) for n in (0, 2)), "register and tile are of type index")
 
 

@@ -110,7 +110,7 @@ class Expressions:
             if not isinstance(loop, ForOp):
                 return False
             if value.index == 0:
-                return self.may_be_negative(loop.operands[0])
+                return self.may_be_negative(loop.lb)
             last = value.block.last_op
             changed = last is not None and self.may_be_negative(last.operands[value.index - 1])
             return changed or self.may_be_negative(loop.iter_args[value.index - 1])

@@ -134,7 +134,7 @@ PLACES = {
 
 def fill_scaler(op: KernelCallOp, buffer: str) -> str:
     """The value in one place of the tile, zeros elsewhere."""
-    kind = op.operands[0].type
+    kind = op.operand("buffer").type
     value = op.attributes["value"]
     assert isinstance(kind, KernelCBType) and isinstance(value, FloatAttr)
     (bits,) = struct.unpack("<I", struct.pack("<f", value.value.data))
@@ -172,7 +172,7 @@ def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str]) -> str:
     """Two transfers per row: 16 elements for the left face, 16 for the right one. One where memory is read in larger steps."""
     row, column, tensor, address = arguments
     counter, stick, face = names
-    accessor = op.operands[2].owner
+    accessor = op.operand("accessor").owner
     assert isinstance(accessor, Operation)
     element = tile_bytes(text_value(accessor, "dtype")) // TILE_ELEMENTS
     part, face_bytes = FACE_COLS * element, FACE_ROWS * FACE_COLS * element

@@ -227,7 +227,7 @@ def _translate_settled(
 
 def _only_writes(function: FuncOp) -> bool:
     copies = [op for op in operations(function) if isinstance(op, CopyOp)]
-    return bool(copies) and all(isinstance(op.operands[1].type, SliceType) for op in copies)
+    return bool(copies) and all(isinstance(op.target.type, SliceType) for op in copies)
 
 
 def translate_thread(

@@ -61,10 +61,10 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
     same = shared([op for op in block.ops if isinstance(op, BLOCK_MATH)])[1]
     for op in list(block.ops):
         if isinstance(op, StoreOp):
-            math = {_standing_for(below, same) for below in math_below([op.operands[0]])}
+            math = {_standing_for(below, same) for below in math_below([op.value])}
             if "accumulate" not in op.attributes:
                 # Nobody has seen what this store replaces; in one region there would be no order between the two.
-                for store in [old for old in group.stores if acquire_of(old.operands[1]) is acquire_of(op.operands[1])]:
+                for store in [old for old in group.stores if acquire_of(old.target) is acquire_of(op.target)]:
                     group.stores.remove(store)
                     erase(store)
             if group.stores and (not group.math & math or _adds_to_one_of(op, group.stores)):
@@ -91,7 +91,7 @@ def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -
 
 def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
     """A region packs each of its values once; what is added to a block must find there what was stored before."""
-    return "accumulate" in store.attributes and any(store.operands[1] is other.operands[1] for other in earlier)
+    return "accumulate" in store.attributes and any(store.target is other.target for other in earlier)
 
 
 def _standing_for(op: Operation, same: dict[SSAValue, SSAValue]) -> Operation:
@@ -106,7 +106,7 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
         return
     last = group.stores[-1]
     _delay_releases(group.stores[0], last)
-    parts = partition([store.operands[0] for store in group.stores])
+    parts = partition([store.value for store in group.stores])
     _check_required(parts)
     targets: list[tuple[SSAValue, SSAValue]] = []
     block = last.parent
@@ -114,7 +114,7 @@ def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
     for store in group.stores:
         empty, target = _target(store)
         block.insert_ops_before([empty, target], last)
-        targets.append((parts.canonical(store.operands[0]), target.results[0]))
+        targets.append((parts.canonical(store.value), target.results[0]))
     emitter.emit(parts, targets, last)
     place = f"line {line_of(last)}"
     for store in group.stores:
@@ -139,15 +139,15 @@ def _check_required(parts: Partition) -> None:
 
 def _target(store: StoreOp) -> tuple[Operation, Operation]:
     """The block a region writes, bound to the buffer that was reserved for it."""
-    reserved = store.operands[1].owner
+    reserved = store.target.owner
     assert isinstance(reserved, AttachCBOp)
     attributes = {**reserved.attributes, **store.attributes}
     if _filled_twice(reserved, store):
         attributes["out_of_order"] = UnitAttr()
-    empty = EmptyOp.create(result_types=[store.operands[1].type], location=store.location)
+    empty = EmptyOp.create(result_types=[store.target.type], location=store.location)
     attached = AttachCBOp.create(
-        operands=[empty.results[0], reserved.operands[1]],
-        result_types=[store.operands[1].type],
+        operands=[empty.results[0], reserved.buffer],
+        result_types=[store.target.type],
         attributes=attributes,
         location=store.location,
     )

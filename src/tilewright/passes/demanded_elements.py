@@ -28,8 +28,8 @@ class DemandedElements:
         ops = operations(function)
         self.taken: dict[SSAValue, list[SSAValue]] = {}  # buffer -> blocks that were waited for
         for op in ops:
-            if isinstance(op, AttachCBOp) and isinstance(op.operands[0].owner, CBWaitOp):
-                self.taken.setdefault(op.operands[1], []).append(op.results[0])
+            if isinstance(op, AttachCBOp) and isinstance(op.block.owner, CBWaitOp):
+                self.taken.setdefault(op.buffer, []).append(op.results[0])
         values = [op.results[0] for op in ops if isinstance(op, (TensorMathOp, BcastOp)) or _is_block(op)]
         changed = True
         while changed:
@@ -44,7 +44,7 @@ class DemandedElements:
 
     def stored(self, store: StoreOp) -> Dims:
         """Where a stored value is looked at after it was taken out of the buffer."""
-        buffer = buffer_of(store.operands[1])
+        buffer = buffer_of(store.target)
         bind = buffer.owner
         assert isinstance(bind, BindCBOp)
         if bind.cb_index in self.shared or buffer not in self.taken:
@@ -68,7 +68,7 @@ class DemandedElements:
 
 
 def _is_block(op: Operation) -> bool:
-    return isinstance(op, AttachCBOp) and isinstance(op.operands[0].owner, (CBWaitOp, CBReserveOp))
+    return isinstance(op, AttachCBOp) and isinstance(op.block.owner, (CBWaitOp, CBReserveOp))
 
 
 def shared_buffers(module: ModuleOp) -> set[int]:

@@ -41,12 +41,12 @@ def view_of(value: SSAValue) -> TileView:
     shape = kind.get_shape()
     if isinstance(owner, AttachCBOp):
         out_of_order = owner.tile_offset != 0 or "out_of_order" in owner.attributes
-        return TileView(owner.operands[1], owner.tile_offset, (), shape, row_major(shape), out_of_order)
+        return TileView(owner.buffer, owner.tile_offset, (), shape, row_major(shape), out_of_order)
     if isinstance(owner, CollapseShapeOp):
-        inner = view_of(owner.operands[0])
+        inner = view_of(owner.src)
         return TileView(inner.buffer, inner.base, inner.offsets, shape, (1,), inner.out_of_order)
     if isinstance(owner, ExtractSliceOp):
-        return _cut(owner, view_of(owner.operands[0]), shape)
+        return _cut(owner, view_of(owner.source), shape)
     raise AssertionError(f"{value} is not a view of a buffer")
 
 
@@ -69,7 +69,7 @@ def block_start(value: SSAValue) -> int:
 
 
 def buffer_of(value: SSAValue) -> SSAValue:
-    return _attachment(value).operands[1]
+    return _attachment(value).buffer
 
 
 def _attachment(value: SSAValue) -> AttachCBOp:

@@ -114,7 +114,7 @@ def _add_in_place(block: RunningValue, copy: ComputeOp) -> None:
     for region in regions:
         view = region.outputs[0].owner
         assert isinstance(view, AttachCBOp)
-        view.operands[1] = target
+        view.buffer = target
         view.attributes["out_of_order"] = UnitAttr()
     erase(copy)
     for op in (*block.before, *block.inside, *block.behind):

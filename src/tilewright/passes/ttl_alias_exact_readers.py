@@ -70,11 +70,11 @@ def _read_both_ways(function: FuncOp) -> list[SSAValue]:
             attach = value.owner
             if not isinstance(attach, AttachCBOp):
                 continue
-            kind = attach.operands[1].type
+            kind = attach.buffer.type
             assert isinstance(kind, CBType)
-            if kind.tile.dtype == "f32" and not fits_source(attach.operands[1]):
+            if kind.tile.dtype == "f32" and not fits_source(attach.buffer):
                 matrix, others = split_uses(argument)
-                found.setdefault(attach.operands[1], set()).update([True] * bool(matrix) + [False] * bool(others))
+                found.setdefault(attach.buffer, set()).update([True] * bool(matrix) + [False] * bool(others))
     return [buffer for buffer, ways in found.items() if len(ways) == 2]
 
 
@@ -107,13 +107,13 @@ def _redirect(compute: ComputeOp, aliases: dict[SSAValue, SSAValue]) -> None:
     extra: list[tuple[SSAValue, int, list[Operation]]] = []
     for position, (value, argument) in enumerate(zip(compute.inputs, compute.block.args, strict=False)):
         attach = value.owner
-        if not isinstance(attach, AttachCBOp) or attach.operands[1] not in aliases:
+        if not isinstance(attach, AttachCBOp) or attach.buffer not in aliases:
             continue
         matrix, others = split_uses(argument)
         if not others:
             continue
         exact = AttachCBOp.create(
-            operands=[attach.operands[0], aliases[attach.operands[1]]],
+            operands=[attach.block, aliases[attach.buffer]],
             result_types=[value.type],
             attributes=dict(attach.attributes),
             location=attach.location,

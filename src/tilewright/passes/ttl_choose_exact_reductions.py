@@ -63,7 +63,7 @@ def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
 def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:
     """Reductions of computed tiles that text wants in DST, where the vector unit has them: within one tile."""
     marked = [op for op in operations(function) if isinstance(op, ReduceOp) and KEEP_IN_DST in op.attributes]
-    kept = [op for op in marked if op.tiles == 1 and isinstance(op.operands[0].owner, COMPUTED) and not _sums_over_a_loop(op)]
+    kept = [op for op in marked if op.tiles == 1 and isinstance(op.source.owner, COMPUTED) and not _sums_over_a_loop(op)]
     for op in kept:
         if len(op.operands) == 2:
             _scale_before(op)
@@ -89,7 +89,7 @@ def _may_be_exact(op: ReduceOp) -> bool:
 def _sums_over_a_loop(op: ReduceOp) -> bool:
     """The unit itself adds up in DST from one step of a loop to the next."""
     stores = [use.operation for use in op.results[0].uses]
-    return any(isinstance(store, StoreOp) and accumulates(store.operands[1]) for store in stores)
+    return any(isinstance(store, StoreOp) and accumulates(store.target) for store in stores)
 
 
 def _clear(function: FuncOp, scalers: Scalers, demanded: DemandedElements) -> None:

@@ -88,7 +88,7 @@ def _move(value: SSAValue, slot: int, root: Operation, stride: int = 0) -> None:
         block = root.parent if stride else owner.parent
         assert block is not None
         block.insert_op_before(place, root if stride else owner)
-        owner.operands[2] = place.results[0]
+        owner.slot = place.results[0]
     elif isinstance(owner, Operation) and not isinstance(owner, DstTileOp):
         owner.attributes["dst_idx"] = i32_attr(slot)
         source = _overwritten(owner)
@@ -107,7 +107,7 @@ def _overwritten(op: Operation) -> SSAValue | None:
 def _slot(value: SSAValue) -> int:
     owner = value.owner
     if isinstance(owner, CopyTileOp):
-        found = constant_of(owner.operands[2])
+        found = constant_of(owner.slot)
         if found is None:
             raise _wrong(owner, "the DST index of a load is not a constant")
         return found

@@ -178,8 +178,8 @@ class Completion:
 
 def _filled_views(acquire: Operation, block: Block) -> list[AttachCBOp]:
     """Blocks that regions in text fill: they name the buffer, not the reserve."""
-    found = (op for op in block.ops if isinstance(op, AttachCBOp) and isinstance(op.operands[0].owner, EmptyOp))
-    return [op for op in found if op.operands[1] is acquire.operands[0]]
+    found = (op for op in block.ops if isinstance(op, AttachCBOp) and isinstance(op.block.owner, EmptyOp))
+    return [op for op in found if op.buffer is acquire.operands[0]]
 
 
 def _used_in(op: Operation, queue: Sequence[Operation]) -> bool:

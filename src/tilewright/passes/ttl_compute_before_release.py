@@ -213,7 +213,7 @@ def _is_value(owner: Operation | Block) -> TypeIs[Operation]:
 def _as_block(view: AttachCBOp) -> None:
     """Who reads the value before the release reads the block."""
     del view.attributes[AttachCBOp.AS_VALUE]
-    for use in view.operands[0].uses:
+    for use in view.block.uses:
         block = use.operation
         if isinstance(block, AttachCBOp) and block.attributes == view.attributes and block is not view and _is_late(view, block):
             view.results[0].replace_all_uses_with(block.results[0])
@@ -249,11 +249,11 @@ def _has_effect(user: Operation) -> bool:
 
 def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
     """Moves the store of a value in front of ``before``, if its target can be there by then and nobody else looks at it."""
-    target = store.operands[1].owner
-    acquire = acquire_of(store.operands[1])
-    if store.operands[0] is not value.results[0] or store.parent is not before.parent or acquire is None:
+    target = store.target.owner
+    acquire = acquire_of(store.target)
+    if store.value is not value.results[0] or store.parent is not before.parent or acquire is None:
         return False
-    if not isinstance(target, Operation) or store.operands[0] is store.operands[1] or len(attached(acquire)) != 1:
+    if not isinstance(target, Operation) or store.value is store.target or len(attached(acquire)) != 1:
         return False
     others = [use.operation for use in target.results[0].uses if use.operation is not store]
     if any(_is_late(other, before) and not _is_late(other, store) for other in others):

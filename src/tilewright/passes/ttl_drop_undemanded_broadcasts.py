@@ -17,11 +17,11 @@ NAME = "ttl-drop-undemanded-broadcasts"
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
-        broadcasts = [op for op in of_kind(function, BcastOp) if op.results[0].type == op.operands[0].type]
+        broadcasts = [op for op in of_kind(function, BcastOp) if op.results[0].type == op.source.type]
         if not broadcasts:
             continue
         demanded = DemandedElements(function, module)
         for op in broadcasts:
             if set(op.dims) <= demanded.dims(op.results[0]):
-                op.results[0].replace_all_uses_with(op.operands[0])
+                op.results[0].replace_all_uses_with(op.source)
                 erase(op)

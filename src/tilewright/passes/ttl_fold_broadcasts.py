@@ -23,11 +23,11 @@ def _fold(function: FuncOp) -> None:
     for op in operations(function):
         if not isinstance(op, BcastOp):
             continue
-        inner = op.operands[0].owner
-        while isinstance(inner, BcastOp) and _rank(inner.operands[0]) == _rank(op.results[0]):
+        inner = op.source.owner
+        while isinstance(inner, BcastOp) and _rank(inner.source) == _rank(op.results[0]):
             op.attributes["dims"] = i64_list(sorted({*op.dims, *inner.dims}))
-            op.operands[0] = inner.operands[0]
-            inner = op.operands[0].owner
+            op.source = inner.source
+            inner = op.source.owner
 
 
 def _rank(value: SSAValue) -> int:

@@ -28,9 +28,9 @@ def _fold(function: FuncOp) -> None:
     for op in operations(function):
         if not isinstance(op, MatmulOp) or TRANSPOSE_B in op.attributes:
             continue
-        right = op.operands[1].owner
-        if isinstance(right, TransposeOp) and _dtype(right.operands[0]) in TURNED_BY_UNPACKER:
-            op.operands[1] = right.operands[0]
+        right = op.rhs.owner
+        if isinstance(right, TransposeOp) and _dtype(right.source) in TURNED_BY_UNPACKER:
+            op.rhs = right.source
             op.attributes |= {TRANSPOSE_B: UnitAttr(), TURNED_B: UnitAttr()}
 
 

@@ -79,7 +79,7 @@ class Section:
 
     def number(self, value: SSAValue) -> int | None:
         owner = value.owner
-        buffer = owner.operands[1] if isinstance(owner, AttachCBOp) else None
+        buffer = owner.buffer if isinstance(owner, AttachCBOp) else None
         return next((number for number, block in enumerate(self.blocks) if block.buffer is buffer), None)
 
 

@@ -146,7 +146,7 @@ def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
     if len(users) != 1 or not isinstance(users[0], StoreOp) or users[0].parent is not body:
         return None
     store = users[0]
-    return store if store.operands[1] is block and "accumulate" not in store.attributes else None
+    return store if store.target is block and "accumulate" not in store.attributes else None
 
 
 def _attached(acquire: Operation) -> SSAValue | None:
@@ -155,7 +155,7 @@ def _attached(acquire: Operation) -> SSAValue | None:
 
 
 def _forward(trip: Trip, patience: Patience, demanded: DemandedElements) -> bool:
-    block, value = _attached(trip.wait), trip.store.operands[0]
+    block, value = _attached(trip.wait), trip.store.value
     if block is None or not all(_reads(use.operation, trip.wait.parent) for use in block.uses):
         return False
     if block.type != value.type:
@@ -166,7 +166,7 @@ def _forward(trip: Trip, patience: Patience, demanded: DemandedElements) -> bool
     if late is None or not patience.moved_behind(late, trip.pop):
         return False
     block.replace_all_uses_with(value)
-    target = trip.store.operands[1].owner
+    target = trip.store.target.owner
     assert isinstance(target, AttachCBOp)
     attach = block.owner
     assert isinstance(attach, AttachCBOp)
@@ -242,7 +242,7 @@ def _early_pops(value: SSAValue, trip: Trip) -> list[Operation] | None:
                 return None
             if pop.is_before_in_block(trip.pop):
                 found.append(pop)
-        elif (pops := _pops_between(acquire.operands[0], trip.store, trip.pop)) is not None:
+        elif (pops := _pops_between(acquire.buffer, trip.store, trip.pop)) is not None:
             found += [pop for pop in pops if pop not in found]
         else:
             return None
@@ -254,7 +254,7 @@ def _pops_between(queue: SSAValue, first: Operation, last: Operation) -> list[Op
     found: list[Operation] = []
     op = first.next_op
     while op is not None and op is not last:
-        pops = [inner for inner in op.walk() if isinstance(inner, CBPopOp) and inner.operands[0] is queue]
+        pops = [inner for inner in op.walk() if isinstance(inner, CBPopOp) and inner.buffer is queue]
         if pops and pops != [op]:
             return None
         found += pops
@@ -265,13 +265,13 @@ def _pops_between(queue: SSAValue, first: Operation, last: Operation) -> list[Op
 def _pop_of(wait: CBWaitOp) -> Operation | None:
     """The pop of the block, if no other block of its buffer is waited for before that."""
     op = wait.next_op
-    queue = wait.operands[0]
+    queue = wait.buffer
     while op is not None:
-        if any(isinstance(inner, KINDS) and inner.operands[0] is queue and inner is not op for inner in op.walk()):
+        if any(isinstance(inner, KINDS) and inner.buffer is queue and inner is not op for inner in op.walk()):
             return None
-        if isinstance(op, CBWaitOp) and op.operands[0] is queue:
+        if isinstance(op, CBWaitOp) and op.buffer is queue:
             return None
-        if isinstance(op, CBPopOp) and op.operands[0] is queue:
+        if isinstance(op, CBPopOp) and op.buffer is queue:
             return op
         op = op.next_op
     return None
@@ -318,9 +318,9 @@ class Patience:
         op = pop.next_op
         while op is not None and op is not until:
             for inner in op.walk():
-                if isinstance(inner, (CBWaitOp, CBReserveOp)) and inner.operands[0] not in self.private:
+                if isinstance(inner, (CBWaitOp, CBReserveOp)) and inner.buffer not in self.private:
                     found.append(inner)
-                if isinstance(inner, KINDS) and inner.operands[0] is pop.operands[0]:
+                if isinstance(inner, KINDS) and inner.buffer is pop.operands[0]:
                     return None
             op = op.next_op
         return None if found and self.module is None else found

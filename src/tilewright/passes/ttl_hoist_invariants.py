@@ -58,7 +58,7 @@ def _room(context: PassContext) -> int:
 
 def _users_in_loops(op: Operation) -> list[Operation]:
     """Ops that read the result in a loop behind it, directly or as a repeated or turned block."""
-    if isinstance(op, REARRANGED) and not is_math(op.operands[0]):
+    if isinstance(op, REARRANGED) and not is_math(op.source):
         return []
     found: list[Operation] = []
     for user in dict.fromkeys(_readers(op)):

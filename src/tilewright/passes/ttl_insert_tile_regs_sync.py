@@ -150,9 +150,9 @@ def _bracket_nests(computes: list[Operation], packs: list[Operation]) -> None:
     first, last = computes[0], computes[-1]
     block = first.parent
     assert block is not None
-    output = next(buffer_of(op.operands[1]) for pack in packs for op in operations(pack) if isinstance(op, StoreOp))
+    output = next(buffer_of(op.target) for pack in packs for op in operations(pack) if isinstance(op, StoreOp))
     reads = (op for nest in computes for op in operations(nest) if isinstance(op, ExtractOp))
-    source = next((buffer_of(op.operands[0]) for op in reads), output)
+    source = next((buffer_of(op.tensor) for op in reads), output)
     block.insert_ops_before(opening(source, output, first.location), first)
     block.insert_ops_after(handover(last.location), last)
     block.insert_op_after(TileRegsReleaseOp.create(location=last.location), packs[-1])

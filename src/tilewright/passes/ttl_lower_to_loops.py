@@ -124,7 +124,7 @@ class Lowering:
     def slot(self, value: SSAValue) -> int:
         owner = value.owner
         if isinstance(owner, CopyTileOp):
-            slot = constant_of(owner.operands[2])
+            slot = constant_of(owner.slot)
             assert slot is not None
             return slot
         assert isinstance(owner, Operation)
@@ -348,14 +348,14 @@ class Lowering:
 
     def folded(self, op: TileFoldOp, block: Block, indices: tuple[SSAValue, ...]) -> SSAValue:
         """Tiles of one output, one after the other into the scratch slot and from there onto the result."""
-        kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.operands[1])
+        kind, result, scratch = op.results[0].type, self.slot(op.results[0]), self.slot(op.scratch)
         neutral = number_attr(0.0 if op.kind == "sum" else float("-inf"))
         start = TILE_OPS["fill"].create(
             result_types=[kind], attributes={"value": neutral, **self.place_attributes(result)}, location=op.location
         )
         block.add_op(start)
         inner, loops = self.loops(block, op.counts, ("row", "col"))
-        tile = self.stepped_extract(op.operands[0], (loops[0], loops[1]), inner, indices)
+        tile = self.stepped_extract(op.source, (loops[0], loops[1]), inner, indices)
         load = CopyTileOp.create(
             operands=[tile, self.constant(0), self.constant(self.place(scratch)[0])],
             result_types=[DstType(), kind],
@@ -452,7 +452,7 @@ class Lowering:
     # Packing ----------------------------------------------------------------------------------------------------------
 
     def pack(self, store: StoreOp, slot: int) -> None:
-        target = store.operands[1]
+        target = store.target
         kind = target.type
         assert isinstance(kind, TensorType)
 

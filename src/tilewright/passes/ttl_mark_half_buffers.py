@@ -36,7 +36,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     halves: dict[int, bool] = {}
     for op in ops:
         if isinstance(op, (CBReserveOp, PublishCBOp)):
-            index = _bind(op.operands[0]).cb_index
+            index = _bind(op.buffer).cb_index
             halves[index] = halves.get(index, True) and isinstance(op, CBReserveOp) and _takes_halves(op.results[0])
     for op in ops:
         if isinstance(op, BindCBOp) and halves.get(op.cb_index):
@@ -50,8 +50,8 @@ def _takes_halves(reserved: SSAValue) -> bool:
 
 
 def _copies_halves(op: Operation) -> bool:
-    part = op.operands[0].owner if isinstance(op, CopyOp) else None
-    accessor = part.operands[0].owner if isinstance(part, TensorSliceOp) else None
+    part = op.source.owner if isinstance(op, CopyOp) else None
+    accessor = part.accessor.owner if isinstance(part, TensorSliceOp) else None
     return isinstance(accessor, TensorAccessorOp) and 0 < accessor.significant_bits <= SOURCE_SIGNIFICANT_BITS
 
 

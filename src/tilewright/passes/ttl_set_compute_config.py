@@ -53,7 +53,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
-        read = {op.operands[0] for op in of_kind(function, CBWaitOp)}
+        read = {op.buffer for op in of_kind(function, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:

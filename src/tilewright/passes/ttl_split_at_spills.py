@@ -38,14 +38,14 @@ def _cut(compute: ComputeOp, spills: list[SpillTileOp], function: FuncOp) -> Non
     before: list[Operation] = []
     outputs: list[SSAValue] = []
     for spill in spills:
-        kind = spill.operands[0].type
+        kind = spill.tile.type
         assert isinstance(kind, TileType)
         index = compiler_buffers.next_index(function)
         buffer = compiler_buffers.bind(function, index, compute.output_shape, kind.dtype, f"spill_{index}", compute.location)
         buffers.append(buffer)
         before += compiler_buffers.reserved(buffer, compute.location)
         outputs.append(before[-1].results[0])
-    first = _part(compute, [spill.operands[0] for spill in spills], list(compute.inputs), outputs, {})
+    first = _part(compute, [spill.tile for spill in spills], list(compute.inputs), outputs, {})
     pushes = [CBPushOp.create(operands=[buffer], location=compute.location) for buffer in buffers]
     reads: list[Operation] = []
     blocks: list[SSAValue] = []

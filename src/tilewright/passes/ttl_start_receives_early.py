@@ -58,7 +58,7 @@ def _receives_behind_sends(module: ModuleOp) -> Moves:
             if pipe is None:
                 continue
             key = (copy.parent, pipe.net.number)
-            if copy.operands[1] is pipe.results[0]:
+            if copy.target is pipe.results[0]:
                 sends.setdefault(key, copy)
             elif key in sends:
                 found.append((copy, sends.pop(key)))

@@ -47,7 +47,7 @@ def _start_from_bias(block: RunningValue, config: ComputeConfig, context: PassCo
     total, bias = add.operands
     if _is_total(bias, reader, block.buffer):
         total, bias = bias, total
-    argument = bias.owner.operands[0] if isinstance(bias.owner, TileBcastOp) else bias
+    argument = bias.owner.source if isinstance(bias.owner, TileBcastOp) else bias
     if not isinstance(argument, BlockArgument) or argument.index >= len(reader.inputs) or bias.type != total.type:
         return
     if block.tiles + _slots_beside(bias, config) > capacity_of(config, context):
@@ -89,7 +89,7 @@ def _is_total(value: SSAValue, reader: ComputeOp, buffer: SSAValue) -> bool:
     if not isinstance(value, BlockArgument) or value.index >= len(reader.inputs):
         return False
     view = reader.inputs[value.index].owner
-    return isinstance(view, AttachCBOp) and view.operands[1] is buffer and _is_identity(reader.maps[value.index])
+    return isinstance(view, AttachCBOp) and view.buffer is buffer and _is_identity(reader.maps[value.index])
 
 
 def _is_identity(map_: AffineMapAttr) -> bool:
@@ -108,14 +108,14 @@ def _addition(reader: ComputeOp, buffer: SSAValue) -> TileOpBase | None:
 def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, context: PassContext) -> bool:
     """Whether the block is there before the sum starts; its wait is moved if it may be."""
     view = value.owner
-    wait = view.operands[0].owner if isinstance(view, AttachCBOp) else None
+    wait = view.block.owner if isinstance(view, AttachCBOp) else None
     if not isinstance(view, AttachCBOp) or not isinstance(wait, CBWaitOp):
         return False
     place = block.before[0]
     if wait.parent is not block.block:
         return _holds(wait, place)
     moved: list[Operation] = [wait, view]
-    if handovers_between(view.operands[1], place, reader) == [wait]:
+    if handovers_between(view.buffer, place, reader) == [wait]:
         back = [op.next_op for op in moved]
         for op in moved:
             move_before(op, place)
@@ -125,7 +125,7 @@ def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, conte
             assert following is not None
             move_before(op, following)
         return False
-    return view.parent is block.block and _stands_before(view, place) and not handovers_between(view.operands[1], place, reader)
+    return view.parent is block.block and _stands_before(view, place) and not handovers_between(view.buffer, place, reader)
 
 
 def _holds(wait: CBWaitOp, place: Operation) -> bool:
@@ -144,8 +144,8 @@ def _stands_before(op: Operation, other: Operation) -> bool:
 
 
 def _one_block_each(block: RunningValue) -> dict[int, int]:
-    waits = [op for op in block.loop.walk() if isinstance(op, CBWaitOp) and op.operands[0] is not block.buffer]
-    return {op.operands[0].owner.cb_index: 1 for op in waits if isinstance(op.operands[0].owner, BindCBOp)}
+    waits = [op for op in block.loop.walk() if isinstance(op, CBWaitOp) and op.buffer is not block.buffer]
+    return {op.buffer.owner.cb_index: 1 for op in waits if isinstance(op.buffer.owner, BindCBOp)}
 
 
 def _replace_start(start: ComputeOp, reader: ComputeOp, argument: BlockArgument, bias: SSAValue) -> None:

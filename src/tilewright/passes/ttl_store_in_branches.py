@@ -120,7 +120,7 @@ def _made_behind(stores: list[StoreOp], parted: Parted) -> list[Operation]:
 
 def _math_from(store: StoreOp, home: Block, order: dict[Operation, int], first: int) -> set[Operation]:
     """What a stored value is made of, as far as it stands behind the branches."""
-    pending, seen = [store.operands[0]], set[Operation]()
+    pending, seen = [store.value], set[Operation]()
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, Operation) and owner not in seen and owner.parent is home and order[owner] > first:
@@ -131,7 +131,7 @@ def _math_from(store: StoreOp, home: Block, order: dict[Operation, int], first: 
 
 def _reserved_before(store: StoreOp, branches: Operation, order: dict[Operation, int]) -> bool:
     """Whether the target is there before the branches, and nobody looks at it between them and the store."""
-    acquire, target = acquire_of(store.operands[1]), store.operands[1].owner
+    acquire, target = acquire_of(store.target), store.target.owner
     if acquire is None or not isinstance(target, AttachCBOp):
         return False
     if any(order.get(op, -1) > order[branches] for op in (acquire, target)):
@@ -146,7 +146,7 @@ def _write(stores: list[StoreOp], made: list[Operation], view: SSAValue, branch_
     """The stores once more, in a branch, with the value of that branch instead of its store to the buffer."""
     block = branch_store.parent
     assert block is not None
-    known: dict[SSAValue, SSAValue] = {view: branch_store.operands[0]}
+    known: dict[SSAValue, SSAValue] = {view: branch_store.value}
     for op in [*made, *stores]:
         copy = op.create(
             operands=[known.get(operand, operand) for operand in op.operands],

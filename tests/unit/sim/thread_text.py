@@ -40,7 +40,7 @@ def call_class(name, operands, results):
     if name in ttkernel.CALLS:
         return ttkernel.CALLS[name]
     runs_on = EXTRA_CALLS[name]
-    return ttkernel._call_class(ttkernel.Call(name, runs_on, operands, results))
+    return ttkernel._call_class(ttkernel.Call(name, runs_on, " ".join(f"x{place}" for place in range(operands)), results))
 
 
 EXTRA_CALLS = {}

@@ -189,9 +189,9 @@ class FormBuilder:
         found: list[tuple[Form, FormUse]] = []
         for position in (1, 0) if op.SPEC.name != "sub" else (1,):
             bcast = op.operands[position].owner
-            if not isinstance(bcast, TileBcastOp) or not self.absorbable(bcast) or op.operands[0] is op.operands[1]:
+            if not isinstance(bcast, TileBcastOp) or not self.absorbable(bcast) or op.lhs is op.rhs:
                 continue
-            data, vector = self.numbers[op.operands[1 - position]], self.numbers[bcast.operands[0]]
+            data, vector = self.numbers[op.operands[1 - position]], self.numbers[bcast.source]
             absorbs = (self.numbers[bcast.results[0]] - self.leaf_count,)
             use = FormUse(FPU_BCAST, bcast)
             buffers = (Operand(data, Place.BUFFER), Operand(vector, Place.BUFFER))
@@ -215,13 +215,13 @@ class FormBuilder:
     def repeats_by_vector(self, bcast: TileBcastOp) -> bool:
         """Repeating a row through the source registers into a 32-bit DST gives wrong values on the chip. A 32-bit tile that
         went to DST itself is repeated there by instructions that not every chip documents."""
-        if self.numbers[bcast.operands[0]] in self.straight:
+        if self.numbers[bcast.source] in self.straight:
             return bcast.dim != "scalar" and self.has_sfpu_bcast and not self.chip.broadcast_in_dst
         return bcast.dim == "col" and self.config.fp32_dest_acc_en
 
     def _rows_by_sfpu(self, bcast: TileBcastOp) -> tuple[Form, FormUse]:
         call = sfpu_bcast_call("add", bcast.dim)
-        operands = (Operand(self.numbers[bcast.operands[0]], Place.DST),)
+        operands = (Operand(self.numbers[bcast.source], Place.DST),)
         fill = round(self.cost("fill_tile").math_cycles)
         form = self.form(ROWS_BY_SFPU, operands, ResultRule.ZEROED, self.cost(call), call, extra=fill)
         return form, FormUse(ROWS_BY_SFPU, bcast)
@@ -236,7 +236,7 @@ class FormBuilder:
         """``x + product``: the multiplier adds onto the slot of x."""
         for position in (1, 0):
             product = op.operands[position].owner
-            if op.operands[0] is op.operands[1] or not isinstance(product, Operation) or not is_tile_math(product):
+            if op.lhs is op.rhs or not isinstance(product, Operation) or not is_tile_math(product):
                 continue
             shared = not self.absorbable(product)
             if shared and not isinstance(product, TileOpBase):
@@ -269,7 +269,7 @@ class FormBuilder:
             return Form(key="scratch", operands=(), result=ResultRule.FREE)
         if isinstance(op, TileVectorReduceOp):
             template = reduced_by_vector(op)
-            operands = (Operand(self.numbers[op.operands[0]], Place.DST),)
+            operands = (Operand(self.numbers[op.source], Place.DST),)
             init = f"sfpu_reduce<{template[0]}>"
             return self.form("sfpu", operands, ResultRule.IN_PLACE, self.cost("sfpu_reduce", template), init, reuses=0)
         assert isinstance(op, TileFoldOp)
@@ -278,7 +278,7 @@ class FormBuilder:
         rows, cols = op.counts
         load = op_costs.copy_tile_cost("f32", self.config.fp32_dest_acc_en, True, self.chip.name)
         cost = self.cost(joins.call)
-        operands = (Operand(self.numbers[op.operands[0]], Place.BUFFER), Operand(self.numbers[op.operands[1]], Place.DST))
+        operands = (Operand(self.numbers[op.source], Place.BUFFER), Operand(self.numbers[op.scratch], Place.DST))
         return Form(
             key="fold",
             operands=operands,

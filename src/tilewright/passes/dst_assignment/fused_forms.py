@@ -70,19 +70,19 @@ class FusedForms:
             return None
         if self._number(result) not in self.builder.clipped or not all(isinstance(use.operation, YieldOp) for use in result.uses):
             return None
-        operands = (Operand(self._number(op.operands[0]), Place.DST),)
+        operands = (Operand(self._number(op.lhs), Place.DST),)
         return Form(key=PACK_RELU, operands=operands, result=ResultRule.IN_PLACE, reuses=0), FormUse(PACK_RELU)
 
     def _scaled_exponential(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
         """``exp(x * number)``, approximate: the init of the approximate function multiplies"""
-        inner = op.operands[0].owner
+        inner = op.lhs.owner
         if not isinstance(inner, TileOpBase) or inner.SPEC.name != "mul_scalar" or not self.builder.absorbable(inner):
             return None
         scale = inner.attributes.get("scalar")
         if not parameters_of(op, op.SPEC).get("approx") or not isinstance(scale, FloatAttr):
             return None
         absorbs = (self._number(inner.results[0]) - self.builder.leaf_count,)
-        values = (self._number(inner.operands[0]),)
+        values = (self._number(inner.lhs),)
         faces = text_value(op, FACES)
         return self._single("exp_scaled", values, in_place=True, absorbs=absorbs, faces=faces, scale=scale.value.data)
 
@@ -116,15 +116,15 @@ class FusedForms:
 
     def _square(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
         """``x * x``"""
-        if op.operands[0] is not op.operands[1]:
+        if op.lhs is not op.rhs:
             return None
-        return self._single("square", (self._number(op.operands[0]),), in_place=True)
+        return self._single("square", (self._number(op.lhs),), in_place=True)
 
     def _silu(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
         """``x * sigmoid(x)``"""
         for position in (0, 1):
             inner, other = op.operands[position].owner, op.operands[1 - position]
-            if not isinstance(inner, TileOpBase) or inner.SPEC.name != "sigmoid" or inner.operands[0] is not other:
+            if not isinstance(inner, TileOpBase) or inner.SPEC.name != "sigmoid" or inner.lhs is not other:
                 continue
             if inner.attributes.get("approx") is not None or not self.builder.absorbable(inner):
                 continue
@@ -137,7 +137,7 @@ class FusedForms:
         subtracts = op.SPEC.name == "sub"
         for position in (1,) if subtracts else (1, 0):
             product = op.operands[position].owner
-            if not isinstance(product, TileOpBase) or product.SPEC.name != "mul" or op.operands[0] is op.operands[1]:
+            if not isinstance(product, TileOpBase) or product.SPEC.name != "mul" or op.lhs is op.rhs:
                 continue
             if not self.builder.absorbable(product):
                 continue

@@ -111,7 +111,7 @@ def _find_added(function: FuncOp) -> list[RunningValue]:
         target = step.outputs[0].owner
         if len(step.outputs) != 1 or not isinstance(target, AttachCBOp) or "accumulate" not in target.attributes:
             continue
-        block = _added(step, target.operands[1])
+        block = _added(step, target.buffer)
         found += [block] if block is not None else []
     return found
 
@@ -129,10 +129,10 @@ def _added(step: ComputeOp, buffer: SSAValue) -> RunningValue | None:
     if home is None or not isinstance(top, ForOp):
         return None
     before: Operation | None = top.prev_op
-    while before is not None and not (isinstance(before, CBReserveOp) and before.operands[0] is buffer):
+    while before is not None and not (isinstance(before, CBReserveOp) and before.buffer is buffer):
         before = before.prev_op
     push: Operation | None = top.next_op
-    while push is not None and not (isinstance(push, CBPushOp) and push.operands[0] is buffer):
+    while push is not None and not (isinstance(push, CBPushOp) and push.buffer is buffer):
         push = push.next_op
     if before is None or push is None:
         return None
@@ -152,7 +152,7 @@ def _handed_back(buffer: SSAValue, reserve: Operation, push: Operation) -> list[
     later: list[Operation] = []
     op = push.next_op
     while op is not None and len(later) < 2:
-        if isinstance(op, HANDOVERS) and op.operands[0] is buffer:
+        if isinstance(op, HANDOVERS) and op.buffer is buffer:
             later.append(op)
         op = op.next_op
     taken = len(later) == 2 and isinstance(later[0], CBWaitOp) and isinstance(later[1], CBPopOp)
@@ -257,7 +257,7 @@ def _once(step: ComputeOp, buffer: SSAValue) -> bool:
 
 def _of(value: SSAValue, buffer: SSAValue) -> bool:
     owner = value.owner
-    return isinstance(owner, AttachCBOp) and owner.operands[1] is buffer and owner.tile_offset == 0
+    return isinstance(owner, AttachCBOp) and owner.buffer is buffer and owner.tile_offset == 0
 
 
 def _attached(buffer: SSAValue) -> list[AttachCBOp]:
@@ -307,7 +307,7 @@ def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
 
 
 def attached_buffer(block: SSAValue) -> SSAValue | None:
-    return block.owner.operands[1] if isinstance(block.owner, AttachCBOp) else None
+    return block.owner.buffer if isinstance(block.owner, AttachCBOp) else None
 
 
 def is_zero(start: ComputeOp, buffer: SSAValue) -> bool:
@@ -365,7 +365,7 @@ def reserved_before(value: RunningValue, copy: ComputeOp) -> bool:
     """Whether the last thing done before the loop with the buffer that is copied to is to reserve one block of it."""
     target = attached_buffer(copy.outputs[0])
     op = value.loop.prev_op
-    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is target):
+    while op is not None and not (isinstance(op, CBReserveOp) and op.buffer is target):
         op = op.prev_op
     return op is not None and "tiles" not in op.attributes
 

@@ -32,11 +32,11 @@ def reads_buffers(op: Operation) -> bool:
 
 def _joins_its_reader(op: BcastOp) -> bool:
     """Kept in DST by its text: the vector unit repeats a row or a column as part of a sum, a difference or a product."""
-    if KEEP_IN_DST not in op.attributes or len(op.dims) != 1 or op.operands[0].type != op.results[0].type:
+    if KEEP_IN_DST not in op.attributes or len(op.dims) != 1 or op.source.type != op.results[0].type:
         return False
     uses = list(op.results[0].uses)
     reader = uses[0].operation if len(uses) == 1 else None
-    if not isinstance(reader, TensorMathOp) or reader.operands[0] is reader.operands[-1]:
+    if not isinstance(reader, TensorMathOp) or reader.lhs is reader.operands[-1]:
         return False
     return reader.SPEC.name in ("add", "mul") or (reader.SPEC.name == "sub" and uses[0].index == 1)
 

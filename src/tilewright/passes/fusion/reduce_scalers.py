@@ -26,7 +26,7 @@ class Scalers:
 
     def block_for(self, op: ReduceOp) -> SSAValue:
         """The scaler block for data of this type; made on first use."""
-        kind = op.operands[0].type
+        kind = op.source.type
         assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
         # A block-float scaler would be bf16 as well: its value must be exact.
         dtype = "f32" if kind.element_type.dtype == "f32" else "bf16"

@@ -190,7 +190,7 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
         return [first] if op.exact else [first, affine(0, 0)]
     if isinstance(op, BcastOp):
-        return [_repeated_map(_shape(op.operands[0]), len(_shape(op.results[0])))]
+        return [_repeated_map(_shape(op.source), len(_shape(op.results[0])))]
     if isinstance(op, ReshapeOp):
         terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
         return [AffineMapAttr(AffineMap(len(_shape(op.results[0])), 0, terms))]
@@ -280,7 +280,7 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
         row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
         return TILE_OPS[row], {"value": op.attributes["value"]}
     if isinstance(op, MatmulOp):
-        right = _shape(op.operands[1])
+        right = _shape(op.rhs)
         depth, columns = right[::-1] if TURNED_B in op.attributes else right
         return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
     if isinstance(op, ReduceOp):
@@ -295,7 +295,7 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
 
 def reduced_counts(op: ReduceOp) -> list[Attribute]:
     """Rows and columns of tiles that one result comes from."""
-    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.operands[0]))]
+    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.source))]
 
 
 def is_free(op: Operation) -> bool:

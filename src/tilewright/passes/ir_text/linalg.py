@@ -259,7 +259,7 @@ class _Body:
     def _reduction(self, yielded: SSAValue, target: int, parallel: Space) -> SSAValue:
         running = self.op.body.block.args[target]
         join = yielded.owner
-        if isinstance(join, AccumulateMatmulOp) and join.operands[0] is running:
+        if isinstance(join, AccumulateMatmulOp) and join.accumulator is running:
             return self._joined("add", self._product(join, join.operands[1:], parallel), target, join)
         if not isinstance(join, TileOpBase) or join.SPEC.name not in JOINS.values() or running not in join.operands:
             raise self._not_a_reduction()
@@ -294,7 +294,7 @@ class _Body:
         dims = tuple(sorted(self.reduced))
         if len(every) != 2 or REDUCED[op.dim] != dims or len(self.spaces[target]) != 2:
             raise self._not_a_reduction()
-        value = self._full(self.value(op.operands[0], every), every)
+        value = self._full(self.value(op.source, every), every)
         scaler = self.arguments.get(op.operands[1])  # pyright: ignore
         if scaler is None or any(place is not None for place in self.spaces[scaler]):
             raise refused(self.op, "the second operand of ttl.tile_reduce is an input of one tile")
@@ -348,7 +348,7 @@ def _fill_block(number: Attribute, kind: Attribute, op: Operation) -> SSAValue:
 def _is_reserved(value: SSAValue) -> bool:
     owner = value.owner
     if isinstance(owner, AttachCBOp):
-        owner = owner.operands[0].owner
+        owner = owner.block.owner
     return isinstance(owner, CBReserveOp)
 
 

@@ -328,7 +328,7 @@ def _grid_slice(op: GridSliceOp, grid: Core) -> None:
             factor = constant(extent)
             ops += [factor, multiply(core.results[dim], factor.results[0])]
         starts.append(ops[-1].results[0])
-    ops.append(TensorSliceOp.create(operands=[op.operands[0], *starts], result_types=[kind], location=op.location))
+    ops.append(TensorSliceOp.create(operands=[op.accessor, *starts], result_types=[kind], location=op.location))
     _replace(op, ops)
 
 

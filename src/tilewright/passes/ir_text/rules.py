@@ -139,7 +139,7 @@ def check_forms(module: ModuleOp, context: PassContext) -> None:
                 raise wrong(op, "a loop counts up, in steps of 1 or more")
             _check_blocks(op)
             _check_cores(op, context.grid)
-            if isinstance(op, (SemaphoreSetOp, SemaphoreIncOp)) and not isinstance(op.operands[0].owner, SEMAPHORES):
+            if isinstance(op, (SemaphoreSetOp, SemaphoreIncOp)) and not isinstance(op.semaphore.owner, SEMAPHORES):
                 raise wrong(op, "the semaphore comes from ttl.create_semaphore")
 
 
@@ -156,7 +156,7 @@ def _check_blocks(op: Operation) -> None:
         for operand in op.operands:
             if isinstance(operand.type, TensorType) and not isinstance(operand.owner, Operation) and _is_argument(operand):
                 raise wrong(op, "works on blocks; a tensor comes through a buffer", "ttl.copy it into a block")
-    if isinstance(op, StoreOp) and isinstance(op.operands[1].owner, ARITHMETIC):
+    if isinstance(op, StoreOp) and isinstance(op.target.owner, ARITHMETIC):
         raise wrong(op, "stores into a block of a buffer, not into a value", "the block that ttl.cb_reserve gave")
     if isinstance(op, CopyOp):
         for operand in op.operands:
@@ -165,9 +165,9 @@ def _check_blocks(op: Operation) -> None:
         for operand in op.operands:
             if not isinstance(operand.owner, (*HELD, TensorSliceOp, NetPipeOp)):
                 raise wrong(op, "the other end is a slice of a tensor or a pipe")
-    if isinstance(op, WaitOp) and (len(op.operands) != 1 or not isinstance(op.operands[0].owner, CopyOp)):
+    if isinstance(op, WaitOp) and (len(op.operands) != 1 or not isinstance(op.transfer.owner, CopyOp)):
         raise wrong(op, "waits for one transfer, which ttl.copy gave")
-    if isinstance(op, TensorSliceOp) and not isinstance(op.operands[0].owner, TensorAccessorOp):
+    if isinstance(op, TensorSliceOp) and not isinstance(op.accessor.owner, TensorAccessorOp):
         raise wrong(op, "takes a part of what ttl.tensor_accessor gave")
     if isinstance(op, (CBWaitOp, CBReserveOp, CBPopOp, CBPushOp, AttachCBOp)):
         buffer = op.operands[-1]

@@ -175,7 +175,7 @@ def convert_buffer_op(
     if type(op) in ACQUIRE:
         assert isinstance(op, (CBWaitOp, CBReserveOp))
         count = indices.value(op.tiles)
-        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.operands[0]], count], like=op), op)
+        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], like=op), op)
         return True
     if type(op) in FINISH:
         kind = op.operands[0].type
@@ -184,9 +184,9 @@ def convert_buffer_op(
         block.insert_op_before(call(FINISH[type(op)], [buffers[op.operands[0]], count], like=op), op)
         return True
     if isinstance(op, PublishCBOp):
-        kind = op.operands[0].type
+        kind = op.buffer.type
         assert isinstance(kind, CBType)
-        operands = [buffers[op.operands[0]], indices.value(kind.total_tiles)]
+        operands = [buffers[op.buffer], indices.value(kind.total_tiles)]
         block.insert_ops_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
         return True
     if op.name in SYNC:
@@ -237,9 +237,9 @@ def block_place(block: SSAValue) -> tuple[SSAValue, int, bool]:
     owner = block.owner
     if isinstance(owner, AttachCBOp):
         offset = owner.tile_offset + owner.first_tile
-        owner = owner.operands[0].owner
+        owner = owner.block.owner
     assert isinstance(owner, (CBReserveOp, CBWaitOp))
-    return owner.operands[0], offset, isinstance(owner, CBReserveOp)
+    return owner.buffer, offset, isinstance(owner, CBReserveOp)
 
 
 def block_pointer(buffer: SSAValue, before: Operation, *, written: bool) -> SSAValue:

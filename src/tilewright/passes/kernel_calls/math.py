@@ -72,7 +72,7 @@ class MathConverter:
             calls[-1].attributes.update(_named(op))
             self._insert(*calls, before=op)
         elif isinstance(op, L1AccumulateOp):
-            self._insert(call("pack_reconfig_l1_acc", [op.operands[0]], like=op), before=op)
+            self._insert(call("pack_reconfig_l1_acc", [op.flag], like=op), before=op)
         elif isinstance(op, StoreOp):
             self._pack(op)
         else:
@@ -125,7 +125,7 @@ class MathConverter:
         owner = value.owner
         assert isinstance(owner, Operation)
         if isinstance(owner, CopyTileOp):
-            base: Number = owner.operands[2]
+            base: Number = owner.slot
         else:
             base = int_value(owner, "dst_idx")
         if int_value(owner, "dst_stride", 0):
@@ -136,7 +136,7 @@ class MathConverter:
         """Buffer and tile number behind a tile that was taken out of a block."""
         extract = value.owner
         assert isinstance(extract, ExtractOp), "this operand is read from a buffer"
-        view = self._view(extract.operands[0])
+        view = self._view(extract.tensor)
         return self.buffers[view.buffer], self.indices.value(self._element(view, tuple(extract.operands[1:]), at))
 
     def _element(self, view: TileView, indices: Sequence[Number], at: Operation) -> Number:
@@ -154,15 +154,15 @@ class MathConverter:
         insert_before(list(calls), before)
 
     def _copy_tile(self, op: CopyTileOp) -> None:
-        extract = op.operands[0].owner
+        extract = op.tile.owner
         assert isinstance(extract, ExtractOp)
-        view = self._view(extract.operands[0])
+        view = self._view(extract.tensor)
         buffer = self.buffers[view.buffer]
         if BY_POSITION in op.attributes:
-            number = self.buffer_tile(op.operands[0], op)[1]
+            number = self.buffer_tile(op.tile, op)[1]
         else:
             # The index counts from the start of the whole block: cuts of the view are already in it.
-            number = self.indices.value(self.indices.add(op.operands[1], block_start(extract.operands[0]), op))
+            number = self.indices.value(self.indices.add(op.index, block_start(extract.tensor), op))
         index = self.dst_index(op.results[1], op)
         self._insert(
             call("copy_tile_init", [buffer], like=op),
@@ -171,8 +171,8 @@ class MathConverter:
         )
 
     def _copy_dest(self, op: CopyDestValuesOp) -> None:
-        target, source = self.dst_index(op.results[0], op), self.dst_index(op.operands[0], op)
-        kind = op.operands[0].type
+        target, source = self.dst_index(op.results[0], op), self.dst_index(op.source, op)
+        kind = op.source.type
         assert isinstance(kind, TileType)
         attributes = {**_named(op), **_integer_format(kind.dtype)}
         self._insert(
@@ -242,11 +242,11 @@ class MathConverter:
         return call(name, actual, attributes=attributes, like=op)
 
     def _pack(self, op: StoreOp) -> None:
-        view = self._view(op.operands[1])
+        view = self._view(op.target)
         number = self._element(view, self.tile_indices(op, view), op)
-        index = self.dst_index(op.operands[0], op)
+        index = self.dst_index(op.value, op)
         attributes: dict[str, Any] = dict(op.attributes)
-        attributes["dst_base"] = i32_attr(int_value(_owner(op.operands[0]), "dst_idx"))
+        attributes["dst_base"] = i32_attr(int_value(_owner(op.value), "dst_idx"))
         if view.out_of_order and "in_order" not in op.attributes:
             attributes["out_of_order"] = number_attr(True)
         operands = [index, self.buffers[view.buffer], self.indices.value(number)]

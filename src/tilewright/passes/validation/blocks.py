@@ -95,7 +95,7 @@ class BlockChecker:
             elif type(op) is ComputeOp:
                 self.region(op, state)
             elif type(op) is ExtractOp:
-                self.read(op.operands[0], op, state)
+                self.read(op.tensor, op, state)
         return state
 
     def region(self, op: ComputeOp, state: Held) -> None:
@@ -106,10 +106,10 @@ class BlockChecker:
             self.write(value, op, state)
 
     def copy_end(self, op: WaitOp, state: Held) -> None:
-        copy = op.operands[0].owner
+        copy = op.transfer.owner
         if not isinstance(copy, CopyOp):
             return
-        filled = acquire_of(copy.operands[1])
+        filled = acquire_of(copy.target)
         if filled is not None and state.filling.get(filled) is copy:
             del state.filling[filled]
         for acquire in filter(None, map(acquire_of, copy.operands)):

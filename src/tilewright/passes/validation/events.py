@@ -66,7 +66,7 @@ class Buffer:
     def staging(self) -> bool:
         """Whether a data-movement thread fills its blocks and copies them on itself; then nobody needs to wait for them."""
         copies = (op for thread in self.producers for op in operations(thread) if isinstance(op, CopyOp))
-        sources = (acquire_of(op.operands[0]) for op in copies)
+        sources = (acquire_of(op.source) for op in copies)
         return not self.consumers and any(source is not None and key_of(source) == (self.index, "reserve") for source in sources)
 
 
@@ -125,7 +125,7 @@ def acquire_of(value: SSAValue) -> Operation | None:
     """The wait or reserve a block comes from; None for an expression."""
     owner = value.owner
     while isinstance(owner, AttachCBOp):
-        owner = owner.operands[0].owner
+        owner = owner.block.owner
     return owner if isinstance(owner, Operation) and type(owner) in ACQUIRES else None
 
 
@@ -134,17 +134,17 @@ def held_block(value: SSAValue, queues: Mapping[tuple[int, str], Sequence[Operat
     names the buffer only; which of the blocks held it is, its offset says."""
     owner = _attachment(value)
     found = acquire_of(value if owner is None else owner.results[0])
-    if found is not None or owner is None or not isinstance(owner.operands[1].type, CBType):
+    if found is not None or owner is None or not isinstance(owner.buffer.type, CBType):
         return found
-    queue = queues.get((bind_of(owner.operands[1]).cb_index, "reserve"), ())
-    number = owner.tile_offset // owner.operands[1].type.block_tiles
+    queue = queues.get((bind_of(owner.buffer).cb_index, "reserve"), ())
+    number = owner.tile_offset // owner.buffer.type.block_tiles
     return queue[number] if number < len(queue) else None
 
 
 def stays_in_dst(value: SSAValue) -> bool:
     """What a region leaves in DST for the next one is written to no block."""
     owner = _attachment(value)
-    return owner is not None and IN_DST in bind_of(owner.operands[1]).attributes
+    return owner is not None and IN_DST in bind_of(owner.buffer).attributes
 
 
 def _attachment(value: SSAValue) -> AttachCBOp | None:
@@ -219,7 +219,7 @@ def memory_of(block: SSAValue) -> int:
     owner = block.owner
     while isinstance(owner, (ExtractSliceOp, CollapseShapeOp)):
         owner = owner.operands[0].owner
-    bind = owner.operands[1].owner if isinstance(owner, AttachCBOp) else None
+    bind = owner.buffer.owner if isinstance(owner, AttachCBOp) else None
     return int_value(bind, ALIAS_OF, bind.cb_index) if isinstance(bind, BindCBOp) else NO_MEMORY
 
 

@@ -62,7 +62,7 @@ class _Computed:
 
     def _result(self, op: Operation) -> Faces:
         if isinstance(op, TileBcastOp):
-            given = self.values[op.operands[0]]
+            given = self.values[op.source]
             return frozenset(face for face, source in enumerate(SOURCES[op.dim]) if source in given)
         if not isinstance(op, TileOpBase):
             return ALL_FACES  # it reads whole tiles, or is a problem

@@ -115,7 +115,7 @@ class Points:
     def outside(self, op: TensorSliceOp, axes: list[tuple[SSAValue, int, int]]) -> list[Diagnostic]:
         """One example per dimension in which the slice leaves its tensor; ``axes`` are start, tiles and size of each."""
         problems: list[Diagnostic] = []
-        accessor = op.operands[0].owner
+        accessor = op.accessor.owner
         name = accessor.tensor_name if isinstance(accessor, TensorAccessorOp) else "tensor"
         for axis, (start, extent, size) in enumerate(axes):
             starts = np.broadcast_to(self.of(start), (self.count,))

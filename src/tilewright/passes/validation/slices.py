@@ -50,7 +50,7 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
 
 def _axes(op: TensorSliceOp) -> list[tuple[SSAValue, int, int]]:
     """Start, number of tiles and size of the tensor, per dimension."""
-    accessor, kind = op.operands[0].type, op.results[0].type
+    accessor, kind = op.accessor.type, op.results[0].type
     assert isinstance(accessor, AccessorType) and isinstance(kind, SliceType)
     own = tuple((dim - 1) * stride + 1 for dim, stride in zip(kind.dims, op.strides, strict=True))
     extents = (1,) * (len(accessor.dims) - len(kind.dims)) + (own[::-1] if op.turned else own)
