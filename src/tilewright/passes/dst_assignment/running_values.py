@@ -408,7 +408,7 @@ def accumulates(block: SSAValue) -> bool:
 
 def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
     """Ops that switch the packer to adding where this is not the block's first store; None for a plain store."""
-    target = store.operands[1]
+    target = store.target
     if not accumulates(target):
         return None
     buffer = buffer_of(target)
@@ -446,7 +446,7 @@ def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
 def _reserve_of(buffer: SSAValue, before: Operation) -> CBReserveOp | None:
     op = before.prev_op
     while op is not None:
-        if isinstance(op, CBReserveOp) and op.operands[0] is buffer:
+        if isinstance(op, CBReserveOp) and op.buffer is buffer:
             return op
         op = op.prev_op
     return None
@@ -454,8 +454,8 @@ def _reserve_of(buffer: SSAValue, before: Operation) -> CBReserveOp | None:
 
 def _written_before(buffer: SSAValue, before: Operation) -> bool:
     op = before.prev_op
-    while op is not None and not (isinstance(op, CBReserveOp) and op.operands[0] is buffer):
-        if any(isinstance(inner, StoreOp) and buffer_of(inner.operands[1]) is buffer for inner in op.walk()):
+    while op is not None and not (isinstance(op, CBReserveOp) and op.buffer is buffer):
+        if any(isinstance(inner, StoreOp) and buffer_of(inner.target) is buffer for inner in op.walk()):
             return True
         op = op.prev_op
     return False

@@ -199,11 +199,11 @@ def check_in_place(function: FuncOp) -> list[Diagnostic]:
     for op in operations(function):
         if not isinstance(op, StoreOp):
             continue
-        target = acquire_of(op.operands[1])
+        target = acquire_of(op.target)
         if target is None:
             continue
         shared: list[Operation] = []
-        for value in sources(op.operands[0]):
+        for value in sources(op.value):
             read = acquire_of(value)
             assert read is not None
             if read in overwritten:
@@ -236,7 +236,7 @@ def _tile_by_tile(op: StoreOp, read: Operation, target: Operation) -> bool:
     ours, theirs = bind_of(read.operands[0]), bind_of(target.operands[0])
     if ours.results[0].type != theirs.results[0].type or _tiles(ours) != _tiles(theirs):
         return False
-    return _elementwise(op.operands[0], read)
+    return _elementwise(op.value, read)
 
 
 def _elementwise(value: SSAValue, read: Operation) -> bool:

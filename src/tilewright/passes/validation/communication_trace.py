@@ -316,13 +316,13 @@ def pipe_of(copy: Operation) -> NetPipeOp | None:
 def received_by(wait: Operation) -> list[CopyOp]:
     """Copies out of pipes that a wait completes."""
     copies = [operand.owner for operand in wait.operands if isinstance(operand.owner, CopyOp)]
-    return [copy for copy in copies if isinstance(copy.operands[0].type, PipeType)]
+    return [copy for copy in copies if isinstance(copy.source.type, PipeType)]
 
 
 def semaphore_of(value: SSAValue) -> CreateSemaphoreOp:
     owner = value.owner
     while isinstance(owner, (GetRemoteSemaphoreOp, GetRemoteMulticastSemaphoreOp)):
-        owner = owner.operands[0].owner
+        owner = owner.semaphore.owner
     assert isinstance(owner, CreateSemaphoreOp)
     return owner
 
@@ -333,7 +333,7 @@ def network_events(op: Operation) -> list[Event]:
         pipe = pipe_of(op)
         if pipe is None:
             return []
-        word = "send" if isinstance(op.operands[1].type, PipeType) else "post"
+        word = "send" if isinstance(op.target.type, PipeType) else "post"
         return [Event(word, pipe.net.number, 0, op, block=_sent_block(op))]
     if isinstance(op, WaitOp):
         pipes = [pipe_of(copy) for copy in received_by(op)]

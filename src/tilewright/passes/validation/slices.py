@@ -153,5 +153,5 @@ def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
 
 def _row_major(op: CopyOp) -> TensorAccessorOp | None:
     cut = next((side.owner for side in op.operands if isinstance(side.type, SliceType)), None)
-    accessor = cut.operands[0].owner if isinstance(cut, TensorSliceOp) else None
+    accessor = cut.accessor.owner if isinstance(cut, TensorSliceOp) else None
     return accessor if isinstance(accessor, TensorAccessorOp) and accessor.by_rows else None
