@@ -34,7 +34,7 @@ def _divide_before(function: FuncOp, context: PassContext) -> None:
     for op in operations(function):
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
             continue
-        divisor = op.operands[1].owner
+        divisor = op.rhs.owner
         if not isinstance(divisor, BcastOp) or not _has_fewer(divisor) or any(_dtype(value) != DTYPE for value in op.operands):
             continue
         if not _decides_a_step(op):
@@ -45,7 +45,7 @@ def _divide_before(function: FuncOp, context: PassContext) -> None:
 
 def _has_fewer(divisor: BcastOp) -> bool:
     """Whether there are fewer numbers before the broadcast than after it."""
-    source, result = (math.prod(shape_of(value.type)) for value in (divisor.operands[0], divisor.results[0]))
+    source, result = (math.prod(shape_of(value.type)) for value in (divisor.source, divisor.results[0]))
     return bool(divisor.dims) or source < result
 
 
@@ -65,7 +65,7 @@ def _decides_a_step(op: Operation) -> bool:
 
 
 def _replace(op: Operation, divisor: BcastOp) -> None:
-    source, kinds = divisor.operands[0], [op.results[0].type]
+    source, kinds = divisor.source, [op.results[0].type]
     recip = TENSOR_OPS["recip"].create(operands=[source], result_types=[source.type], location=op.location)
     spread = BcastOp.create(
         operands=[recip.results[0]],

@@ -55,14 +55,14 @@ from tilewright.program import ROW_MAJOR
 
 def attach_blocks(function: FuncOp) -> None:
     for op in operations(function):
-        if isinstance(op, (CBPopOp, CBPushOp)) and isinstance(op.operands[0].owner, op.ACQUIRE):
-            op.operands[0] = op.operands[0].owner.operands[0]
+        if isinstance(op, (CBPopOp, CBPushOp)) and isinstance(op.buffer.owner, op.ACQUIRE):
+            op.buffer = op.tile.owner.operands[0]
     for op in [op for op in operations(function) if isinstance(op, (CBWaitOp, CBReserveOp))]:
         block, parent = op.results[0], op.parent
         bare = [use for use in block.uses if not isinstance(use.operation, AttachCBOp)]
         if not bare or parent is None:
             continue
-        attach = AttachCBOp.create(operands=[block, op.operands[0]], result_types=[block.type], location=op.location)
+        attach = AttachCBOp.create(operands=[block, op.buffer], result_types=[block.type], location=op.location)
         parent.insert_op_after(attach, op)
         for use in bare:
             use.operation.operands[use.index] = attach.results[0]
@@ -175,12 +175,12 @@ def bind_registers(function: FuncOp) -> None:
             _pin(op.results[0], register, op)
         elif isinstance(op, SpillTileOp):
             if len(op.operands) == 2:
-                register = op.operands[1]
+                register = op.register
                 op.operands = op.operands[:1]
                 del op.attributes[DST_REG]
-                _pin(op.operands[0], register, op)
+                _pin(op.buffer, register, op)
             elif "index" in op.attributes:
-                _pin_number(op.operands[0], int_value(op, "index"), op)
+                _pin_number(op.tile, int_value(op, "index"), op)
                 del op.attributes["index"]
 
 
@@ -239,7 +239,7 @@ def _before(first: Operation, second: Operation) -> bool:
 def remove_markers(function: FuncOp) -> None:
     """After the expansion of what uses them."""
     for op in of_kind(function, RequireDstOp):
-        maker = op.operands[0].owner
+        maker = op.value.owner
         if isinstance(maker, Operation):
             maker.attributes[REQUIRED] = UnitAttr()
         erase(op)
@@ -265,7 +265,7 @@ def hold_tiles(module: ModuleOp) -> None:
     if not any(_counts_elements(result.type) for op in ops for result in op.results):
         return
     for op in ops:
-        if isinstance(op, TensorSliceOp) and _counts_elements(op.operands[0].type):
+        if isinstance(op, TensorSliceOp) and _counts_elements(op.accessor.type):
             for position in range(len(op.operands) - 2, len(op.operands)):
                 op.operands[position] = _in_tiles(op.operands[position], op)
     for op in ops:

@@ -442,7 +442,7 @@ def _number_tensors(kernel: Operation, whole: Operation) -> None:
 
 
 def _name_tensor(op: TensorAccessorOp, tensors: list[BlockArgument]) -> None:
-    value = _behind(op.operands[0])
+    value = _behind(op.tensor)
     if value not in tensors:
         raise fail("TW603", f"{op.name}: the tensor is no argument of the program", place_of(op))
     number = tensors.index(value)  # pyright: ignore
@@ -476,7 +476,7 @@ def _share_out(kernel: Operation, whole: Operation, accessors: dict[int, Accesso
     for op in operations(whole):
         if not isinstance(op, GridSliceOp):
             continue
-        accessor = op.operands[0].owner
+        accessor = op.accessor.owner
         number = accessor.tensor_index if isinstance(accessor, TensorAccessorOp) else -1
         stated = None if factors is None or number < 0 else factors[number]
         shape = op.results[0].type.dims  # pyright: ignore

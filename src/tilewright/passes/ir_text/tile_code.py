@@ -82,7 +82,7 @@ class TileBody:
                 operands = [self.repeated(self.block_of(tile, op), op) for tile in op.operands]
                 self._put(op, TENSOR_OPS[op.SPEC.name], operands, dict(op.attributes))
             elif isinstance(op, TileBcastOp):
-                source = self.block_of(op.operands[0], op)
+                source = self.block_of(op.source, op)
                 self._put(op, BcastOp, [source], {"dims": i64_list(REDUCED[op.dim])})
             else:
                 raise unsupported(op)
@@ -184,7 +184,7 @@ def _expand(body: Block) -> None:
         elif isinstance(op, (TileOpBase, IrregularTileOp)):
             written.write([op])
     for pack in packs:
-        _check_index(pack, pack.operands[2], nest)
+        _check_index(pack, pack.index, nest)
         value = written.block_of(packed[pack], pack)
         store = StoreOp.create(operands=[value, _block(pack, CBReserveOp, CBPushOp, anchor)], location=pack.location)
         written.anchor.parent.insert_op_before(store, anchor)  # pyright: ignore
@@ -263,9 +263,9 @@ def _check_index(op: Operation, index: SSAValue, nest: Nest) -> None:
 def _got(op: GetTileOp, nest: Nest, shape: tuple[int, ...], anchor: Operation) -> SSAValue:
     kind = _kind(op)
     block = _block(op, CBWaitOp, CBPopOp, anchor)
-    if math.prod(kind.dims) == 1 and constant_of(op.operands[1]) == 0:
+    if math.prod(kind.dims) == 1 and constant_of(op.index) == 0:
         return block
-    _check_index(op, op.operands[1], nest)
+    _check_index(op, op.index, nest)
     if kind.dims != shape:
         raise refused(op, f"its block has the shape of the packed one, {list(shape)}")
     return block
@@ -295,8 +295,8 @@ def _packed(pack: PackTileOp, inside: list[Operation]) -> SSAValue:
     """The tile in the register that is packed: the last one computed there before."""
     before = inside[: inside.index(pack)]
     computed = [op for op in before if isinstance(op, (TileOpBase, IrregularTileOp, GetTileOp))]
-    acquire = pack.operands[0].owner
-    number = acquire.number if isinstance(acquire, AcquireDstOp) else constant_of(pack.operands[0])
+    acquire = pack.register.owner
+    number = acquire.number if isinstance(acquire, AcquireDstOp) else constant_of(pack.register)
     if number is None and not isinstance(acquire, AcquireDstOp):
         raise refused(pack, "a register is named by ttl.acquire_dst or by a constant")
     if number is not None:
@@ -324,7 +324,7 @@ def expand_spills(function: FuncOp) -> None:
 
 def _is_reserved(block: SSAValue) -> bool:
     owner = block.owner
-    return isinstance(owner, AttachCBOp) and isinstance(owner.operands[0].owner, CBReserveOp)
+    return isinstance(owner, AttachCBOp) and isinstance(owner.block.owner, CBReserveOp)
 
 
 def _expand_spill(compute: ComputeOp, function: FuncOp) -> None:
@@ -340,7 +340,7 @@ def _expand_spill(compute: ComputeOp, function: FuncOp) -> None:
         if isinstance(op, SpillTileOp):
             body.values[op.results[0]] = _away(op, body, function, pops)
         elif isinstance(op, RestoreTileOp):
-            body.values[op.results[0]] = body.block_of(op.operands[0], op)
+            body.values[op.results[0]] = body.block_of(op.spilled, op)
         elif op is compute.block.last_op:
             for tile, block in zip(op.operands, compute.outputs, strict=True):
                 store = StoreOp.create(operands=[body.block_of(tile, op), block], location=compute.location)
@@ -353,7 +353,7 @@ def _expand_spill(compute: ComputeOp, function: FuncOp) -> None:
 
 
 def _away(op: SpillTileOp, body: TileBody, function: FuncOp, pops: list[Operation]) -> SSAValue:
-    value = body.block_of(op.operands[0], op)
+    value = body.block_of(op.tile, op)
     index = compiler_buffers.next_index(function)
     dtype = op.operands[0].type.dtype  # pyright: ignore
     buffer = compiler_buffers.bind(function, index, body.shape, dtype, f"spill_{index}", op.location)

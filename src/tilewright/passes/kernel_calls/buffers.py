@@ -325,8 +325,8 @@ class MovementConverter:
         self.accessors[op.results[0]] = new.results[0]
 
     def _copy(self, op: CopyOp) -> None:
-        reading = isinstance(op.operands[0].type, SliceType)
-        slice_, place = (op.operands[0], op.operands[1]) if reading else (op.operands[1], op.operands[0])
+        reading = isinstance(op.source.type, SliceType)
+        slice_, place = (op.source, op.target) if reading else (op.target, op.source)
         cut = slice_.owner
         assert isinstance(cut, TensorSliceOp)
         buffer, offset, written = block_place(place)
@@ -338,9 +338,9 @@ class MovementConverter:
 
         Of each number the value at the slice's start, and what a step along each dimension of the tensor adds.
         """
-        tensor, starts = cut.operands[0].type, tuple(cut.operands[1:])
+        tensor, starts = cut.accessor.type, tuple(cut.operands[1:])
         assert isinstance(tensor, AccessorType)
-        accessor = cut.operands[0].owner
+        accessor = cut.accessor.owner
         if not isinstance(accessor, TensorAccessorOp) or not accessor.by_rows:
             return "page", [self.indices.linear(starts, tensor.dims, op)], [_page_weights(tensor.dims)]
         rows = tensor.dims[:-1]
@@ -349,7 +349,7 @@ class MovementConverter:
 
     def _pages(self, op: CopyOp, cut: TensorSliceOp, pointer: SSAValue, offset: int, name: str) -> None:
         """One transfer per tile, in a loop nest over the slice."""
-        kind, tensor = cut.results[0].type, cut.operands[0].type
+        kind, tensor = cut.results[0].type, cut.accessor.type
         assert isinstance(kind, SliceType) and isinstance(tensor, AccessorType)
         bytes_per_tile = kind.tile.bytes
         lead = len(tensor.dims) - len(kind.dims)
@@ -385,7 +385,7 @@ class MovementConverter:
                 weight *= extent
             position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
         address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
-        operands = [*map(self.indices.value, places), self.accessors[cut.operands[0]], self.indices.value(address)]
+        operands = [*map(self.indices.value, places), self.accessors[cut.accessor], self.indices.value(address)]
         attributes = {}
         if unit == "tile_rows" and name == "noc_async_read":
             part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
@@ -401,7 +401,7 @@ class MovementConverter:
     def _fill_scaler(self, op: FillScalerOp) -> None:
         block = op.parent
         assert block is not None
-        buffer, one = self.buffers[op.operands[0]], self.indices.value(1)
+        buffer, one = self.buffers[op.buffer], self.indices.value(1)
         calls = [
             call("cb_reserve_back", [buffer, one], like=op),
             call("fill_scaler", [buffer], attributes=dict(op.attributes), like=op),
@@ -416,7 +416,7 @@ class MovementConverter:
         for transfer in op.operands:
             copy = transfer.owner
             assert isinstance(copy, CopyOp)
-            names.append(READ_BARRIER if isinstance(copy.operands[0].type, SliceType) else WRITE_BARRIER)
+            names.append(READ_BARRIER if isinstance(copy.source.type, SliceType) else WRITE_BARRIER)
         for name in dict.fromkeys(names):
             previous = op.prev_op
             while previous is not None and isinstance(previous, WaitOp):

@@ -295,7 +295,7 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
             call("sfpu_reduce", [math.dst_index(op.results[0], op)], attributes={"template": ArrayAttr(words)}, like=op),
         ]
     if isinstance(op, TileBcastOp):
-        buffer, tile = math.buffer_tile(op.operands[0], op)
+        buffer, tile = math.buffer_tile(op.source, op)
         template: dict[str, Any] = {"template": text_array((bcast_type(op.dim),))}
         target = math.dst_index(op.results[0], op)
         return [
@@ -303,7 +303,7 @@ def convert_block_op(op: IrregularTileOp, math: MathConverter) -> list[Operation
             call("unary_bcast", [buffer, tile, target], attributes=template, like=op),
         ]
     assert isinstance(op, TileTransposeOp)
-    buffer, tile = math.buffer_tile(op.operands[0], op)
+    buffer, tile = math.buffer_tile(op.source, op)
     return [
         call("transpose_wh_init_short", [buffer], like=op),
         call("transpose_wh_tile", [buffer, tile, math.dst_index(op.results[0], op)], like=op),
@@ -341,7 +341,7 @@ def _binary_bcast(op: TileBinaryBcastOp, math: MathConverter) -> list[Operation]
     target = math.dst_index(op.results[0], op)
     if text_value(op, "ttl.unit") == SFPU_BCAST:
         name = sfpu_bcast_call(op.kind, op.dim)
-        vector = math.dst_index(op.operands[1], op)
+        vector = math.dst_index(op.vector, op)
         return [call(f"{name}_init", like=op), call(name, [target, vector], like=op)]
     (data, tile), (vector, vector_tile) = (math.buffer_tile(value, op) for value in op.operands)
     return [
@@ -358,7 +358,7 @@ def _output(op: Operation, math: MathConverter) -> SSAValue:
         while following is not None:
             for inner in following.walk():
                 if isinstance(inner, StoreOp):
-                    return math.buffers[buffer_of(inner.operands[1])]
+                    return math.buffers[buffer_of(inner.target)]
             following = following.next_op
         current = current.parent_op()
     raise AssertionError("a section stores what it computes")

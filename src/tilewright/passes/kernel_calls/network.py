@@ -183,7 +183,7 @@ def pipe_of(op: CopyOp) -> NetPipeOp:
 
 
 def is_send(op: CopyOp) -> bool:
-    return isinstance(op.operands[1].type, PipeType)
+    return isinstance(op.target.type, PipeType)
 
 
 class PipeConverter:
@@ -219,7 +219,7 @@ class PipeConverter:
         return {(core, position): number for core, pipes in ends.items() for position, number in enumerate(pipes)}
 
     def _number(self, pipe: NetPipeOp, field: Field, name: str, before: Operation) -> Number:
-        position = pipe.operands[0] if pipe.operands else None
+        position = pipe.number if pipe.operands else None
         return self.places.number(field, position, name, before)
 
     def _place(self, pipe: NetPipeOp, cores: dict[Key, Core], name: str, before: Operation) -> tuple[Number, Number]:
@@ -266,7 +266,7 @@ class PipeConverter:
         plan = self.plans[pipe.net.number]
         grid = self.places.grid
         receivers = {key: plan.net.pipes[number].target_cores(grid) for key, number in self._entries(pipe).items()}
-        pointer, size = self._block(op.operands[0], op)
+        pointer, size = self._block(op.source, op)
         ready = self._ready(plan, pipe, op)
         if self.function.sym_name.data in plan.posts_own:
             self._post_own(op, pipe, plan, ready)
@@ -345,7 +345,7 @@ class PipeConverter:
     def _receive(self, op: CopyOp) -> None:
         pipe = pipe_of(op)
         plan = self.plans[pipe.net.number]
-        pointer, _ = self._block(op.operands[1], op)
+        pointer, _ = self._block(op.target, op)
         ready = self._ready(plan, pipe, op)
         if plan.meets:
             put("noc_semaphore_wait", [self._valid(plan), self.indices.value(1)], op)
@@ -379,7 +379,7 @@ class PipeConverter:
             and not is_send(other)
             and pipe_of(other).net.number == plan.net.number
         )
-        buffer, _, _ = block_place(receive.operands[1])
+        buffer, _, _ = block_place(receive.target)
         kind = buffer.type
         assert isinstance(kind, CBType)
         handle = self.buffers[buffer]
@@ -520,7 +520,7 @@ class SemaphoreConverter:
     def convert(self, op: Operation) -> bool:
         if isinstance(op, SemaphoreWaitOp):
             name = "noc_semaphore_wait_min" if op.at_least else "noc_semaphore_wait"
-            put(name, [self._own(op.operands[0]), op.operands[1]], op)
+            put(name, [self._own(op.semaphore), op.value], op)
         elif isinstance(op, SemaphoreIncOp):
             self._increase(op)
         elif isinstance(op, SemaphoreSetOp):
@@ -533,7 +533,7 @@ class SemaphoreConverter:
         """The semaphore behind a value, as this core's address; every core has it at the same one."""
         owner = value.owner
         if isinstance(owner, (GetRemoteSemaphoreOp, GetRemoteMulticastSemaphoreOp)):
-            return self._own(owner.operands[0])
+            return self._own(owner.semaphore)
         assert isinstance(owner, CreateSemaphoreOp)
         return self.pipes.semaphore(owner.number, owner.semaphore_name, owner.initial)
 
@@ -553,16 +553,16 @@ class SemaphoreConverter:
         return self.places.address(x, y, self._own(op.operands[0]), op)
 
     def _increase(self, op: SemaphoreIncOp) -> None:
-        put("noc_semaphore_inc", [self._address(op), op.operands[1]], op)
+        put("noc_semaphore_inc", [self._address(op), op.value], op)
 
     def _set(self, op: SemaphoreSetOp) -> None:
-        owner = op.operands[0].owner
+        owner = op.semaphore.owner
         if isinstance(owner, CreateSemaphoreOp):
-            put("noc_semaphore_set", [self._own(op.operands[0]), op.operands[1]], op)
+            put("noc_semaphore_set", [self._own(op.semaphore), op.value], op)
             return
         assert self.outbox is not None
         outbox = self.pipes.semaphore(self.outbox, "outbox")
-        put("noc_semaphore_set", [outbox, op.operands[1]], op)
+        put("noc_semaphore_set", [outbox, op.value], op)
         if isinstance(owner, GetRemoteSemaphoreOp):
             put("noc_semaphore_set_remote", [outbox, self._address(op)], op)
         else:
@@ -577,7 +577,7 @@ class SemaphoreConverter:
         if given is not None:
             cores = PipeSpec((0,) * len(grid), nested_value(given), False).target_cores(grid)
         box = rectangle([self.places.chip[core] for core in cores])
-        semaphore = self._own(op.operands[0])
+        semaphore = self._own(op.semaphore)
         inside = {(core, 0): int(core in cores) for core in cores_of(grid)}
         if box is None or len(cores) == 1:  # a multicast that reaches nobody but its sender would never be acknowledged
             for core in cores:
@@ -592,6 +592,6 @@ class SemaphoreConverter:
         if not any(inside.values()):
             return
         anchor = self.pipes.guarded(op, self.places.number(inside, None, "in_range", op))
-        put("noc_semaphore_set", [semaphore, op.operands[1]], anchor)
+        put("noc_semaphore_set", [semaphore, op.value], anchor)
         drop_anchor(anchor)
 
