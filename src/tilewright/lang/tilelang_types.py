@@ -150,7 +150,6 @@ def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
     return found
 
 
-
 class Undeclared:
     """A tensor that was not given; the annotation in the kernel's body says what it is."""
 
@@ -159,4 +158,3 @@ class Undeclared:
 
 
 UNDECLARED = Undeclared()
-

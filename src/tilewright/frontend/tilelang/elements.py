@@ -18,8 +18,7 @@ from tilewright.frontend.tilelang.dtypes import (
     promoted,
     simplified,
 )
-from tilewright.frontend.tilelang.gathers import beyond_bounds, gathered, is_window, refuse_data
-from tilewright.frontend.tilelang.positions import PositionWriter
+from tilewright.frontend.tilelang.made_tensors import PositionWriter, beyond_bounds, gathered, is_window, refuse_data
 from tilewright.frontend.tilelang.reading import Reading, wrong_index_count
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
@@ -41,6 +40,7 @@ from tilewright.frontend.tilelang.symbols import (
     Trouble,
     expression,
     rebuilt,
+    whole,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, Window, walk
 from tilewright.integers import Leaf, Node, Value, is_truth, linear, make
@@ -64,7 +64,7 @@ def _whole(value: Expression, target: Fragment) -> Expression:
                 f"fragment '{value.fragment.name}' {value.fragment.shape} does not fit '{target.name}' {target.shape}",
                 help="both sides need the same shape; T.Parallel loops can broadcast",
             )
-        return promoted(Read(value.fragment, None, ALONG if target.is_vector else SAME))
+        return promoted(whole(value.fragment))
     if isinstance(value, (Position, Total)):
         raise Trouble("TW007", "a number that only the device knows in an expression on fragments", help="use T.Parallel")
     return rebuilt(value, partial(_whole, target=target))
@@ -103,7 +103,7 @@ def _assign(reading: Reading, target: Fragment, indices: tuple[Value, ...], valu
     resolver = Resolver(reading, axes, target)
     new = fitted(target.dtype, resolver.resolve(value))
     for condition in reading.conditions:
-        old = Read(target, None, ALONG if target.is_vector else SAME)
+        old = whole(target)
         new = Apply("where", (resolver.resolve(condition), new, old))
     reading.emit(Assign(target, simplified(new, target.format), reading.place))
     for known in [k for k, fragment in reading.loaded.items() if fragment is target]:
@@ -278,12 +278,8 @@ def _loaded(reading: Reading, element: TensorElement) -> Read:
         return gathered(reading, element.tensor, element.indices)
     window, leaves = _window(reading, element.tensor, element.indices)
     key = (element.tensor.index, element.indices)
-    if key not in reading.loaded:
-        shape = tuple(reading.parallel[leaf] for leaf in leaves)
-        fragment = reading.fragment(shape, element.tensor.dtype, "fragment", f"{element.tensor.name}_block")
-        reading.emit(Load(fragment, window, reading.place))
-        reading.loaded[key] = fragment
-    return Read(reading.loaded[key], tuple(leaves))
+    shape = tuple(reading.parallel[leaf] for leaf in leaves)
+    return Read(reading.loaded_once(key, window, f"{element.tensor.name}_block", shape), tuple(leaves))
 
 
 def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], value: Any) -> None:
@@ -348,16 +344,15 @@ class Predication:
             target = statement.target
             loaded = reading.fragment(target.shape, target.dtype, target.scope, f"{target.name}_new")
             reading.emit(replace(statement, target=loaded))
-            value = Read(loaded, None, ALONG if target.is_vector else SAME)
-            statement = Assign(target, self._chosen(Assign(target, value, statement.place)), statement.place)
+            chosen = self._chosen(Assign(target, whole(loaded), statement.place))
+            statement = Assign(target, chosen, statement.place)
         elif isinstance(statement, Assign) and statement.target in self.known:
             statement = replace(statement, value=self._chosen(statement))
         reading.emit(statement)
 
     def _chosen(self, statement: Assign) -> Expression:
         target = statement.target
-        form = ALONG if target.is_vector else SAME
-        old, flag = Read(target, None, form), Read(self.flags[target.shape], None, form)
+        old, flag = whole(target), whole(self.flags[target.shape])
         added = summand(statement)
         if added is not None:  # a sum stays one, so that it can stay in DST
             return Apply("+", (old, Apply("where", (flag, added, Number(0.0)))))

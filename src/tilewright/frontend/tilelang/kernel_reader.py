@@ -120,8 +120,7 @@ class KernelReader(Reader):
                 f"tensor '{tensor.name}' {tensor.shape} of {tensor.dtype} as {kind.shape} of {kind.dtype}",
                 help="another shape must have the same type and as many elements",
             )
-        view = Tensor(name, shape, tensor.dtype, tensor.format, len(self.tensors), VIEW)
-        view.origin = View(tensor.index)
+        view = Tensor(name, shape, tensor.dtype, tensor.format, len(self.tensors), VIEW, View(tensor.index))
         self.tensors.append(view)
         return view
 

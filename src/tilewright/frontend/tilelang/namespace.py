@@ -1,20 +1,169 @@
-"""The names of ``T``: what each one is, and why some are refused."""
+"""The names of ``T``: functions that compute a value, what each other name is, and why some are refused."""
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType
-from tilewright.frontend.tilelang.functions import FUNCTIONS
+from tilewright.frontend.tilelang.dtypes import TILE_FORMATS, DataType, converted
 from tilewright.frontend.tilelang.primitives import ACTIONS, atomic_add, cumsum
 from tilewright.frontend.tilelang.reader import macro
 from tilewright.frontend.tilelang.reading import Reading, alloc_global, current
 from tilewright.frontend.tilelang.statements import Counted, KernelDomain, ParallelDomain, PersistentDomain
-from tilewright.frontend.tilelang.symbols import Index, Trouble, is_integer
+from tilewright.frontend.tilelang.symbols import (
+    Apply,
+    Index,
+    Number,
+    Trouble,
+    combine,
+    expression,
+    if_then_else,
+    is_integer,
+    is_symbolic,
+    negated,
+    plain,
+    raw,
+)
+from tilewright.integers import make
 from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
+
+# T's name, the row of the op table, and its value on a plain number.
+UNARY: dict[str, tuple[str, Callable[[float], float]]] = {
+    **{name: (name, getattr(math, name)) for name in (
+        "exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+        "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "isnan", "isinf",
+    )},
+    "exp2": ("exp2", lambda x: 2.0**x),
+    "rsqrt": ("rsqrt", lambda x: 1 / math.sqrt(x)),
+    "sigmoid": ("sigmoid", lambda x: 1 / (1 + math.exp(-x))),
+    "round": ("round", round),
+    "abs": ("abs", abs),
+    "fabs": ("abs", abs),
+}  # fmt: skip
+FAST = {f"__{name}": name for name in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan")}
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "max": ("max", max),
+    "min": ("min", min),
+    "pow": ("**", lambda a, b: a**b),
+    "power": ("**", lambda a, b: a**b),
+    "fmod": ("fmod", math.fmod),
+    "atan2": ("atan2", math.atan2),
+}
+
+
+def unary(name: str) -> Callable[[Any], Any]:
+    row, known = UNARY[FAST.get(name, name)]
+
+    def call(value: Any, *_span: Any, **_named: Any) -> Any:
+        if not is_symbolic(value):
+            return known(value)
+        if isinstance(value, Number):
+            return Number(float(known(value.value)))
+        return Apply(row, (expression(value),))
+
+    return call
+
+
+def binary(name: str) -> Callable[[Any, Any], Any]:
+    row, known = BINARY[name]
+
+    def call(left: Any, right: Any, *_span: Any) -> Any:
+        if not is_symbolic(left) and not is_symbolic(right):
+            return known(left, right)
+        if is_integer(left) and is_integer(right) and row in ("max", "min"):
+            return plain(make(row, raw(left), raw(right)))
+        return Apply(row, (expression(left), expression(right)))
+
+    return call
+
+
+def clamp(value: Any, low: Any, high: Any) -> Any:
+    return binary("min")(binary("max")(value, low), high)
+
+
+def cast(value: Any, dtype: Any) -> Any:
+    if isinstance(value, str):  # the older order: T.Cast("float32", value)
+        value, dtype = dtype, value
+    return converted(dtype, value)
+
+
+def joined(symbol: str, python: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def call(*values: Any) -> Any:
+        return functools.reduce(lambda a, b: combine(symbol, a, b) if is_symbolic(a) or is_symbolic(b) else python(a, b), values)
+
+    return call
+
+
+both, either = joined("and", lambda a, b: a and b), joined("or", lambda a, b: a or b)
+
+
+def without_span(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Builders of TVM name a place in the source last."""
+    return lambda left, right, *_span: function(left, right)
+
+
+def ceildiv(value: Any, divisor: Any) -> Any:
+    return (value + divisor - 1) // divisor
+
+
+def largest(dtype: Any = "float32") -> float:
+    return 65504.0 if "16" in str(dtype) and "b" not in str(dtype) else 3.3895313892515355e38
+
+
+def truncated_division(left: Any, right: Any) -> Any:
+    if is_symbolic(left) or is_symbolic(right):
+        return left // right
+    return int(left / right)
+
+
+def truncated_remainder(left: Any, right: Any) -> Any:
+    return left % right if is_symbolic(left) or is_symbolic(right) else int(math.fmod(left, right))
+
+
+def refuse_reinterpretation(*_args: Any) -> Any:
+    raise Trouble(
+        "TW001", "bytes read as another type", help="convert values with T.cast; packed formats come in as bfp8_b tensors"
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: unary(name) for name in (*UNARY, *FAST)},
+    **{name: binary(name) for name in BINARY},
+    "if_then_else": if_then_else,
+    "Select": if_then_else,
+    "clamp": clamp,
+    "cast": cast,
+    "Cast": cast,
+    "And": both,
+    "Or": either,
+    "Not": negated,
+    "any_of": either,
+    "all_of": both,
+    "fma": lambda a, b, c: a * b + c,
+    "ceildiv": ceildiv,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "truncdiv": truncated_division,
+    "truncmod": truncated_remainder,
+    "infinity": lambda dtype="float32": math.inf,
+    "max_value": largest,
+    "min_value": lambda dtype="float32": -largest(dtype),
+    "reinterpret": refuse_reinterpretation,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "bitwise_and": without_span(operator.and_),
+    "bitwise_or": without_span(operator.or_),
+    "bitwise_xor": without_span(operator.xor),
+    "shift_left": without_span(operator.lshift),
+    "shift_right": without_span(operator.rshift),
+}
+
 
 # Settings of another machine: they change how fast a kernel is there, never what it computes.
 HINTS = (
@@ -27,63 +176,53 @@ HINTS = (
 THREADS = "threads are not visible on this machine: write loops over elements as T.Parallel and let the compiler place them"
 TRANSFERS = "use T.copy in T.Pipelined(…, num_stages=n): the reader and writer processors already move data in the background"
 ATOMICS = "T.atomic_add works; else give each block its own part of the output, and join the parts in a second kernel"
-REFUSED = {
-    "atomic": ATOMICS,
-    "get_thread_binding": THREADS,
-    "get_thread_bindings": THREADS,
-    "get_block_binding": "take the block's coordinates from 'with T.Kernel(…) as (bx, by)'",
-    "get_lane_idx": THREADS,
-    "get_warp_idx": THREADS,
-    "thread_binding": THREADS,
-    "launch_thread": THREADS,
-    "env_thread": THREADS,
-    "vectorized": "write the loop as T.Parallel; the vector unit works on whole tiles",
-    "shfl": THREADS,
-    "warp": THREADS,
-    "tvm_": THREADS,
-    "tma": TRANSFERS,
-    "mbarrier": TRANSFERS,
-    "barrier": TRANSFERS,
-    "alloc_barrier": TRANSFERS,
-    "create_list_of_mbarrier": TRANSFERS,
-    "create_tma_descriptor": TRANSFERS,
-    "ptx": "write it with T.gemm, T.copy and T.Parallel",
-    "wgmma": "use T.gemm",
-    "tcgen05": "use T.gemm",
-    "mma": "use T.gemm",
-    "gemm_sp": "sparse products are not supported: use T.gemm",
-    "ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
-    "attr_ws": "processors are specialised already (reader, compute, writer): write the plain kernel",
-    "alloc_descriptor": TRANSFERS,
-    "alloc_tmem": "use T.alloc_fragment",
-    "sync_grid": "write one function per launch: blocks do not wait for each other",
-    "alloc_reducer": "use T.reduce_sum or T.gemm",
-    "finalize_reducer": "use T.reduce_sum or T.gemm",
-    "make_tensor": "declare the parameter: A: T.Tensor(shape, dtype)",
-    "ptr": "declare the parameter: A: T.Tensor(shape, dtype)",
-    "topk": "write it with T.reduce_max",
-    "WS": "processors are specialised already (reader, compute, writer): write the plain kernel",
-    "PersistentTileScheduler": "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)",
-    "call_extern": "write it with the functions of T",
-    "call_intrin": "write it with the functions of T",
-    "call_pure_extern": "write it with the functions of T",
-    "import_source": "write it with the functions of T",
-    "print": "print on the host; `tilewright explain` shows what the kernel does",
-    "c2d_im2col": "gather the patches on the host and use T.gemm",
-    "im2col": "gather the patches on the host and use T.gemm",
-    "view": "allocate the fragment with the shape you need",
-    "reshape": "allocate the fragment with the shape you need",
-    "match_buffer": "declare the parameter: A: T.Tensor(shape, dtype)",
-    "rng": "random numbers are not supported: pass them in as a tensor",
-    "clamp_index": "gathers are not supported",
-    "dp4a": "use T.gemm",
-    "ldg": "use T.copy",
-    "stg": "use T.copy",
-    "address_of": "there are no pointers: use T.copy on slices",
-    "access_ptr": "there are no pointers: use T.copy on slices",
-    "while_": "use for k in T.serial(…)",
-    "ClusterKernel": "write T.Kernel(grid_x, grid_y)",
+REASONS = {
+    ATOMICS: ("atomic",),
+    THREADS: (
+        "get_thread_binding",
+        "get_thread_bindings",
+        "get_lane_idx",
+        "get_warp_idx",
+        "thread_binding",
+        "launch_thread",
+        "env_thread",
+        "shfl",
+        "warp",
+        "tvm_",
+    ),
+    "take the block's coordinates from 'with T.Kernel(…) as (bx, by)'": ("get_block_binding",),
+    "write the loop as T.Parallel; the vector unit works on whole tiles": ("vectorized",),
+    TRANSFERS: (
+        "tma",
+        "mbarrier",
+        "barrier",
+        "alloc_barrier",
+        "create_list_of_mbarrier",
+        "create_tma_descriptor",
+        "alloc_descriptor",
+    ),
+    "write it with T.gemm, T.copy and T.Parallel": ("ptx",),
+    "use T.gemm": ("wgmma", "tcgen05", "mma", "dp4a"),
+    "sparse products are not supported: use T.gemm": ("gemm_sp",),
+    "processors are specialised already (reader, compute, writer): write the plain kernel": ("ws", "attr_ws", "WS"),
+    "use T.alloc_fragment": ("alloc_tmem",),
+    "write one function per launch: blocks do not wait for each other": ("sync_grid",),
+    "use T.reduce_sum or T.gemm": ("alloc_reducer", "finalize_reducer"),
+    "declare the parameter: A: T.Tensor(shape, dtype)": ("make_tensor", "ptr", "match_buffer"),
+    "write it with T.reduce_max": ("topk",),
+    "blocks are shared out over the cores already: write T.Kernel(grid_x, grid_y)": ("PersistentTileScheduler",),
+    "write it with the functions of T": ("call_extern", "call_intrin", "call_pure_extern", "import_source"),
+    "print on the host; `tilewright explain` shows what the kernel does": ("print",),
+    "gather the patches on the host and use T.gemm": ("c2d_im2col", "im2col"),
+    "allocate the fragment with the shape you need": ("view", "reshape"),
+    "random numbers are not supported: pass them in as a tensor": ("rng",),
+    "gathers are not supported": ("clamp_index",),
+    "use T.copy": ("ldg", "stg"),
+    "there are no pointers: use T.copy on slices": ("address_of", "access_ptr"),
+    "use for k in T.serial(…)": ("while_",),
+    "write T.Kernel(grid_x, grid_y)": ("ClusterKernel",),
 }
+REFUSED = {word: reason for reason, words in REASONS.items() for word in words}
 
 
 ELEMENTWISE = ("serial", "Serial", "unroll", "Unroll", "atomic_add")  # may stand inside T.Parallel

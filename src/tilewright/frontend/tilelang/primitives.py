@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.frontend.tilelang.dtypes import FLOATS, fitted, simplified
 from tilewright.frontend.tilelang.elements import assign_whole, element_assigned, store_element
-from tilewright.frontend.tilelang.gathers import TILE, is_window, refuse_data
+from tilewright.frontend.tilelang.made_tensors import TILE, is_window, refuse_data
 from tilewright.frontend.tilelang.reading import Reading, is_scalar, narrowed
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
@@ -31,14 +31,11 @@ from tilewright.frontend.tilelang.symbols import (
     expression,
     plain,
     raw,
+    whole,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
 from tilewright.integers import Leaf, Value, linear, make
 from tilewright.lang.tilelang_tensors import PARTS, Parts
-
-
-def whole(fragment: Fragment) -> Read:
-    return Read(fragment, None, ALONG if fragment.is_vector else SAME)
 
 
 def need_fragment(value: Any, what: str, word: str) -> Fragment:
@@ -102,7 +99,7 @@ def _between_tensors(reading: Reading, source: Tensor | Corner | Window, target:
 
 def _fitting(reading: Reading, source: Fragment, tensor: Tensor) -> Fragment:
     """What is stored: the fragment itself, or its values as the tensor's 8-bit type has them."""
-    read = Read(source, None, ALONG if source.is_vector else SAME)
+    read = whole(source)
     value = fitted(tensor.dtype, read)
     if value is read:
         return source
@@ -362,14 +359,9 @@ def _parts(
             help="give each block its own part of the output, and add the parts in a second kernel",
             word="atomic_add",
         )
-    taken, number = {each.name for each in reading.tensors}, 0
-    while (name := f"{tensor.name}_parts{number or ''}") in taken:
-        number += 1
     whole = tensor.format in ("i32", "u32", "u16")
     kind, format = (tensor.dtype, tensor.format) if whole else ("float32", "f32")
-    holder = Tensor(name, shape, kind, format, len(reading.tensors), PARTS)
-    holder.origin = Parts(tensor.index, len(apart))
-    reading.tensors.append(holder)
+    holder = reading.made_tensor(f"{tensor.name}_parts", shape, kind, format, PARTS, Parts(tensor.index, len(apart)))
     return holder, tuple(make("-", leaf, leaf.low) for leaf in apart)
 
 

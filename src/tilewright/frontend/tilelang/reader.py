@@ -24,6 +24,7 @@ from tilewright.frontend.tilelang.symbols import (
     Trouble,
     combine,
     expression,
+    if_then_else,
     is_dynamic_truth,
     is_symbolic,
     negated,
@@ -312,8 +313,6 @@ def _is_whole(key: Any) -> bool:
 
 def _chosen(condition: Any, when_true: Callable[[], Any], when_false: Callable[[], Any]) -> Any:
     """``a if condition else b``: both sides exist when only the device knows."""
-    from tilewright.frontend.tilelang.functions import if_then_else
-
     if not is_symbolic(condition):
         return when_true() if condition else when_false()
     return if_then_else(condition, when_true(), when_false())

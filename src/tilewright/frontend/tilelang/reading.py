@@ -13,10 +13,8 @@ from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.dtypes import tile_dtype
-from tilewright.frontend.tilelang.gathers import HELP, integer_of
+from tilewright.frontend.tilelang.made_tensors import HELP, integer_of
 from tilewright.frontend.tilelang.symbols import (
-    ALONG,
-    SAME,
     Corner,
     Expression,
     Fragment,
@@ -28,6 +26,7 @@ from tilewright.frontend.tilelang.symbols import (
     expression,
     is_integer,
     raw,
+    whole,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
 from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
@@ -84,7 +83,6 @@ class Reading:
         self.pipelined = False  # in one
         self.notes: list[Diagnostic] = []
         self.depth = 0  # of macros
-        self.returned: Any = None
         self._leaves = 0
         self._fragments = 0
 
@@ -104,6 +102,24 @@ class Reading:
         kept = tuple(int(size) for size in sizes)
         element = element_name(dtype)
         return Fragment(name, kept, element, tile_dtype(element, self), scope, self.place, self._fragments)
+
+    def made_tensor(
+        self, hint: str, shape: tuple[int, ...], dtype: str, format: str, made: str, origin: Any = None, joint: str = ""
+    ) -> Tensor:
+        """A tensor that the launcher adds; ``joint`` stands before the number of a name that is taken."""
+        name, number, taken = hint, 1, {tensor.name for tensor in self.tensors}
+        while name in taken:
+            name, number = f"{hint}{joint}{number}", number + 1
+        self.tensors.append(Tensor(name, shape, dtype, format, len(self.tensors), made, origin))
+        return self.tensors[-1]
+
+    def loaded_once(self, key: Any, window: Window, name: str, shape: tuple[int, ...]) -> Fragment:
+        """A block of a tensor, loaded where this T.Parallel body first needs it."""
+        if key not in self.loaded:
+            fragment = self.fragment(shape, window.tensor.dtype, "fragment", name)
+            self.emit(Load(fragment, window, self.place))
+            self.loaded[key] = fragment
+        return self.loaded[key]
 
     def emit(self, statement: Statement) -> None:
         if not self.bodies:
@@ -265,7 +281,7 @@ class FragmentParts:
 
     def gathered(self, reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) -> Read | None:
         """``x[i, j // 2]`` of a fragment that was loaded: the launcher puts these elements of the tensor in order."""
-        from tilewright.frontend.tilelang.gathers import gathered
+        from tilewright.frontend.tilelang.made_tensors import gathered
 
         whole = self.wholes.get(fragment)
         if whole is None or whole.body is not reading.bodies[-1] or whole.window is None or whole.parts:
@@ -363,7 +379,7 @@ class Workspaces:
             source = statement.source
             kept = reading.fragment(source.shape, window.tensor.dtype, "fragment", f"{source.name}_kept")
             self.blocks[key] = (body, kept)
-            return Assign(kept, Read(source, None, ALONG if source.is_vector else SAME), statement.place)
+            return Assign(kept, whole(source), statement.place)
         found = self.blocks.get(key)
         if found is None or found[0] is not body:
             raise Trouble(
@@ -372,4 +388,4 @@ class Workspaces:
                 help="blocks do not wait for each other: make it a parameter, and write one function per launch",
                 word="copy",
             )
-        return Assign(statement.target, Read(found[1], None, ALONG if statement.target.is_vector else SAME), statement.place)
+        return Assign(statement.target, whole(found[1]), statement.place)

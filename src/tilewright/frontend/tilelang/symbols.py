@@ -332,6 +332,15 @@ def as_mask(value: Expression) -> Expression:
     return value
 
 
+def if_then_else(condition: Any, when_true: Any, when_false: Any, *_span: Any) -> Any:
+    if not is_symbolic(condition):
+        return when_true if condition else when_false
+    floats = isinstance(when_true, float) or isinstance(when_false, float)
+    if isinstance(condition, Index) and is_integer(when_true) and is_integer(when_false) and not floats:
+        return plain(make("select", condition.value, raw(when_true), raw(when_false)))
+    return Apply("where", (expression(condition), expression(when_true), expression(when_false)))
+
+
 def negated(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
