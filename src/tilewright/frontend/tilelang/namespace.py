@@ -104,11 +104,28 @@ both, either = joined("and", lambda a, b: a and b), joined("or", lambda a, b: a 
 
 def without_span(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Builders of TVM name a place in the source last."""
-    return lambda left, right, *_span: function(left, right)
+
+    def call(left: Any, right: Any, *_span: Any) -> Any:
+        return function(left, right)
+
+    return call
 
 
 def ceildiv(value: Any, divisor: Any) -> Any:
     return (value + divisor - 1) // divisor
+
+
+def multiply_add(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
+
+
+def infinity(dtype: Any = "float32") -> float:
+    del dtype
+    return math.inf
+
+
+def smallest(dtype: Any = "float32") -> float:
+    return -largest(dtype)
 
 
 def largest(dtype: Any = "float32") -> float:
@@ -144,15 +161,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Not": negated,
     "any_of": either,
     "all_of": both,
-    "fma": lambda a, b, c: a * b + c,
+    "fma": multiply_add,
     "ceildiv": ceildiv,
     "floordiv": operator.floordiv,
     "floormod": operator.mod,
     "truncdiv": truncated_division,
     "truncmod": truncated_remainder,
-    "infinity": lambda dtype="float32": math.inf,
+    "infinity": infinity,
     "max_value": largest,
-    "min_value": lambda dtype="float32": -largest(dtype),
+    "min_value": smallest,
     "reinterpret": refuse_reinterpretation,
     "add": operator.add,
     "sub": operator.sub,
