@@ -2,12 +2,15 @@
 
 A value known at compile time is a plain Python ``int`` or ``bool``; anything else is a `Leaf` (a loop variable, a core
 coordinate) or a `Node` over such values.
+
+The IR writes the same arithmetic as ops of ``arith``. `FORMS` says for each what it is here, in Python, in NumPy and in C++; who
+runs, bounds or spells integers of the IR reads it there.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,6 +56,84 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "!=": operator.ne,
 }
 LOGIC = ("and", "or", "not")
+
+
+@record
+class Form:
+    """One op of ``arith``. ``symbol`` is empty where expressions have no such operation."""
+
+    symbol: str
+    python: str  # {0} {1} {2} are operands; `PYTHON_NAMES` are the functions in it
+    numpy: str = ""  # the function on arrays
+    cpp: str = ""  # the sign between two operands, or a function of them
+    strength: int = 0  # of the sign: a higher number binds tighter
+    divides: bool = False
+
+
+FORMS: dict[str, Form] = {
+    "arith.addi": Form("+", "{0} + {1}", "add", "+", 11),
+    "arith.subi": Form("-", "{0} - {1}", "subtract", "-", 11),
+    "arith.muli": Form("*", "{0} * {1}", "multiply", "*", 12),
+    "arith.divui": Form("//", "{0} // {1}", "floor_divide", "/", 12, divides=True),
+    "arith.floordivsi": Form("", "{0} // {1}", cpp="/", strength=12, divides=True),
+    "arith.divsi": Form("", "divide_toward_zero({0}, {1})", cpp="/", strength=12, divides=True),
+    "arith.ceildivsi": Form("", "-(-{0} // {1})", divides=True),
+    "arith.ceildivui": Form("", "-(-{0} // {1})", divides=True),
+    "arith.remui": Form("%", "{0} % {1}", "mod", "%", 12, divides=True),
+    "arith.remsi": Form("", "remainder_toward_zero({0}, {1})", cpp="%", strength=12, divides=True),
+    "arith.andi": Form("and", "{0} & {1}", "logical_and", "&", 7),
+    "arith.xori": Form("", "{0} ^ {1}", "logical_xor", "^", 6),
+    "arith.ori": Form("or", "{0} | {1}", "logical_or", "|", 5),
+    "arith.shli": Form("", "{0} << {1}"),
+    "arith.shrui": Form("", "{0} >> {1}"),
+    "arith.shrsi": Form("", "{0} >> {1}"),
+    "arith.minsi": Form("min", "minimum({0}, {1})", "minimum", "std::min"),
+    "arith.minui": Form("", "minimum({0}, {1})", cpp="std::min"),
+    "arith.maxsi": Form("max", "maximum({0}, {1})", "maximum", "std::max"),
+    "arith.maxui": Form("", "maximum({0}, {1})", cpp="std::max"),
+    "arith.select": Form("select", "choose({0}, {1}, {2})", "where"),
+    **{f"arith.{cast}": Form("", "{0} + 0") for cast in ("index_cast", "extsi", "extui", "trunci")},
+}
+SYMBOLS = {form.symbol: name for name, form in FORMS.items() if form.symbol}  # the op that an operation is written as
+PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")  # of ``arith.cmpi`` in order; from 6 on unsigned
+UNSIGNED = 6
+NUMPY_COMPARISONS = {
+    "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
+WORD = (1 << 64) - 1
+
+
+def choose(condition: bool, yes: int, no: int) -> int:
+    return yes if condition else no
+
+
+def unsigned(value: int) -> int:
+    """As an unsigned 64-bit word, for unsigned comparisons."""
+    return value & WORD
+
+
+def divide_toward_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def remainder_toward_zero(a: int, b: int) -> int:
+    return a - divide_toward_zero(a, b) * b
+
+
+PYTHON_NAMES: dict[str, Callable[..., Any]] = {
+    "minimum": min,
+    "maximum": max,
+    **{f.__name__: f for f in (choose, unsigned, divide_toward_zero, remainder_toward_zero)},
+}
+
+
+def python_text(name: str, predicate: int | None, operands: Sequence[str]) -> str | None:
+    """An op of ``arith`` as a Python expression; None if it has no meaning there."""
+    if predicate is not None:
+        left, right = operands if predicate < UNSIGNED else [f"unsigned({operand})" for operand in operands]
+        return f"{left} {PREDICATES[predicate]} {right}"
+    form = FORMS.get(name)
+    return None if form is None else form.python.format(*operands)
 
 
 def is_dynamic(value: Any) -> bool:
@@ -168,20 +249,35 @@ def bounds(value: Value) -> tuple[int, int]:
         terms, constant = linear(value)
         if terms != frozenset({(value, 1)}):
             return _sum_bounds(terms, constant)
-    pairs = [bounds(arg) for arg in value.args]
-    if value.op == "*":
-        corners = [a * b for a in pairs[0] for b in pairs[1]]
-        return min(corners), max(corners)
-    if value.op == "select":
+    found = interval(value.op, *(bounds(arg) for arg in value.args))
+    if found is not None:
+        return found
+    return (0, 1) if is_truth(value) else (-UNBOUNDED, UNBOUNDED)
+
+
+Interval = tuple[int, int]
+
+
+def interval(op: str, *pairs: Interval) -> Interval | None:
+    """Inclusive bounds of an operation whose operands have these; None where they say nothing."""
+    if op == "select":
         return min(pairs[1][0], pairs[2][0]), max(pairs[1][1], pairs[2][1])
-    if value.op in ("min", "max"):
-        choose = ARITHMETIC[value.op]
-        return choose(pairs[0][0], pairs[1][0]), choose(pairs[0][1], pairs[1][1])
-    if value.op in ("//", "%") and pairs[1][0] >= 1:
-        return _division_bounds(value.op, pairs)
-    if is_truth(value):
-        return 0, 1
-    return -UNBOUNDED, UNBOUNDED
+    if op not in ARITHMETIC:
+        return None
+    (low, high), (least, most) = pairs
+    if op in ("+", "min", "max"):
+        function = ARITHMETIC[op]
+        return function(low, least), function(high, most)
+    if op == "-":
+        return low - most, high - least
+    if op in ("//", "%") and least < 1:
+        return None
+    if op == "%":
+        if least == most and low // least == high // least:
+            return low % least, high % least
+        return 0, min(most - 1, high) if low >= 0 else most - 1
+    corners = [ARITHMETIC[op](a, b) for a in (low, high) for b in (least, most)]
+    return min(corners), max(corners)
 
 
 def _sum_bounds(terms: frozenset[tuple[Dynamic, int]], constant: int) -> tuple[int, int]:
@@ -190,16 +286,6 @@ def _sum_bounds(terms: frozenset[tuple[Dynamic, int]], constant: int) -> tuple[i
         ends = [bounds(term)[0] * factor, bounds(term)[1] * factor]
         low, high = low + min(ends), high + max(ends)
     return low, high
-
-
-def _division_bounds(op: str, pairs: list[tuple[int, int]]) -> tuple[int, int]:
-    (low, high), (least, most) = pairs
-    if op == "//":
-        corners = [a // b for a in (low, high) for b in (least, most)]
-        return min(corners), max(corners)
-    if least == most and low // least == high // least:
-        return low % least, high % least
-    return 0, min(most - 1, high) if low >= 0 else most - 1
 
 
 def replaced(value: Value, known: Mapping[Leaf, Value]) -> Value:

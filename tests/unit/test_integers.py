@@ -7,7 +7,21 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, bounds, constant_difference, is_dynamic, make
+from tilewright.integers import (
+    ARITHMETIC,
+    COMPARISONS,
+    FORMS,
+    PREDICATES,
+    PYTHON_NAMES,
+    Leaf,
+    Node,
+    bounds,
+    constant_difference,
+    interval,
+    is_dynamic,
+    make,
+    python_text,
+)
 
 X = Leaf(0, "x", 0, 4)
 Y = Leaf(1, "y", -2, 3)
@@ -87,3 +101,30 @@ def test_logic_folds():
     assert make("or", test, True) is True and make("or", False, test) is test
     assert make("select", test, 3, 3) == 3 and make("not", True) is False
     assert make("<", X, 5) is True and make(">=", Y, 4) is False and is_dynamic(make("<", X, 4))
+
+
+NUMBERS = st.integers(-40, 40)
+POSITIVE = st.integers(1, 12)
+
+
+@given(st.sampled_from(sorted(ARITHMETIC)), NUMBERS, NUMBERS, POSITIVE, POSITIVE, st.data())
+def test_intervals_hold_what_the_operation_gives(op, low, other, length, size, data):
+    first, second = (low, low + length), (abs(other) + 1, abs(other) + size) if op in ("//", "%") else (other, other + size)
+    left, right = data.draw(st.integers(*first)), data.draw(st.integers(*second))
+    found = interval(op, first, second)
+    assert found is not None
+    assert found[0] <= ARITHMETIC[op](left, right) <= found[1]
+
+
+def test_an_op_of_the_ir_means_the_same_in_python_and_in_expressions():
+    for name, form in FORMS.items():
+        if form.symbol in ARITHMETIC:
+            for left, right in itertools.product(range(9), range(1, 5)):
+                text = python_text(name, None, (str(left), str(right)))
+                assert eval(text, dict(PYTHON_NAMES)) == make(form.symbol, left, right)
+    for number, symbol in enumerate(PREDICATES):
+        assert eval(python_text("arith.cmpi", number, ("2", "3")), dict(PYTHON_NAMES)) == COMPARISONS[symbol](2, 3)
+    assert eval(python_text("arith.divsi", None, ("-7", "2")), dict(PYTHON_NAMES)) == -3
+    assert eval(python_text("arith.remsi", None, ("-7", "2")), dict(PYTHON_NAMES)) == -1
+    assert not eval(python_text("arith.cmpi", 6, ("-1", "3")), dict(PYTHON_NAMES)), "a negative number is a large word"
+    assert python_text("arith.addf", None, ("1", "2")) is None

@@ -13,21 +13,24 @@ from xdsl.ir import Block as IRBlock
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
 from tilewright.dialects.walking import erase, location, remember
-from tilewright.integers import COMPARISONS, UNBOUNDED, Dynamic, Leaf, Node, Value, bounds, is_dynamic, is_truth, make
-
-PREDICATES = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}  # arith.cmpi: eq, ne, slt, sle, sgt, sge
-PLAIN_OPS: dict[str, type[Operation]] = {
-    "+": arith.AddiOp,
-    "-": arith.SubiOp,
-    "*": arith.MuliOp,
-    "min": arith.MinSIOp,
-    "max": arith.MaxSIOp,
-    "and": arith.AndIOp,
-    "or": arith.OrIOp,
-}
-FREE_OPS = frozenset[type[Operation]](
-    (arith.ConstantOp, *PLAIN_OPS.values(), arith.DivUIOp, arith.RemUIOp, arith.CmpiOp, arith.SelectOp, arith.XOrIOp)
+from tilewright.integers import (
+    COMPARISONS,
+    PREDICATES,
+    SYMBOLS,
+    UNBOUNDED,
+    Dynamic,
+    Leaf,
+    Node,
+    Value,
+    bounds,
+    is_dynamic,
+    is_truth,
+    make,
 )
+
+OPS: dict[str, type[Operation]] = {op.name: op for op in arith.Arith.operations}
+PLAIN_OPS = {symbol: OPS[name] for symbol, name in SYMBOLS.items()}
+FREE_OPS = frozenset[type[Operation]]((arith.ConstantOp, *PLAIN_OPS.values(), arith.CmpiOp, arith.XOrIOp))
 
 
 class Emitter:
@@ -175,11 +178,9 @@ class Emitter:
             return self._result(arith.XOrIOp, [self.integer(value.args[0]), self.integer(True)], I1)
         operands = [self.integer(arg) for arg in value.args]
         if value.op in COMPARISONS:
-            predicate = {"predicate": IntegerAttr(PREDICATES[value.op], 64)}
+            predicate = {"predicate": IntegerAttr(PREDICATES.index(value.op), 64)}
             return self.add(arith.CmpiOp, operands, [I1], properties=predicate).results[0]
         kind = I1 if is_truth(value) else INDEX
-        if value.op == "select":
-            return self._result(arith.SelectOp, operands, kind)
         return self._result(PLAIN_OPS[value.op], operands, kind)
 
     def _result(self, kind: type[Operation], operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
@@ -209,8 +210,7 @@ class Emitter:
                 )
             shift = -(least // divisor)
         shifted = make("+", numerator, shift * divisor) if shift else numerator
-        kind = arith.DivUIOp if node.op == "//" else arith.RemUIOp
-        result = self._result(kind, [self.integer(shifted), self.integer(divisor)], INDEX)
+        result = self._result(PLAIN_OPS[node.op], [self.integer(shifted), self.integer(divisor)], INDEX)
         if node.op == "//" and shift:
             return self._result(arith.SubiOp, [result, self.integer(shift)], INDEX)
         return result

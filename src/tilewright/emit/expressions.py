@@ -7,29 +7,9 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.dialects.attributes import I1, constant_of
+from tilewright.integers import FORMS, PREDICATES
 
-# Operator and binding strength; a higher number binds tighter.
-BINARY = {
-    "arith.muli": ("*", 12),
-    "arith.divui": ("/", 12),
-    "arith.divsi": ("/", 12),
-    "arith.floordivsi": ("/", 12),
-    "arith.remui": ("%", 12),
-    "arith.remsi": ("%", 12),
-    "arith.addi": ("+", 11),
-    "arith.subi": ("-", 11),
-    "arith.andi": ("&", 7),
-    "arith.xori": ("^", 6),
-    "arith.ori": ("|", 5),
-}
 SIGNED_COMPARISONS = (2, 3, 4, 5)
-COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")  # arith.cmpi predicates in order
-CALLS = {
-    "arith.minui": "std::min",
-    "arith.minsi": "std::min",
-    "arith.maxui": "std::max",
-    "arith.maxsi": "std::max",
-}
 PASS_THROUGH = ("arith.index_cast", "arith.index_castui", "arith.extui", "arith.trunci")
 ATOM = 20
 
@@ -58,11 +38,12 @@ class Expressions:
             return (("true" if number else "false") if value.type == I1 else str(number)), ATOM
         op = value.owner
         assert isinstance(op, Operation), "a loop variable has a name"
-        if op.name in BINARY:
+        form = FORMS.get(op.name)
+        if form is not None and form.strength:
             folded = self._folded(op)
             if folded is not None:
                 return folded
-            sign, strength = BINARY[op.name]
+            sign, strength = form.cpp, form.strength
             if op.results[0].type == I1 and op.name in ("arith.andi", "arith.ori"):
                 sign, strength = ("&&", 4) if op.name == "arith.andi" else ("||", 3)
             left = self.text(op.operands[0], strength)
@@ -73,17 +54,17 @@ class Expressions:
             return f"{left} {sign} {right}", strength
         if isinstance(op, CmpiOp):
             predicate = op.predicate.value.data
-            sign = COMPARISONS[predicate]
+            sign = PREDICATES[predicate]
             if predicate in SIGNED_COMPARISONS:
                 return self.compared(op.lhs, sign, op.rhs), 9
             return f"{self.text(op.lhs, 10)} {sign} {self.text(op.rhs, 10)}", 9
         if op.name == "arith.select":
             condition, yes, no = (self.text(operand, 3) for operand in op.operands)
             return f"{condition} ? {yes} : {no}", 2
-        if op.name in CALLS:
+        if form is not None and form.cpp:
             signed = op.name.endswith("si") and any(self.may_be_negative(operand) for operand in op.operands)
             kind = "int32_t" if signed else "uint32_t"
-            return f"{CALLS[op.name]}<{kind}>({', '.join(self.text(operand) for operand in op.operands)})", ATOM
+            return f"{form.cpp}<{kind}>({', '.join(self.text(operand) for operand in op.operands)})", ATOM
         if op.name in PASS_THROUGH:
             return self._written(op.operands[0])
         raise AssertionError(f"no C++ for {op.name}")

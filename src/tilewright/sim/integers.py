@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.diagnostics import Span, fail
-
-WORD = (1 << 64) - 1
+from tilewright.integers import WORD
 
 
 class Split(Exception):
@@ -100,38 +99,3 @@ NAMES: dict[str, Any] = {
     "minimum": minimum,
     "maximum": maximum,
 }
-
-# Text of each arith op; {0} {1} {2} are operands.
-TEXT = {
-    "arith.addi": "{0} + {1}",
-    "arith.subi": "{0} - {1}",
-    "arith.muli": "{0} * {1}",
-    "arith.divui": "{0} // divisor({1}, {span})",
-    "arith.floordivsi": "{0} // divisor({1}, {span})",
-    "arith.ceildivsi": "-(-{0} // divisor({1}, {span}))",
-    "arith.ceildivui": "-(-{0} // divisor({1}, {span}))",
-    "arith.divsi": "divide_toward_zero({0}, divisor({1}, {span}))",
-    "arith.remui": "{0} % divisor({1}, {span})",
-    "arith.remsi": "remainder_toward_zero({0}, divisor({1}, {span}))",
-    "arith.andi": "{0} & {1}",
-    "arith.ori": "{0} | {1}",
-    "arith.xori": "{0} ^ {1}",
-    "arith.shli": "{0} << {1}",
-    "arith.shrui": "{0} >> {1}",
-    "arith.shrsi": "{0} >> {1}",
-    "arith.minsi": "minimum({0}, {1})",
-    "arith.minui": "minimum({0}, {1})",
-    "arith.maxsi": "maximum({0}, {1})",
-    "arith.maxui": "maximum({0}, {1})",
-    "arith.select": "choose({0}, {1}, {2})",
-    "arith.index_cast": "{0} + 0",
-    "arith.extsi": "{0} + 0",
-    "arith.extui": "{0} + 0",
-    "arith.trunci": "{0} + 0",
-}
-
-COMPARISONS = (
-    "{0} == {1}", "{0} != {1}", "{0} < {1}", "{0} <= {1}", "{0} > {1}", "{0} >= {1}",
-    "unsigned({0}) < unsigned({1})", "unsigned({0}) <= unsigned({1})",
-    "unsigned({0}) > unsigned({1})", "unsigned({0}) >= unsigned({1})",
-)  # fmt: skip

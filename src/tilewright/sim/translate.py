@@ -18,6 +18,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import ThreadAttr
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import span_of
+from tilewright.integers import FORMS, python_text
 from tilewright.machine.processes import Wait
 from tilewright.program import Program
 from tilewright.sim import integers, registry
@@ -158,7 +159,7 @@ class _RoleEmitter:
             return self.if_lines(op, indent)
         if isinstance(op, scf.YieldOp | func.ReturnOp | arith.ConstantOp):
             return []
-        if op.name not in integers.TEXT and not isinstance(op, arith.CmpiOp):
+        if op.name not in FORMS and not isinstance(op, arith.CmpiOp):
             raise fail("TW514", f"the simulator has no meaning for {op.name}", span_of(op))
         if op.results[0] not in self.live:
             return []
@@ -168,16 +169,13 @@ class _RoleEmitter:
 
     def arithmetic_text(self, op: Operation) -> str:
         operands = [self.text(operand) for operand in op.operands]
-        if isinstance(op, arith.CmpiOp):
-            return integers.COMPARISONS[op.predicate.value.data].format(*operands)
-        pattern = integers.TEXT[op.name]
-        if "{span}" not in pattern:
-            return pattern.format(*operands)
-        if _is_nonzero_constant(op.operands[1]):
-            return pattern.replace("divisor({1}, {span})", "{1}").format(*operands)
-        name = f"p{len(self.thread.scope)}"
-        self.thread.scope[name] = span_of(op)
-        return pattern.format(*operands, span=name)
+        if op.name in FORMS and FORMS[op.name].divides and not _is_nonzero_constant(op.operands[1]):
+            name = f"p{len(self.thread.scope)}"
+            self.thread.scope[name] = span_of(op)
+            operands[1] = f"divisor({operands[1]}, {name})"
+        text = python_text(op.name, op.predicate.value.data if isinstance(op, arith.CmpiOp) else None, operands)
+        assert text is not None
+        return text
 
     def call_lines(self, op: KernelCallOp, indent: str) -> list[str]:
         if op.results:

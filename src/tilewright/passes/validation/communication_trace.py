@@ -34,6 +34,7 @@ from tilewright.dialects.ttl_network import (
 )
 from tilewright.dialects.walking import operations
 from tilewright.grid import WorkArgument, core_number, cores_of
+from tilewright.integers import PYTHON_NAMES, python_text
 from tilewright.machine.events import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
 from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, acquire_of, bind_of
 from tilewright.records import record
@@ -41,11 +42,6 @@ from tilewright.records import record
 EVENT_LIMIT = 1_000_000
 JOIN_LIMIT = 64
 
-INFIX = {
-    arith.AddiOp: "+", arith.SubiOp: "-", arith.MuliOp: "*", arith.DivUIOp: "//", arith.RemUIOp: "%",
-    arith.AndIOp: "&", arith.OrIOp: "|", arith.XOrIOp: "^",
-}  # fmt: skip
-PREDICATES = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">=", 6: "<", 7: "<=", 8: ">", 9: ">="}
 NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
 Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the core
@@ -127,7 +123,7 @@ def trace_thread(function: FuncOp) -> ThreadTrace:
     writer = Writer()
     writer.block(function.body.block, 1)
     text = "def run(core, out, work, table, make):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = dict(PYTHON_NAMES)
     exec(compile(text, f"<trace of {function.sym_name.data}>", "exec"), scope)
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables)
 
@@ -241,16 +237,10 @@ class Writer:
         if isinstance(value, BlockArgument) or not isinstance(owner, Operation):
             raise Unpredictable
         parts = [self.value(operand) for operand in owner.operands]
-        if isinstance(owner, arith.CmpiOp):
-            return f"({parts[0]} {PREDICATES[owner.predicate.value.data]} {parts[1]})"
-        if isinstance(owner, arith.SelectOp):
-            return f"({parts[1]} if {parts[0]} else {parts[2]})"
-        if isinstance(owner, (arith.MinSIOp, arith.MaxSIOp)):
-            return f"{'min' if isinstance(owner, arith.MinSIOp) else 'max'}({parts[0]}, {parts[1]})"
-        symbol = INFIX.get(type(owner))  # pyright: ignore
-        if symbol is None:
+        text = python_text(owner.name, owner.predicate.value.data if isinstance(owner, arith.CmpiOp) else None, parts)
+        if text is None:
             raise Unpredictable
-        return f"({parts[0]} {symbol} {parts[1]})"
+        return f"({text})"
 
 
 def _events(op: Operation) -> list[Event]:
@@ -406,6 +396,6 @@ def ways_of_cores(function: FuncOp, grid: tuple[int, ...]) -> list[Ways]:
         def table(index: int, position: int = 0, number: int = number) -> int:
             return writer.tables[index].values[number][position]
 
-        ways = {op: bool(eval(test, {"core": core, "work": work, "table": table})) for op, test in tests.items()}
+        ways = {op: bool(eval(test, {**PYTHON_NAMES, "core": core, "work": work, "table": table})) for op, test in tests.items()}
         found.setdefault(tuple(ways.values()), ways)
     return list(found.values())

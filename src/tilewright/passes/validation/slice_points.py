@@ -16,27 +16,12 @@ from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.grid import core_number
+from tilewright.integers import FORMS, NUMPY_COMPARISONS, PREDICATES
 from tilewright.passes.validation.events import problem
 
 POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
 
-ARITHMETIC: dict[type[Operation], Callable[..., Any]] = {
-    arith.AddiOp: np.add,
-    arith.SubiOp: np.subtract,
-    arith.MuliOp: np.multiply,
-    arith.DivUIOp: np.floor_divide,
-    arith.RemUIOp: np.mod,
-    arith.MinSIOp: np.minimum,
-    arith.MaxSIOp: np.maximum,
-    arith.AndIOp: np.logical_and,
-    arith.OrIOp: np.logical_or,
-    arith.XOrIOp: np.logical_xor,
-    arith.SelectOp: np.where,
-}
-PREDICATES: dict[int, Callable[..., Any]] = {
-    0: np.equal, 1: np.not_equal, 2: np.less, 3: np.less_equal, 4: np.greater, 5: np.greater_equal,
-    6: np.less, 7: np.less_equal, 8: np.greater, 9: np.greater_equal,
-}  # fmt: skip
+ARITHMETIC: dict[str, Callable[..., Any]] = {name: getattr(np, form.numpy) for name, form in FORMS.items() if form.numpy}
 
 
 class Unknown(Exception):
@@ -106,8 +91,9 @@ class Points:
         if isinstance(owner, RuntimeArgumentOp):
             return owner.checked_value
         if isinstance(owner, arith.CmpiOp):
-            return PREDICATES[owner.predicate.value.data](self.of(owner.lhs), self.of(owner.rhs))
-        function = ARITHMETIC.get(type(owner)) if isinstance(owner, Operation) else None
+            compare = getattr(np, NUMPY_COMPARISONS[PREDICATES[owner.predicate.value.data]])
+            return compare(self.of(owner.lhs), self.of(owner.rhs))
+        function = ARITHMETIC.get(owner.name) if isinstance(owner, Operation) else None
         if function is None or not isinstance(owner, Operation):
             raise Unknown
         return function(*(self.of(operand) for operand in owner.operands))
@@ -182,6 +168,6 @@ def leaves(value: SSAValue) -> set[SSAValue]:
     if isinstance(owner, (CoreOp, WorkOp, CoreTableOp)):
         return {value}
     assert isinstance(owner, Operation)
-    if type(owner) not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):
+    if owner.name not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):
         raise Unknown
     return set[SSAValue]().union(*(leaves(operand) for operand in owner.operands))

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import AccessorType, SliceType, constant_of
+from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
+from tilewright.integers import FORMS, interval
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import problem
 from tilewright.records import record
@@ -97,24 +98,12 @@ class Ranges:
         return self._arithmetic(owner)
 
     def _arithmetic(self, op: Operation) -> tuple[int, int] | None:
-        pairs = [self.of(operand) for operand in op.operands]
-        if isinstance(op, arith.SelectOp) and pairs[1] and pairs[2]:
-            return min(pairs[1][0], pairs[2][0]), max(pairs[1][1], pairs[2][1])
-        if len(pairs) != 2 or pairs[0] is None or pairs[1] is None:
+        form = FORMS.get(op.name)
+        pairs = [(0, 1) if operand.type == I1 else self.of(operand) for operand in op.operands]
+        known = [pair for pair in pairs if pair is not None]
+        if form is None or len(known) < len(pairs) or (form.divides and known[0][0] < 0):  # the chip divides unsigned
             return None
-        (low, high), (least, most) = pairs[0], pairs[1]
-        if isinstance(op, arith.AddiOp):
-            return low + least, high + most
-        if isinstance(op, arith.SubiOp):
-            return low - most, high - least
-        if isinstance(op, arith.MuliOp):
-            corners = [a * b for a in (low, high) for b in (least, most)]
-            return min(corners), max(corners)
-        if isinstance(op, arith.DivUIOp) and low >= 0 and least > 0:
-            return low // most, high // least
-        if isinstance(op, arith.RemUIOp) and low >= 0 and least > 0:
-            return 0, min(high, most - 1)
-        return None
+        return interval(form.symbol, *known)
 
 
 def check_rows(function: FuncOp, context: PassContext) -> list[Diagnostic]:
