@@ -56,7 +56,7 @@ from tilewright.program import ROW_MAJOR
 def attach_blocks(function: FuncOp) -> None:
     for op in operations(function):
         if isinstance(op, (CBPopOp, CBPushOp)) and isinstance(op.buffer.owner, op.ACQUIRE):
-            op.buffer = op.tile.owner.operands[0]
+            op.buffer = op.buffer.owner.operands[0]
     for op in [op for op in operations(function) if isinstance(op, (CBWaitOp, CBReserveOp))]:
         block, parent = op.results[0], op.parent
         bare = [use for use in block.uses if not isinstance(use.operation, AttachCBOp)]
