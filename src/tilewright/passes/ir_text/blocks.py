@@ -178,7 +178,7 @@ def bind_registers(function: FuncOp) -> None:
                 register = op.register
                 op.operands = op.operands[:1]
                 del op.attributes[DST_REG]
-                _pin(op.buffer, register, op)
+                _pin(op.tile, register, op)
             elif "index" in op.attributes:
                 _pin_number(op.tile, int_value(op, "index"), op)
                 del op.attributes["index"]
