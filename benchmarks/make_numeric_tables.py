@@ -102,8 +102,8 @@ def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
 def build_tables() -> dict[str, np.ndarray]:
     from tilewright.hardware import CHIPS
     from tilewright.sim.numerics import sfpu
+    from tilewright.sim.numerics.mad import on_chip
     from tilewright.sim.numerics.registry import CHEAP, UNARY
-    from tilewright.sim.numerics.unit import on_chip
 
     arrays: dict[str, np.ndarray] = {}
     for key in sorted(set(UNARY) - set(CHEAP) - sfpu.INTEGERS):
@@ -120,7 +120,7 @@ def build_tables() -> dict[str, np.ndarray]:
 
 def recorded_calls(golden: ModuleType) -> dict[str, int]:
     """Run every recorded SFPU call through the models."""
-    from tilewright.sim.numerics import packer, sfpu, unpack
+    from tilewright.sim.numerics import packer, sfpu
 
     formats = {"bfloat16": "bf16", "float32": "f32"}
     rows: dict[str, int] = {}
@@ -133,7 +133,7 @@ def recorded_calls(golden: ModuleType) -> dict[str, int]:
             continue
         wide = bool(meta["fp32_dest_acc_en"])
         dst = [
-            unpack.copy_to_dst(
+            packer.copy_to_dst(
                 bits, formats[dtype], dst32=wide, unpack_to_dest=index in meta["unpack_to_dest"]
             )
             for index, (bits, dtype) in enumerate(zip(inputs, meta["in_dtypes"], strict=True))

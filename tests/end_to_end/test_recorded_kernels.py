@@ -13,7 +13,7 @@ import recordings
 import op_kernels
 from tilewright.dialects import tile_ops
 from tilewright.program import TensorSpec
-from tilewright.sim.numerics.recorded import values_by_call
+from tilewright.sim.numerics.report import values_by_call
 from tilewright.sim.run import simulate
 
 FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")

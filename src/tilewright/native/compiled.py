@@ -18,7 +18,7 @@ from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic
-from tilewright.sim.numerics.cancellation import cancellation_warnings
+from tilewright.sim.numerics.accumulate import cancellation_warnings
 from tilewright.tile_pages import folded_tiles, join_tiles, pages_by_place, shard_tiles, split_tiles
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ HEADER_WORDS = 5
 def evaluate(chip: str, key: str, operands: list[Words], params: tuple[int, ...], *, wide: bool) -> Words | None:
     """``name`` or ``name:variant`` of one to three operands, or None if the numeric model does not have it."""
     from tilewright.sim.numerics import sfpu
-    from tilewright.sim.numerics.operation import UnknownOperation
+    from tilewright.sim.numerics.lanes import UnknownOperation
 
     name, _, variant = key.partition(":")
     try:

@@ -10,13 +10,11 @@ import numpy as np
 from tilewright import hardware
 from tilewright.dtypes import WORDS
 from tilewright.program import ComputeConfig, TensorSpec
-from tilewright.sim import product_jobs
-from tilewright.sim.arithmetic import Format
+from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
-from tilewright.sim.numerics import formats, fpu, packer, sfpu, unpack
+from tilewright.sim.numerics import formats, fpu, packer, sfpu
+from tilewright.sim.numerics.accumulate import Fidelity
 from tilewright.sim.numerics.faces import join_faces
-from tilewright.sim.numerics.fidelity import Fidelity
-from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory
 from tilewright.tile_pages import join_tiles, split_tiles
@@ -57,13 +55,13 @@ class ExactArithmetic(DirectMemory):
         return self._zeros[shape]
 
     def to_source(self, tile: Array, dtype: str) -> Array:
-        return unpack.to_src(tile, dtype, dst32=self.dst32)
+        return packer.to_src(tile, dtype, dst32=self.dst32)
 
     def straight_to_dst(self, tile: Array, dtype: str, *, unpack_to_dest: bool) -> Array:
-        return unpack.copy_to_dst(tile, dtype, dst32=self.dst32, unpack_to_dest=unpack_to_dest)
+        return packer.copy_to_dst(tile, dtype, dst32=self.dst32, unpack_to_dest=unpack_to_dest)
 
     def copy(self, source: Array) -> Array:
-        return unpack.add_zero(source) if self.dst32 else source
+        return packer.add_zero(source) if self.dst32 else source
 
     def binary(self, kind: str, a: Array, b: Array, old: Array | None, *, accumulate: bool) -> Array:
         before = self.zeros(a.shape) if old is None else old
@@ -71,7 +69,7 @@ class ExactArithmetic(DirectMemory):
         return ELEMENTWISE[kind](a, b, before, **chip, accumulate=accumulate)
 
     def dst_to_source(self, value: Array, source: Format) -> Array:
-        kept = unpack.src_format(source[0], dst32=self.dst32, unpack_to_dest=source[1])
+        kept = packer.src_format(source[0], dst32=self.dst32, unpack_to_dest=source[1])
         return fpu.dest_to_src(value, dst32=self.dst32, src_format=cast(Any, kept))
 
     def broadcast(self, source: Array, dim: str, row: int = 0) -> Array:
@@ -91,11 +89,11 @@ class ExactArithmetic(DirectMemory):
         return fpu.matmul_block(in0, in1, old, dst32=self.dst32, erratum=self.erratum, fidelity=self.fidelity)
 
     def products(self, jobs: list[ProductJob]) -> list[list[Array]]:
-        return product_jobs.carry_out(jobs, self.matmul, self.zeros)
+        return carry_out(jobs, self.matmul, self.zeros)
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         before = self.zeros(data.shape) if old is None else old
-        kept = unpack.src_format(dtype, dst32=self.dst32)
+        kept = packer.src_format(dtype, dst32=self.dst32)
         return fpu.reduce(
             cast(Any, pool), cast(Any, dim), data, scaler, before, dst32=self.dst32, erratum=self.erratum,
             fidelity=self.fidelity, src_format=cast(Any, kept), fresh=old is None,

@@ -9,14 +9,11 @@ import numpy as np
 
 from tilewright.dialects.tile_op import TileOp
 from tilewright.program import TensorSpec
-from tilewright.sim import product_jobs
-from tilewright.sim.arithmetic import Format
+from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import meaning_of
-from tilewright.sim.faults import fault
 from tilewright.sim.numerics import formats
 from tilewright.sim.numerics.faces import join_faces
-from tilewright.sim.product_jobs import ProductJob
-from tilewright.sim.registry import Site
+from tilewright.sim.registry import Site, fault
 from tilewright.sim.tensors import Array, DirectMemory
 from tilewright.tile_pages import join_tiles, split_tiles
 
@@ -100,7 +97,7 @@ class FastArithmetic(DirectMemory):
             return np.matmul(in0, in1) + old
 
     def products(self, jobs: list[ProductJob]) -> list[list[Array]]:
-        return product_jobs.carry_out(jobs, self.matmul, self.zeros)
+        return carry_out(jobs, self.matmul, self.zeros)
 
     def reduce(self, data: Array, scaler: Array, old: Array | None, *, pool: str, dim: str, dtype: str) -> Array:
         axes = {"row": (-1,), "col": (-2,), "scalar": (-2, -1)}[dim]

@@ -16,10 +16,8 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.program import TensorSpec
-from tilewright.sim import product_jobs
-from tilewright.sim.arithmetic import Format
+from tilewright.sim.arithmetic import Format, ProductJob, left_matrix, old_matrix, places, right_matrix
 from tilewright.sim.exact_arithmetic import ExactArithmetic
-from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, Tensor
 
@@ -169,7 +167,7 @@ class LazyArithmetic:
             return [matrix]
         return [
             self._later(("part", number, job.shape), partial(taken_out, place=place), matrix)
-            for number, place in enumerate(product_jobs.places(job.down, job.across))
+            for number, place in enumerate(places(job.down, job.across))
         ]
 
     def _carry_out_product(self, shape: tuple[int, int, int], fresh: tuple[bool, ...], *tiles: Array) -> Array:
@@ -177,8 +175,8 @@ class LazyArithmetic:
         source = iter(tiles)
         steps = [(list(islice(source, down)), list(islice(source, across))) for _ in range(length)]
         job = ProductJob(down, across, steps, [None if zero else next(source) for zero in fresh])
-        left, right = product_jobs.left_matrix(steps), product_jobs.right_matrix(steps)
-        return self._exact.matmul(left, right, product_jobs.old_matrix(job, self._exact.zeros))
+        left, right = left_matrix(steps), right_matrix(steps)
+        return self._exact.matmul(left, right, old_matrix(job, self._exact.zeros))
 
     def reduce(self, data: Any, scaler: Any, old: Any, *, pool: str, dim: str, dtype: str) -> Any:
         def function(data: Array, scaler: Array, old: Array | None = None) -> Array:

@@ -14,15 +14,11 @@ from tilewright.diagnostics import fail
 from tilewright.machine.handshakes import Semaphores
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format
-from tilewright.sim.buffers import Buffer
-from tilewright.sim.deferred_products import DeferredProducts
-from tilewright.sim.faults import fault
+from tilewright.sim.buffers import Buffer, ShardBuffer, ShardMemory, shard_memories
 from tilewright.sim.numerics.formats import L1_DTYPES
-from tilewright.sim.races import core_ids
-from tilewright.sim.registers import Dst, SourceQueue
-from tilewright.sim.registry import Site
-from tilewright.sim.shard_memory import ShardBuffer, ShardMemory, shard_memories
-from tilewright.sim.tensors import Array, Tensor
+from tilewright.sim.registers import DeferredProducts, Dst, SourceQueue
+from tilewright.sim.registry import Site, fault
+from tilewright.sim.tensors import Array, Tensor, core_ids
 
 L1_ALIGNMENT = 32
 

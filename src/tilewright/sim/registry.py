@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.diagnostics import Span
+from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 from tilewright.dialects.tile_op import TileOp, UnitForm
 from tilewright.machine.processes import Wait
 
@@ -96,3 +96,14 @@ def find_value(name: str) -> Callable[..., Any] | None:
 
 def find(name: str, role: str) -> CallFunction | None:
     return _FUNCTIONS.get((name, role))
+
+
+def fault(code: str, site: Site, message: str, *, help: str = "", notes: tuple[Note, ...] = ()) -> KernelError:
+    """``raise fault("TW502", site, …)``: names the call and the processor it ran on."""
+    text = f"{site.name} on the {site.processor} processor: {message}"
+    return KernelError(Diagnostic(code=code, message=text, span=site.span, notes=notes, help=help))
+
+
+def earlier(message: str, site: Site | None) -> tuple[Note, ...]:
+    """A note that points at another call."""
+    return () if site is None else (Note(message, site.span),)

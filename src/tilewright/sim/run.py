@@ -1,4 +1,4 @@
-"""``simulate``: a compiled program on arrays."""
+"""``simulate``: a compiled program on arrays, and what its machines are left with at the end."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright.diagnostics import Diagnostic, fail
+from tilewright.diagnostics import Diagnostic, Span, fail
 from tilewright.grid import chip_place
-from tilewright.machine.processes import Coroutine, deadlock, run_until_stuck
+from tilewright.machine.processes import Coroutine, cores_text, deadlock, run_until_stuck
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.calls import catalogue
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.fast_arithmetic import FastArithmetic
-from tilewright.sim.grouping import Core, group_cores
 from tilewright.sim.lazy_arithmetic import LazyArithmetic
-from tilewright.sim.leftovers import leftovers
 from tilewright.sim.machine import Machine
-from tilewright.sim.numerics.cancellation import cancellation_warnings
-from tilewright.sim.races import Pairs, Touches, unordered_threads
+from tilewright.sim.numerics.accumulate import cancellation_warnings
 from tilewright.sim.registry import ROLES
-from tilewright.sim.tensors import Array, Tensor, check_argument
-from tilewright.sim.translate import Translation, translate
+from tilewright.sim.tensors import Array, Pairs, Tensor, Touches, check_argument, unordered_threads
+from tilewright.sim.translate import Core, Translation, group_cores, translate
 
 MANY_CORES = 32  # machines of fewer cores collect operations until there are enough tiles for one array
 
@@ -197,3 +194,24 @@ def _by_name(translation: Translation, counts: list[int]) -> dict[str, int]:
         if first_role.setdefault(key, site.role) == site.role:
             names[site.name] += counts[site.number]
     return {name: count for name, count in names.items() if count}
+
+
+def leftovers(machine: Machine) -> list[Diagnostic]:
+    where = cores_text(machine.cores)
+    found: list[Diagnostic] = []
+    for buffer in machine.buffers.values():
+        if buffer.available and buffer.spec.tensor is None:  # what is left in a shard is its tensor's content
+            span = buffer.producer.span if buffer.producer else None
+            found.append(warning(f"{buffer.label} on {where} ends with {buffer.available} tiles that nobody popped", span))
+    for thread, transfers in machine.transfers.items():
+        count = len(transfers.reads) + len(transfers.writes)
+        if count:
+            span = transfers.last.span if transfers.last else None
+            found.append(warning(f"{thread} on {where} ends with {count} unfinished transfers", span, "end with a barrier"))
+    if machine.dst.halves.math_holds or machine.dst.halves.committed:
+        found.append(warning(f"DST on {where} is still held at the end", None))
+    return found
+
+
+def warning(message: str, span: Span | None, help: str = "") -> Diagnostic:
+    return Diagnostic(code="TW517", severity="warning", message=message, span=span, help=help)

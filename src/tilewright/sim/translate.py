@@ -2,17 +2,22 @@
 
 The compute function becomes three generators, one per processor. Each keeps only its own calls and the integers and loops
 those need. A generator yields when a call cannot proceed.
+
+Cores whose threads take the same branches and use the same counts and indices run as one machine: the integer code of every
+thread, its skeleton, says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
+import numpy as np
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import ThreadAttr
@@ -22,7 +27,8 @@ from tilewright.integers import FORMS, python_text
 from tilewright.machine.processes import Wait
 from tilewright.program import Program
 from tilewright.sim import integers, registry
-from tilewright.sim.attributes import plain_attributes
+from tilewright.sim.buffers import backing_masks
+from tilewright.sim.integers import Split
 from tilewright.sim.registry import Site
 
 Runner = Callable[[Any, list[int]], Generator[Wait, None, None]]
@@ -349,3 +355,70 @@ def _join(varies: set[SSAValue], sources: Iterable[SSAValue], *targets: Iterable
         if source in varies:
             for target in targets:
                 varies.add(list(target)[index])
+
+
+def plain(attribute: Attribute) -> Any:
+    if isinstance(attribute, UnitAttr):
+        return True
+    if isinstance(attribute, IntegerAttr):
+        return attribute.value.data
+    if isinstance(attribute, FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr | IntAttr):
+        return attribute.data
+    if isinstance(attribute, ArrayAttr):
+        return tuple(plain(item) for item in attribute.data)
+    if isinstance(attribute, DenseArrayBase):
+        return tuple(attribute.get_values())
+    return attribute
+
+
+def plain_attributes(op: Operation) -> dict[str, Any]:
+    return {key: plain(attribute) for key, attribute in op.attributes.items()}
+
+
+Core = tuple[int, ...]
+
+
+class CoreNumbers:
+    """The part of a machine that integer code can see."""
+
+    def __init__(self, program: Program, cores: Sequence[Core], scalars: dict[str, int]) -> None:
+        self.program = program
+        self.cores = cores
+        self.scalars = scalars
+        self.coordinates = [np.array([core[dim] for core in cores], np.int64) for dim in range(len(cores[0]))]
+        self.buffers: dict[int, None] = {spec.index: None for spec in program.buffers}
+
+
+def all_cores(grid: Sequence[int]) -> list[Core]:
+    """Every core of the grid, first dimension fastest."""
+    return [tuple(reversed(core)) for core in product(*(range(size) for size in reversed(grid)))]
+
+
+def group_cores(program: Program, translation: Translation, scalars: dict[str, int]) -> list[list[Core]]:
+    """Run the integer skeleton of every thread; where cores disagree, part them and try again."""
+    if translation.cross_core:
+        return [[core] for core in all_cores(program.grid)]
+    alike: dict[tuple[Any, ...], list[Core]] = {}
+    for core in all_cores(program.grid):
+        has = tuple(buffer.exists_on(core) for buffer in program.buffers)
+        alike.setdefault((has, backing_masks(program, core)), []).append(core)
+    pending = list(alike.values())
+    skeletons = [thread.skeleton for thread in translation.threads if thread.skeleton is not None]
+    groups: list[list[Core]] = []
+    while pending:
+        cores = pending.pop()
+        try:
+            for skeleton in skeletons:
+                skeleton(CoreNumbers(program, cores, scalars))
+        except Split as split:
+            pending += _parts(cores, split)
+            continue
+        groups.append(cores)
+    return sorted(groups)
+
+
+def _parts(cores: list[Core], split: Split) -> list[list[Core]]:
+    values = split.values.tolist()
+    return [[core for core, own in zip(cores, values, strict=True) if own == value] for value in sorted(set(values))]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.sim.buffers import Buffer
-from tilewright.sim.calls.cross_core import NocAddress, Semaphore
+from tilewright.sim.calls.data_movement import NocAddress, Semaphore
 from tilewright.sim.integers import agreed
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Tensor

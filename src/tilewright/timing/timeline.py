@@ -25,19 +25,17 @@ from tilewright.hardware import CHIPS, TILE_ELEMENTS
 from tilewright.machine.processes import Coroutine, Wait, deadlock
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
-from tilewright.sim.arithmetic import Arithmetic, Format
+from tilewright.sim.arithmetic import Arithmetic, Format, ProductJob
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls import catalogue
-from tilewright.sim.calls.cross_core import Semaphore
+from tilewright.sim.calls.data_movement import Semaphore
 from tilewright.sim.exact_arithmetic import ExactArithmetic
-from tilewright.sim.grouping import all_cores
 from tilewright.sim.machine import Machine
-from tilewright.sim.product_jobs import ProductJob
 from tilewright.sim.registers import SOURCE_BANKS
 from tilewright.sim.registry import ROLES, Site
 from tilewright.sim.run import processors_of
 from tilewright.sim.tensors import Array, Tensor
-from tilewright.sim.translate import TURN, Clocks, Translation, translate
+from tilewright.sim.translate import TURN, Clocks, Translation, all_cores, translate
 from tilewright.tile_pages import pages_by_place
 from tilewright.timing.calls import TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks

@@ -11,7 +11,7 @@ import pytest
 from tilewright.hardware import BLACKHOLE, WORMHOLE_B0, Chip
 from tilewright.native.compiled import from_face_order, to_face_order
 from tilewright.native.driver import ComputeConfig
-from tilewright.sim.numerics import fpu, packer, sfpu, unpack
+from tilewright.sim.numerics import fpu, packer, sfpu
 from tilewright.sim.numerics.matmul import matmul
 from tilewright.sim.numerics.reduce import packed_mask, reduce
 
@@ -47,7 +47,7 @@ def expect(got: Tiles, wanted: Tiles) -> None:
 
 
 def source(tiles: Tiles, dtype: str, wide: bool) -> Tiles:
-    return unpack.to_src(tiles, dtype, dst32=wide)
+    return packer.to_src(tiles, dtype, dst32=wide)
 
 
 def packed(dst: Tiles, dtype: str, wide: bool, **options: Any) -> Tiles:
@@ -86,7 +86,7 @@ def test_dest_reuse(run_op: Run, op: str, side: str, wide: bool) -> None:
         [operand("bf16", a), operand("bf16", b)], "bf16", headers=["eltwise_binary.h", "tile_move_copy.h"],
         setup="compute_kernel_hw_startup(A, B, O);", config=ComputeConfig(fp32_dest_acc_en=wide),
     )  # fmt: skip
-    loaded = unpack.copy_to_dst(a, "bf16", dst32=wide, unpack_to_dest=False)
+    loaded = packer.copy_to_dst(a, "bf16", dst32=wide, unpack_to_dest=False)
     kept = fpu.dest_to_src(loaded, dst32=wide, src_format="bf16")
     left, right = (kept, source(b, "bf16", wide)) if side == "SRCA" else (source(b, "bf16", wide), kept)
     function = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}[op]
@@ -172,7 +172,7 @@ def test_copy_and_pack(run_op: Run, dtype: str, out: str, wide: bool) -> None:
         setup="compute_kernel_hw_startup(A, O); copy_init(A);",
         config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0} if direct else ())),
     )  # fmt: skip
-    dst = unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=direct)
+    dst = packer.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=direct)
     wanted = packed(dst, out, wide)
     if out == "bfp8_b":
         assert np.array_equal(got.reshape(TILES, -1), wanted)
@@ -190,8 +190,8 @@ def test_accumulation_in_l1(run_op: Run, out: str, wide: bool) -> None:
         pack="pack_reconfig_l1_acc(0); pack_tile<true>(0, O, 0); pack_reconfig_l1_acc(1); pack_tile<true>(1, O, 0);",
         config=ComputeConfig(fp32_dest_acc_en=wide),
     )  # fmt: skip
-    first = packed(unpack.copy_to_dst(a, "bf16", dst32=wide, unpack_to_dest=False), out, wide)
-    second = unpack.copy_to_dst(b, "bf16", dst32=wide, unpack_to_dest=False)
+    first = packed(packer.copy_to_dst(a, "bf16", dst32=wide, unpack_to_dest=False), out, wide)
+    second = packer.copy_to_dst(b, "bf16", dst32=wide, unpack_to_dest=False)
     expect(got, packed(second, out, wide, old_l1=first, l1_acc=True))
 
 
@@ -203,7 +203,7 @@ def test_block_floats_come_back(run_op: Run) -> None:
         "copy_tile(A, 0, 0);", [("bfp8_b", raw)], "bf16", headers=["tile_move_copy.h"],
         setup="compute_kernel_hw_startup(A, O); copy_init(A);",
     )  # fmt: skip
-    expect(got, packed(unpack.copy_to_dst(raw, "bfp8_b", dst32=False, unpack_to_dest=False), "bf16", False))
+    expect(got, packed(packer.copy_to_dst(raw, "bfp8_b", dst32=False, unpack_to_dest=False), "bf16", False))
 
 
 UNARY = (
@@ -231,7 +231,7 @@ def test_vector_functions(run_op: Run, name: str, header: str, params: tuple[int
         setup=f"compute_kernel_hw_startup(A, O); copy_init(A); {name}_init();",
         config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0} if wide else ())), chip=chip,
     )  # fmt: skip
-    dst = unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide)
+    dst = packer.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide)
     expect(got, packed(sfpu.unary(chip.name, name, dst, dst32=wide, params=params), dtype, wide))
 
 
@@ -258,7 +258,7 @@ def test_vector_functions_of_two_tiles(run_op: Run, name: str, wide: bool, chip:
         setup=f"compute_kernel_hw_startup(A, O); copy_init(A); {name}_init();",
         config=ComputeConfig(fp32_dest_acc_en=wide, unpack_to_dest=frozenset({0, 1} if wide else ())), chip=chip,
     )  # fmt: skip
-    left, right = (unpack.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide) for tiles in (a, b))
+    left, right = (packer.copy_to_dst(tiles, dtype, dst32=wide, unpack_to_dest=wide) for tiles in (a, b))
     expect(got, packed(sfpu.binary(chip.name, name, left, right, dst32=wide), dtype, wide))
 
 
@@ -268,6 +268,6 @@ def test_packer_relu(run_op: Run) -> None:
         "copy_tile(A, 0, 0);", [operand("bf16", tiles)], "bf16", headers=["tile_move_copy.h"],
         setup="compute_kernel_hw_startup(A, O); copy_init(A); pack_relu_config(ReluConfig::max_threshold(0x3F80));",
     )  # fmt: skip
-    plain = packed(unpack.copy_to_dst(tiles, "bf16", dst32=False, unpack_to_dest=False), "bf16", False)
+    plain = packed(packer.copy_to_dst(tiles, "bf16", dst32=False, unpack_to_dest=False), "bf16", False)
     wanted = np.where(plain & 0x8000, 0, np.minimum(plain, 0x3F80))
     expect(got, wanted)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.sim import integers
-from tilewright.sim.grouping import all_cores, group_cores
 from tilewright.sim.run import translation_of
+from tilewright.sim.translate import all_cores, group_cores
 
 TEXT = """
 def compute():

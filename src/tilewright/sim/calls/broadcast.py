@@ -10,10 +10,9 @@ from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operan
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
 from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
-from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, call
+from tilewright.sim.registry import Site, call, fault
 
 DIMS = {"rows": "row", "cols": "col", "scalar": "scalar"}
 WORDS = {"ROW": "row", "COL": "col", "SCALAR": "scalar", "NONE": "none"}

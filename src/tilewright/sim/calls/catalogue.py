@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from tilewright.sim.calls import (
     broadcast,
-    cross_core,
     data_movement,
     matrix,
     packing,
     printing,
-    products,
-    reduction,
     setup,
     synchronisation,
     vector,
 )
 
-MODULES = (
-    broadcast, cross_core, data_movement, matrix, packing, printing, products, reduction, setup, synchronisation, vector,
-)  # fmt: skip
+MODULES = (broadcast, data_movement, matrix, packing, printing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:

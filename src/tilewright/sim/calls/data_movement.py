@@ -1,7 +1,14 @@
-"""Transfers between tensors and L1. A read lands at its barrier; a write takes what L1 holds when it is issued."""
+"""Transfers between tensors and L1. A read lands at its barrier; a write takes what L1 holds when it is issued.
+
+Then what one core does to another: L1 to L1 transfers, multicast and semaphores. Cores are named by their grid coordinates. A
+write is in the other L1, and a semaphore changed, when the call is issued: the NoC keeps their order on the device too. The target
+slot must be reserved there, or the write could hit a tile that is still in use.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,10 +16,12 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
+from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
+from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import LANDING, Buffer
-from tilewright.sim.faults import fault
+from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine
-from tilewright.sim.registry import Site, call, value
+from tilewright.sim.registry import Site, call, fault, value
 from tilewright.sim.tensors import Tensor
 
 
@@ -125,3 +134,204 @@ def fill_scaler(machine: Machine, site: Site, buffer: Buffer) -> None:
     values[:, rows, cols] = site.attributes.get("value", 1.0)
     slot = buffer.back_slot(site, site.attributes.get("tile", 0))
     buffer.slots[slot] = machine.arithmetic.constant_tile(values, buffer.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Semaphore:
+    """A semaphore every core has at the same address."""
+
+    number: int
+    initial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NocAddress:
+    """One address on one or several cores."""
+
+    cores: tuple[tuple[int, ...], ...]
+    target: int | Semaphore
+
+
+@value("get_semaphore")
+def get_semaphore(machine: Machine, site: Site, offset: Any = 0) -> Semaphore:
+    attributes = site.attributes
+    return Semaphore(attributes.get("index", attributes.get("id", 0)) + agreed(offset), attributes.get("initial", 0))
+
+
+@value("noc_x", "noc_y", per_core=True)
+def noc_coordinate(machine: Machine, site: Site, place: Any) -> Any:
+    """Cores are named by their place in the grid of cores."""
+    return place
+
+
+@value("pipe_announcement", per_core=True)
+def pipe_announcement(machine: Machine, site: Site, address: int, semaphore: Semaphore) -> int:
+    return (1 << COUNT_SHIFT) + address // PLACE_UNIT
+
+
+@value("pipe_target", per_core=True)
+def pipe_target(machine: Machine, site: Site, semaphore: Semaphore, count: Any) -> int:
+    """Where the receivers' blocks lie; a multicast can only reach one address."""
+    places, rest = divmod(level(machine, semaphore) & ((1 << COUNT_SHIFT) - 1), agreed(count))
+    if rest:
+        raise fault("TW513", site, "the receivers of a multicast have their blocks at different addresses")
+    return places * PLACE_UNIT
+
+
+@value("get_noc_addr")
+def unicast_address(machine: Machine, site: Site, x: Any, y: Any, target: int | Semaphore) -> NocAddress:
+    return NocAddress(((agreed(x), agreed(y)),), target)
+
+
+@value("get_noc_multicast_addr")
+def multicast_address(machine: Machine, site: Site, x0: Any, y0: Any, x1: Any, y1: Any, target: int | Semaphore) -> NocAddress:
+    left, right = sorted((agreed(x0), agreed(x1)))
+    top, bottom = sorted((agreed(y0), agreed(y1)))
+    cores = tuple((x, y) for y in range(top, bottom + 1) for x in range(left, right + 1))
+    return NocAddress(cores, target)
+
+
+def neighbours(machine: Machine, site: Site, address: NocAddress, *, loopback: bool = True) -> list[Machine]:
+    """The machines an address names, without the sender unless it loops back."""
+    found: list[Machine] = []
+    for core in address.cores:
+        other = machine.neighbours.get(core)
+        if other is None:
+            raise fault("TW513", site, f"core {core} is outside the grid")
+        if other is not machine or loopback:
+            found.append(other)
+    return found
+
+
+def check_destinations(site: Site, found: list[Machine], count: int) -> None:
+    if len(found) != count:
+        raise fault(
+            "TW513", site, f"it says {count} destinations, but the rectangle has {len(found)}",
+            help="the device would wait forever for acknowledgements; the sender does not count unless it loops back",
+        )  # fmt: skip
+
+
+def tiles_of(machine: Machine, site: Site, address: int, size: int) -> Iterable[tuple[Buffer, int]]:
+    buffer, first = machine.slot_at(site, address)
+    count, rest = divmod(size, buffer.tile_bytes)
+    if rest or first + count > buffer.capacity:
+        raise fault("TW513", site, f"{size} bytes from slot {first} of {buffer.label} are not whole tiles inside the buffer")
+    return [(buffer, slot) for slot in range(first, first + count)]
+
+
+def send(machine: Machine, site: Site, source: int, address: NocAddress, size: int, others: list[Machine]) -> None:
+    assert isinstance(address.target, int)
+    transfers = machine.transfers_of(site)
+    transfers.last = site
+    for offset, (buffer, slot) in enumerate(tiles_of(machine, site, source, size)):
+        tile = buffer.slots[slot]
+        if tile is None or tile is LANDING:
+            raise fault("TW512", site, f"sends slot {slot} of {buffer.label}, which holds no data yet")
+        transfers.writes.append((buffer, slot))
+        buffer.leaving.append(slot)
+        for other in others:
+            target, start = other.slot_at(site, address.target)
+            place = start + offset
+            if place >= target.capacity or not 0 <= place - target.write < target.reserved:
+                if other is machine and target is buffer and place == slot:
+                    continue
+                raise fault(
+                    "TW506", site, f"writes slot {place} of {target.label} on core {other.cores[0]}, which is not reserved there",
+                    help="let the receiver reserve the block and tell the sender so with a semaphore",
+                )  # fmt: skip
+            target.slots[place] = tile
+
+
+@call("noc_async_write", on="d", cross_core=True)
+def write_unicast(machine: Machine, site: Site, source: int, address: NocAddress, size: int) -> None:
+    send(machine, site, source, address, size, neighbours(machine, site, address))
+
+
+@call("noc_async_write_multicast", on="d", cross_core=True)
+def write_multicast(machine: Machine, site: Site, source: int, address: NocAddress, size: int, count: int) -> None:
+    others = neighbours(machine, site, address, loopback=False)
+    check_destinations(site, others, count)
+    send(machine, site, source, address, size, others)
+
+
+@call("noc_async_write_multicast_loopback_src", on="d", cross_core=True)
+def write_multicast_loopback(machine: Machine, site: Site, source: int, address: NocAddress, size: int, count: int) -> None:
+    others = neighbours(machine, site, address)
+    check_destinations(site, others, count)
+    send(machine, site, source, address, size, others)
+
+
+@call("noc_async_read", on="d", cross_core=True)
+def read_unicast(machine: Machine, site: Site, address: NocAddress, target: int, size: int) -> None:
+    """L1 of another core; lands at the barrier with what the other core holds then."""
+    assert isinstance(address.target, int)
+    (other,) = neighbours(machine, site, address)
+    transfers = machine.transfers_of(site)
+    transfers.last = site
+    for offset, (buffer, slot) in enumerate(tiles_of(machine, site, target, size)):
+        buffer.back_slot(site, slot - buffer.write)
+        source, start = other.slot_at(site, address.target)
+
+        def fetch(source: Buffer = source, place: int = start + offset) -> Any:
+            return source.slots[place]
+
+        transfers.reads.append((buffer, slot, fetch))
+        buffer.slots[slot] = LANDING
+
+
+def level(machine: Machine, semaphore: Semaphore) -> int:
+    return machine.semaphores.level(semaphore.number, semaphore.initial)
+
+
+@call("noc_semaphore_set", on="d", cross_core=True)
+def set_semaphore(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> None:
+    machine.semaphores.set(semaphore.number, number)
+
+
+@call("noc_semaphore_inc", on="d", cross_core=True)
+def increment_semaphore(machine: Machine, site: Site, address: NocAddress, step: int) -> None:
+    assert isinstance(address.target, Semaphore)
+    for other in neighbours(machine, site, address):
+        other.semaphores.add(address.target.number, step, address.target.initial)
+
+
+@call("noc_semaphore_set_remote", on="d", cross_core=True)
+def set_remote_semaphore(machine: Machine, site: Site, source: Semaphore, address: NocAddress) -> None:
+    assert isinstance(address.target, Semaphore)
+    for other in neighbours(machine, site, address):
+        other.semaphores.set(address.target.number, level(machine, source))
+
+
+@call("noc_semaphore_set_multicast", on="d", cross_core=True)
+def set_multicast_semaphore(machine: Machine, site: Site, source: Semaphore, address: NocAddress, count: int) -> None:
+    assert isinstance(address.target, Semaphore)
+    others = neighbours(machine, site, address, loopback=False)
+    check_destinations(site, others, count)
+    for other in others:
+        other.semaphores.set(address.target.number, level(machine, source))
+
+
+@call("noc_semaphore_wait", on="d", cross_core=True)
+def wait_equal(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
+    return _wait_level(machine, site, semaphore, number, at_least=False)
+
+
+@call("noc_semaphore_wait_min", on="d", cross_core=True)
+def wait_at_least(machine: Machine, site: Site, semaphore: Semaphore, number: int) -> Wait | None:
+    return _wait_level(machine, site, semaphore, number, at_least=True)
+
+
+def _wait_level(machine: Machine, site: Site, semaphore: Semaphore, number: int, *, at_least: bool) -> Wait | None:
+    def reached() -> bool:
+        return machine.semaphores.reached(semaphore.number, number, at_least=at_least, initial=semaphore.initial)
+
+    def describe() -> str:
+        wanted = f"at least {number}" if at_least else f"{number}"
+        return f"waits until semaphore {semaphore.number} is {wanted}: it is {level(machine, semaphore)}"
+
+    return None if reached() else Wait(site, reached, describe)
+
+
+@call("noc_async_atomic_barrier", on="d", cross_core=True)
+def atomic_barrier(machine: Machine, site: Site) -> None:
+    """Semaphore changes take effect when they are issued."""

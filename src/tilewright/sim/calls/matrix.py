@@ -1,18 +1,20 @@
-"""The matrix unit on buffers: copies, element-wise arithmetic and its forms that reuse DST.
+"""The matrix unit on buffers: copies, element-wise arithmetic and its forms that reuse DST, products and reductions.
 
 The unpacker part of a call puts its operands into the source queue; the math part takes them out.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
-from tilewright.sim.calls.setup import need_mode, need_source, set_mode
+from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
+from tilewright.sim.calls.vector import need_vector
 from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
-from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
-from tilewright.sim.registry import Site, call
+from tilewright.sim.registry import Site, call, earlier, fault
 
 ARITHMETIC = ("add", "sub", "mul")
 
@@ -155,3 +157,185 @@ def math_reuse(machine: Machine, site: Site, buffer: Buffer, tile: int, index: i
     result = machine.arithmetic.binary(kind, a, b, None, accumulate=kind == "mul")
     machine.dst.put(site, index, result, reduced=machine.dst.is_reduced(index))
     return None
+
+
+MOST_UNPACKED = 4096  # tiles kept, all cores together
+
+
+def block_shape(site: Site) -> tuple[int, int, int]:
+    """Tiles down, across and along k of one matmul_block."""
+    attributes = site.attributes
+    return attributes.get("rt", 1), attributes.get("ct", 1), attributes.get("kt", 1)
+
+
+def transposes(site: Site) -> bool:
+    return bool(site.attributes.get("transpose", False))
+
+
+@call("mm_init", "mm_block_init", on="ump")
+def start_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, output: Buffer) -> None:
+    """Start-up and init in one: formats of all engines."""
+    if site.role == "p":
+        machine.packer.format = output.format
+        return
+    configure(machine, site, in1, in0)
+    init_product(machine, site, in0, in1)
+
+
+@call("mm_init_short", "mm_block_init_short", "matmul_init", "matmul_block_init", on="um")
+def init_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer) -> None:
+    mode: tuple[Any, ...] = ("matmul", transposes(site))
+    if "block" in site.name:
+        mode = ("matmul block", transposes(site), *block_shape(site))
+    set_mode(machine, site, mode)
+
+
+def unpacked(machine: Machine, site: Site, buffer: Buffer, tile: int) -> Any:
+    """A source tile; product loops unpack the same tile many times, and tiles in L1 never change."""
+    data = buffer.front(site, tile)
+    known = machine.unpacked
+    if id(data) not in known:
+        if len(known) * machine.core_count >= MOST_UNPACKED:
+            known.clear()
+        known[id(data)] = (data, machine.arithmetic.to_source(data, buffer.dtype))
+    return known[id(data)][1]
+
+
+def unpack_product(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tiles0: list[int], tiles1: list[int]) -> None:
+    """SrcB gets a column of in0 tiles, SrcA a row of in1 tiles."""
+    for register, buffer in (("b", in0), ("a", in1)):
+        need_float_source(site, buffer)
+        need_source(machine, site, register, buffer)
+    down = [unpacked(machine, site, in0, tile) for tile in tiles0]
+    across = [unpacked(machine, site, in1, tile) for tile in tiles1]
+    if transposes(site):
+        across = [machine.arithmetic.turned(tile) for tile in across]
+    machine.sources.put(SourceTiles(site.name, across, down))
+
+
+@call("matmul_tiles", on="u")
+def unpack_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
+    return unpack_product(machine, site, in0, in1, [tile0], [tile1])
+
+
+@call("matmul_tiles", on="m")
+def math_matmul(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    need_mode(machine, site, ("matmul", transposes(site)), "mm_init_short")
+    tiles = machine.sources.take(site)
+    machine.dst.multiply(site, (index, 1, 1), (tiles.b, tiles.a))
+    return None
+
+
+@call("matmul_block", on="u")
+def unpack_matmul_block(
+    machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    down, across, inner = block_shape(site)
+    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
+    tiles0 = [tile0 + row * inner for row in range(down)]
+    return unpack_product(machine, site, in0, in1, tiles0, list(range(tile1, tile1 + across)))
+
+
+@call("matmul_block", on="m")
+def math_matmul_block(machine: Machine, site: Site, in0: Buffer, in1: Buffer, tile0: int, tile1: int, index: int) -> Wait | None:
+    """One k step: output tile (r, c) is DST[index + r * across + c]."""
+    if wait := machine.sources.empty(site):
+        return wait
+    down, across, inner = block_shape(site)
+    need_mode(machine, site, ("matmul block", transposes(site), down, across, inner), "mm_block_init_short")
+    tiles = machine.sources.take(site)
+    machine.dst.multiply(site, (index, down, across), (tiles.b, tiles.a))
+    return None
+
+
+POOLS = ("SUM", "AVG", "MAX", "MIN")
+DIMS = ("ROW", "COL", "SCALAR")
+
+
+def form_of(site: Site) -> tuple[str, str]:
+    """Pool and dimension from the template arguments."""
+    if site.plan is None:
+        words = " ".join(site.template)
+        pool = next((pool.lower() for pool in POOLS if f"PoolType::{pool}" in words), "")
+        dim = next((dim.lower() for dim in DIMS if f"ReduceDim::REDUCE_{dim}" in words), "")
+        if not pool or not dim:
+            raise fault("TW514", site, f"template arguments '{words}' name no PoolType and ReduceDim")
+        site.plan = (pool, dim)
+    return site.plan
+
+
+@call("reduce_init", on="ump")
+def init_reduce(machine: Machine, site: Site, data: Buffer, scaler: Buffer, output: Buffer) -> None:
+    pool, dim = form_of(site)
+    if site.role == "p":
+        machine.packer.reduced = dim
+        return
+    set_mode(machine, site, ("reduce", pool, dim))
+
+
+@call("reduce_uninit", on="p")
+def uninit_reduce(machine: Machine, site: Site, *_: Buffer) -> None:
+    machine.packer.reduced = ""
+
+
+@call("reduce_tile", on="u")
+def unpack_reduce(
+    machine: Machine, site: Site, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
+) -> Wait | None:
+    """Sums along rows are matrix products: the scaler is then in SrcA and the data in SrcB."""
+    if wait := machine.sources.full(site):
+        return wait
+    pool, dim = form_of(site)
+    need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
+    swapped = dim == "row" and pool != "max"
+    for register, buffer in (("b" if swapped else "a", data), ("a" if swapped else "b", scaler)):
+        need_float_source(site, buffer)
+        need_source(machine, site, register, buffer)
+    arithmetic = machine.arithmetic
+    values = arithmetic.to_source(data.front(site, tile), data.dtype)
+    factors = arithmetic.to_source(scaler.front(site, scaler_tile), scaler.dtype)
+    return machine.sources.put(SourceTiles(site.name, values, factors))
+
+
+@call("reduce_tile", on="m")
+def math_reduce(
+    machine: Machine, site: Site, data: Buffer, scaler: Buffer, tile: int, scaler_tile: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    pool, dim = form_of(site)
+    need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
+    tiles = machine.sources.take(site)
+    old = machine.dst.old(site, index)
+    result = machine.arithmetic.reduce(tiles.a, tiles.b, old, pool=pool, dim=dim, dtype=data.dtype)
+    machine.dst.put(site, index, result, reduced=True)
+    return None
+
+
+@call("sfpu_reduce_init", on="m")
+def init_vector_reduce(machine: Machine, site: Site) -> None:
+    machine.vector.ready = True
+    machine.vector.owner = site.name
+    machine.vector.site = site
+
+
+@call("sfpu_reduce", on="m")
+def vector_reduce(machine: Machine, site: Site, index: int) -> None:
+    """In place; the result is column 0 or row 0, the rest of the tile is no longer of use."""
+    need_vector(machine, site, "sfpu_reduce_init", stateful=True)
+    pool, dim = form_of(site)
+    init = machine.vector.site
+    if init is not None and f"PoolType::{pool.upper()}" not in " ".join(init.template):
+        raise fault(
+            "TW503", site, f"sfpu_reduce_init prepared another reduction than {pool}",
+            help="give call and init the same template arguments", notes=earlier("the init that is in force", init),
+        )  # fmt: skip
+    dst = machine.dst
+    dst.put(site, index, machine.arithmetic.vector_reduce(pool, dim, dst.get(site, index)), reduced=dst.is_reduced(index))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import format_text
-from tilewright.sim.faults import fault
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.numerics.packer import Relu
-from tilewright.sim.registry import Site, call
+from tilewright.sim.registry import Site, call, fault
 
 SIGN_BIT = 0x8000
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from tilewright.sim.arithmetic import Format
 from tilewright.sim.buffers import Buffer
-from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
-from tilewright.sim.registry import Site, call
+from tilewright.sim.registry import Site, call, earlier, fault
 
 RECORDED = ("matmul_tiles", "matmul_block", "reduce_tile", "transpose_wh_tile")
 

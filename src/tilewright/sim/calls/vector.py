@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.sim.call_parameters import same_variant, variant_of
-from tilewright.sim.faults import earlier, fault
 from tilewright.sim.machine import Machine
-from tilewright.sim.numerics.operation import UnknownOperation
-from tilewright.sim.registry import Site, call, find
+from tilewright.sim.numerics.lanes import UnknownOperation
+from tilewright.sim.registry import Site, call, earlier, fault, find
 
 REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # and exact exp in 16-bit DST
 

@@ -9,9 +9,12 @@ from tilewright.sim.numerics.formats import MAGNITUDE, U32
 from tilewright.sim.numerics.lanes import (
     ONE,
     ZERO,
+    Params,
+    UnaryOp,
     absolute,
     const,
     greater,
+    horner,
     is_zero,
     largest,
     less,
@@ -19,14 +22,12 @@ from tilewright.sim.numerics.lanes import (
     negative,
     round_away,
     smallest,
+    unfused,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
-from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import horner, unfused
+from tilewright.sim.numerics.mad import add, mad, mul, on_blackhole, sub, sub_product
 from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.trigonometry import tanh_accurate
-from tilewright.sim.numerics.unit import on_blackhole
 
 
 def _rounded(result: U32, dst32: bool) -> U32:

@@ -1,4 +1,4 @@
-"""SFPU calls with two DST operands."""
+"""SFPU calls with two DST operands; those that divide (fmod, remainder, atan2) and xlogy at the end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.sim.numerics import integer_ops, powers, quotients
+from tilewright.sim.numerics import integer_ops, roots
+from tilewright.sim.numerics.exponentials import log_cubic
 from tilewright.sim.numerics.formats import (
     F32,
     F64,
@@ -26,19 +27,28 @@ from tilewright.sim.numerics.lanes import (
     ONE,
     QUIET_NAN,
     ZERO,
+    BinaryOp,
+    Params,
     absolute,
+    const,
     greater,
+    horner,
     is_zero,
     largest,
+    less,
+    magnitude,
+    negative,
     pattern,
+    round_away,
     round_even,
     rounded_unless,
     smallest,
+    store,
+    with_sign,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub, sub_product
-from tilewright.sim.numerics.operation import BinaryOp, Params
+from tilewright.sim.numerics.mad import add, chip, mad, mul, sub, sub_product
 from tilewright.sim.numerics.roots import reciprocal
-from tilewright.sim.numerics.unit import chip
+from tilewright.sim.numerics.rounding import floor, trunc
 
 
 def _flag(condition: Bool) -> U32:
@@ -166,11 +176,78 @@ def mask_posinf(a: U32, b: U32, params: Params, dst32: bool) -> U32:
     return np.where(is_zero(b), INFINITY, a)
 
 
+NEAREST: dict[str, BinaryOp] = {
+    "add_binary_tile": add_binary_nearest,
+    "sub_binary_tile": sub_binary_nearest,
+    "rsub_binary_tile": rsub_binary_nearest,
+}
+
+# Integers, and lanes that a mask does not select, are not stored as floats: what looks like a denormal survives.
+RAW_STORE = frozenset({"mask_tile", *integer_ops.BINARY})
+
+
+_HALF_PI, _QUARTER_PI, _PI = (const(float.fromhex(f"0x1.921fb6p{power}")) for power in (0, -1, 1))
+_ARCTANGENT = tuple(
+    float.fromhex(text)
+    for text in ("-0x1.555558p-2", "0x1.99938ap-3", "-0x1.24p-3", "0x1.bd4p-4", "-0x1.48cp-4", "0x1.93p-5", "-0x1.4bcp-6",
+                 "0x1.01cp-8")
+)  # fmt: skip
+_ARCTANGENT_SHORT = tuple(float.fromhex(text) for text in ("-0x1.54p-2", "0x1.668p-3", "-0x1.de8p-5"))
+_LOG = (-1.4753, 2.0871, -0.7166, 0.1058)
+
+
+def _rounded(result: U32, dst32: bool) -> U32:
+    return result if dst32 else round_away(result)
+
+
+def fmod(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    """What is left of a after the truncated quotient, each step rounded, and one divisor more or less where it is off."""
+    size = absolute(b)
+    rest = sub_product(a, trunc(mul(a, reciprocal(b, 2)), params, dst32), b)
+    closer = np.where(less(rest, ZERO), add(rest, size), sub(rest, size))
+    rest = np.where(less(absolute(rest), size), rest, closer)
+    below = ~less(a, ZERO) & less(rest, ZERO)
+    above = less(a, ZERO) & greater(rest, ZERO)
+    rest = np.where(above, sub(rest, size), np.where(below, add(rest, size), rest))
+    rest = np.where(is_zero(sub(a, b)), ZERO, rest)
+    return _rounded(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
+
+
+def remainder(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    """As fmod with the quotient rounded down: the rest has the divisor's sign."""
+    rest = sub_product(a, floor(mul(a, reciprocal(b, 2)), params, dst32), b)
+    rest = np.where(~is_zero(rest) & negative(rest ^ b), add(rest, b), rest)
+    over = sub(rest, b)
+    rest = np.where(greater(a, ZERO) & greater(b, ZERO) & ~less(over, ZERO), over, rest)
+    over = sub(rest, b)
+    rest = np.where(less(a, ZERO) & less(b, ZERO) & ~greater(over, ZERO), over, rest)
+    return _rounded(np.where(is_zero(sub(b, ZERO)), QUIET_NAN, rest), dst32)
+
+
+def atan2(y: U32, x: U32, params: Params, dst32: bool) -> U32:
+    """The arctangent of the smaller over the larger coordinate, turned into the octant."""
+    x_size, y_size = magnitude(x), magnitude(y)
+    small, large = np.minimum(x_size, y_size), np.maximum(x_size, y_size)
+    ratio = mul(small, reciprocal(large, 2 if dst32 else 0))
+    square = mul(ratio, ratio)
+    angle = mad(mul(horner(square, *(_ARCTANGENT if dst32 else _ARCTANGENT_SHORT)), square), ratio, ratio)
+    steep = np.where(small >= large, np.where(is_zero(large), ZERO, _QUARTER_PI), sub(_HALF_PI, angle))
+    angle = np.where(small >= x_size, steep, angle)
+    angle = _rounded(np.where(negative(x), sub(_PI, angle), angle), dst32)
+    return np.where(large > INFINITY, QUIET_NAN, with_sign(angle, y))
+
+
+def xlogy(a: U32, b: U32, params: Params, dst32: bool) -> U32:
+    """a times the older logarithm, whose argument and value pass through DST."""
+    of_negative, b = negative(b), store(b, dst32=dst32)
+    logarithm = store(log_cubic(b, _LOG), dst32=dst32)
+    return np.where(of_negative, QUIET_NAN, mul(logarithm, a))
+
+
 OPS: dict[str, BinaryOp] = {
     "div_binary_tile": div_binary,
     "isclose_binary_tile": isclose,
-    **powers.BINARY,
-    **quotients.OPS,
+    **roots.BINARY,
     "add_binary_tile": add_binary,
     "sub_binary_tile": sub_binary,
     "rsub_binary_tile": rsub_binary,
@@ -188,12 +265,8 @@ OPS: dict[str, BinaryOp] = {
     "logaddexp_binary_tile": _by_formula(np.logaddexp),
     "logaddexp2_binary_tile": _by_formula(np.logaddexp2),
     **integer_ops.BINARY,
+    "fmod_binary_tile": fmod,
+    "remainder_binary_tile": remainder,
+    "atan2_binary_tile": atan2,
+    "xlogy_binary_tile": xlogy,
 }
-NEAREST: dict[str, BinaryOp] = {
-    "add_binary_tile": add_binary_nearest,
-    "sub_binary_tile": sub_binary_nearest,
-    "rsub_binary_tile": rsub_binary_nearest,
-}
-
-# Integers, and lanes that a mask does not select, are not stored as floats: what looks like a denormal survives.
-RAW_STORE = frozenset({"mask_tile", *integer_ops.BINARY})

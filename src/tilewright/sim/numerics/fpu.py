@@ -10,12 +10,22 @@ from typing import Literal
 import numpy as np
 
 from tilewright.sim.numerics import accelerator
-from tilewright.sim.numerics.accumulate import Erratum, accumulate, decode, encode, exponent_of
-from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
+from tilewright.sim.numerics.accumulate import (
+    FIDELITY_PHASES,
+    Erratum,
+    Fidelity,
+    accumulate,
+    decode,
+    encode,
+    exponent_of,
+    phase_offset,
+    slice_src_a,
+    slice_src_b,
+)
 from tilewright.sim.numerics.formats import F64, HIGH_HALF, I64, SIGN, U32
 from tilewright.sim.numerics.matmul import matmul, matmul_block
+from tilewright.sim.numerics.packer import TF32, add_zero
 from tilewright.sim.numerics.reduce import reduce
-from tilewright.sim.numerics.unpack import TF32, add_zero
 
 Broadcast = Literal["row", "col", "scalar"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.sim.numerics.formats import I32, I64, U32
-from tilewright.sim.numerics.operation import BinaryOp, Params, TernaryOp, UnaryOp
+from tilewright.sim.numerics.lanes import BinaryOp, Params, TernaryOp, UnaryOp
 
 Integers = Callable[[I64, I64], Any]
 

@@ -1,6 +1,11 @@
-"""Register-level steps of the vector unit besides multiply-add: stores, roundings, conditions, exponent fields."""
+"""Register-level steps of the vector unit besides multiply-add: stores, roundings, conditions, exponent fields, polynomials.
+
+Also the shapes of the functions that model one SFPU call: patterns in, patterns out, before the store to DST.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -15,8 +20,9 @@ from tilewright.sim.numerics.formats import (
     Bool,
     is_tiny,
     to_bits,
+    values_of,
 )
-from tilewright.sim.numerics.mad import add, mul, sub
+from tilewright.sim.numerics.mad import add, mad, mul, sub
 
 
 def const(value: float) -> U32:
@@ -138,3 +144,56 @@ __all__ = [
     "greater", "is_zero", "largest", "less", "magnitude", "mul", "negated", "negative", "order", "pattern",
     "round_away", "round_even", "rounded_unless", "smallest", "store", "sub", "with_exponent", "with_sign",
 ]  # fmt: skip
+
+
+ROUNDER = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+
+
+def horner(x: U32, *coefficients: float) -> U32:
+    """c0 + x*(c1 + x*(c2 + ...)), one multiply-add per step."""
+    result: U32 = np.broadcast_to(const(coefficients[-1]), x.shape)
+    for coefficient in coefficients[-2::-1]:
+        result = mad(result, x, const(coefficient))
+    return result
+
+
+def unfused(x: U32, y: U32, constant: float) -> U32:
+    """x*y + c where c fits a 16-bit immediate: the compiler may then add it by an instruction of its own."""
+    return add(mul(x, y), const(constant))
+
+
+def taylor_exponential(rest: U32) -> U32:
+    """The exponential's series up to the seventh power."""
+    series = horner(rest, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040)
+    return mad(mad(unfused(series, rest, 0.5), rest, const(1.0)), rest, const(1.0))
+
+
+def to_magnitude(bits: U32, limit: int) -> I32:
+    """The float-to-integer instruction: |x| rounded half away and clamped; NaN clamps."""
+    values = values_of(bits & np.uint32(0x7FFFFFFF))
+    values = np.where(np.isnan(values), np.float64(limit), np.minimum(values, limit))
+    return np.floor(values + 0.5).astype(np.int32)
+
+
+def to_signed_integer(bits: U32) -> I32:
+    """As ``to_magnitude``, of 15 bits with the sign of x."""
+    magnitude = to_magnitude(bits, 32767)
+    return np.where(bits >= np.uint32(0x80000000), -magnitude, magnitude)
+
+
+def biased_exponent(bits: U32) -> I32:
+    return ((bits >> np.uint32(23)) & np.uint32(255)).astype(np.int32)
+
+
+Params = tuple[int, ...]
+UnaryOp = Callable[[U32, Params, bool], U32]
+BinaryOp = Callable[[U32, U32, Params, bool], U32]
+TernaryOp = Callable[[U32, U32, U32, Params, bool], U32]
+
+
+class UnknownOperation(KeyError):
+    """A call the numeric model does not have."""
+
+    def __init__(self, key: str, known: Iterable[str]) -> None:
+        close = sorted(name for name in known if name[:4] == key[:4])
+        super().__init__(f"no numeric model of {key!r}; similar: {', '.join(close) or 'none'}")

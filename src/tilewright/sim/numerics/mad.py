@@ -7,17 +7,21 @@ below 2^-126.
 Wormhole and Blackhole differ at the edges only. Blackhole's NaN is always 0x7FC00000, Wormhole's carries leaked fraction bits and
 a sign. Blackhole keeps the sign of zeros and of what it flushes, Wormhole's zeros are all +0. Wormhole rounds results just below
 2^-126 on a finer grid than theirs, loses a sticky bit when a sum grows by two bits, and calls a product that overflows less
-the other infinity a NaN.
+the other infinity a NaN. So the chip is no parameter of each step: the entry points (``sfpu``) say on which chip a call computes,
+and the few rules that differ ask here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from tilewright.hardware import BLACKHOLE, WORMHOLE_B0
 from tilewright.sim.numerics.formats import I64, INFINITY, MAGNITUDE, SIGN, U32, Bool, from_bits, to_bits
-from tilewright.sim.numerics.unit import on_blackhole
 
 ONE: U32 = np.asarray(0x3F800000, dtype=np.uint32)
 ZERO: U32 = np.asarray(0, dtype=np.uint32)
@@ -232,3 +236,31 @@ def _special_results(x: U32, y: U32, z: U32, exponent: I64, special: Bool) -> tu
     decided = special & (nan == 0)
     final = np.where(z_magnitude == INFINITY, z, product_sign | INFINITY)
     return nan, np.where(decided, final, ZERO), decided
+
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+_chip: ContextVar[str] = ContextVar("chip", default=WORMHOLE_B0.name)
+
+
+def chip() -> str:
+    return _chip.get()
+
+
+def on_blackhole() -> bool:
+    return _chip.get() == BLACKHOLE.name
+
+
+def on_chip(function: Callable[Given, Result]) -> Callable[Concatenate[str, Given], Result]:
+    """The function with the chip it computes on as its first argument."""
+
+    @wraps(function)
+    def computed(chip: str, /, *arguments: Given.args, **choices: Given.kwargs) -> Result:
+        token = _chip.set(chip)
+        try:
+            return function(*arguments, **choices)
+        finally:
+            _chip.reset(token)
+
+    return computed

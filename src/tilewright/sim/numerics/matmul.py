@@ -17,8 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.sim.numerics import accelerator
-from tilewright.sim.numerics.accumulate import Erratum, accumulate, exponent_of
-from tilewright.sim.numerics.fidelity import FIDELITY_PHASES, Fidelity, phase_offset, slice_src_a, slice_src_b
+from tilewright.sim.numerics.accumulate import (
+    FIDELITY_PHASES,
+    Erratum,
+    Fidelity,
+    accumulate,
+    exponent_of,
+    phase_offset,
+    slice_src_a,
+    slice_src_b,
+)
 from tilewright.sim.numerics.formats import F32, F64, I64, INFINITY, U32, is_tiny
 from tilewright.sim.numerics.panel import PANEL_ELEMENTS, Panel
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.sim.numerics.accumulate import Erratum
-from tilewright.sim.numerics.fidelity import phase_offset
+from tilewright.sim.numerics.accumulate import Erratum, phase_offset
 from tilewright.sim.numerics.formats import F32, F64, U32, is_tiny
 
 I16 = npt.NDArray[np.int16]

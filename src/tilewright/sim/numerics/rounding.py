@@ -10,6 +10,8 @@ from tilewright.sim.numerics.formats import F32, MAGNITUDE, U32, from_bits, is_n
 from tilewright.sim.numerics.lanes import (
     ONE,
     ZERO,
+    Params,
+    UnaryOp,
     absolute,
     const,
     exponent,
@@ -18,9 +20,7 @@ from tilewright.sim.numerics.lanes import (
     negative,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mul, sub, sub_product
-from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.unit import on_blackhole
+from tilewright.sim.numerics.mad import add, mul, on_blackhole, sub, sub_product
 
 
 def _by_value(function: Callable[[F32], F32], x: U32) -> U32:

@@ -11,24 +11,22 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.sim.numerics import across, tables
+from tilewright.sim.numerics import integer_ops, reduce, registry
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
 from tilewright.sim.numerics.formats import U32
 from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
-from tilewright.sim.numerics.lanes import store
-from tilewright.sim.numerics.operation import Params, UnaryOp, UnknownOperation
+from tilewright.sim.numerics.lanes import Params, TernaryOp, UnaryOp, UnknownOperation, is_zero, round_away, rounded_unless, store
+from tilewright.sim.numerics.mad import chip, mad, mul, on_chip, sub
 from tilewright.sim.numerics.registry import CHEAP, UNARY
 from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
-from tilewright.sim.numerics.ternary import OPS as TERNARY
-from tilewright.sim.numerics.ternary import RAW_STORE
+from tilewright.sim.numerics.roots import reciprocal
 from tilewright.sim.numerics.typecast import OPS as TYPECASTS
 from tilewright.sim.numerics.typecast import typecast as typecast_bits
-from tilewright.sim.numerics.unit import chip, on_chip
 
-sfpu_bcast = on_chip(across.sfpu_bcast)
-sfpu_reduce = on_chip(across.sfpu_reduce)
+sfpu_bcast = on_chip(reduce.sfpu_bcast)
+sfpu_reduce = on_chip(reduce.sfpu_reduce)
 typecast = on_chip(typecast_bits)
 INTEGERS = INTEGER_CALLS | frozenset(TYPECASTS)  # what they write is not a float: stored as it is
 _SMALL = 8192  # elements below which building a table does not pay
@@ -42,7 +40,7 @@ def unary(
     key = operation_key(name, approx=approx, variant=variant)
     dst = np.ascontiguousarray(dst)
     if not dst32 and not params:
-        known = tables.look_up(key, dst)
+        known = registry.look_up(key, dst)
         if known is not None:
             return known
     operation = find_unary(key)
@@ -60,7 +58,7 @@ def _table_of(chip: str, key: str, params: Params) -> U32:
 
 def computed_table(key: str, params: Params = ()) -> U32:
     """What the algorithm of a call gives for every bf16 number, on the chip that computes."""
-    return store(find_unary(key)(tables.INPUTS, params, False), dst32=False)
+    return store(find_unary(key)(registry.INPUTS, params, False), dst32=False)
 
 
 def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
@@ -117,3 +115,40 @@ def ternary(
 __all__ = [
     "binary", "computed_table", "find_unary", "operation_key", "sfpu_bcast", "sfpu_reduce", "ternary", "typecast", "unary",
 ]  # fmt: skip
+
+
+def where(condition: U32, then: U32, otherwise: U32, params: Params, dst32: bool) -> U32:
+    return np.where(is_zero(condition), otherwise, then)
+
+
+def mac(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
+    result = mad(a, b, c)
+    return result if dst32 else round_away(result)
+
+
+def lerp(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
+    return rounded_unless(mad(c, sub(b, a), a), dst32)
+
+
+def addcmul(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
+    scaled = mul(b, np.asarray(params[0], dtype=np.uint32))
+    result = mad(scaled, c, a)
+    return result if dst32 else round_away(result)
+
+
+def addcdiv(a: U32, b: U32, c: U32, params: Params, dst32: bool) -> U32:
+    scaled = mul(b, np.asarray(params[0], dtype=np.uint32))
+    return rounded_unless(mad(scaled, reciprocal(c, 2), a), dst32)
+
+
+TERNARY: dict[str, TernaryOp] = {
+    "where_tile": where,
+    "mac_tile": mac,
+    "lerp_tile": lerp,
+    "addcmul_tile": addcmul,
+    "addcdiv_tile": addcdiv,
+    **integer_ops.TERNARY,
+}
+
+# Moved as integers: denormals survive the store.
+RAW_STORE = frozenset({"where_tile"})

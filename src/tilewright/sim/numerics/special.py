@@ -1,29 +1,39 @@
-"""Functions whose kernels are a polynomial or a short iteration: i0, i1, cube root, tanhshrink, derivatives of tanh and gelu."""
+"""Functions whose kernels are a polynomial or a short iteration: i0, i1, cube root, tanhshrink, derivatives of tanh and gelu.
+
+digamma and the logarithm of gamma are Stirling's series; erf and erfc quotients of polynomials, erfinv a logarithm and two roots.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.sim.numerics.exponentials import exp_accurate, power_of_two_of
-from tilewright.sim.numerics.formats import U32, values_of
+from tilewright.sim.numerics.exponentials import CUBIC, exp_accurate, log_body, log_cubic, power_of_two_of
+from tilewright.sim.numerics.formats import INFINITY, U32, values_of
 from tilewright.sim.numerics.lanes import (
     ONE,
+    ROUNDER,
     ZERO,
+    Params,
+    UnaryOp,
     absolute,
+    biased_exponent,
     const,
     greater,
+    horner,
+    is_zero,
+    largest,
     less,
     magnitude,
+    negated,
+    negative,
     round_away,
     smallest,
+    unfused,
     with_exponent,
     with_sign,
 )
-from tilewright.sim.numerics.mad import add, mad, mul, sub
-from tilewright.sim.numerics.operation import Params, UnaryOp
-from tilewright.sim.numerics.polynomial import ROUNDER, biased_exponent, horner, unfused
-from tilewright.sim.numerics.roots import reciprocal, root
-from tilewright.sim.numerics.unit import on_blackhole
+from tilewright.sim.numerics.mad import add, mad, mul, on_blackhole, sub, sub_product
+from tilewright.sim.numerics.roots import inverse_root_multiplied, reciprocal, root
 
 _BESSEL = (0.0004340277778, 0.000006781684028, 6.78e-08, 4.71e-10, 2.40e-12, 9.39e-15, 2.90e-17, 7.24e-20, 1.50e-22)
 _I1_ABOVE = (4.9992737740e-01, 5.4503594600e-02, 1.6126291630e-03, 2.0223499130e-05)
@@ -151,6 +161,82 @@ def _tail(size: U32) -> U32:
     return np.where(field > 0, with_exponent(power, np.maximum(field, 0)), ZERO)
 
 
+_ABOVE = (
+    -3.3767190625e05, -6.0287050000e05, 2.1532992188e05, 2.1398454688e05, 1.9496867188e04, 2.4847094727e02, 8.7151519954e-02,
+)  # fmt: skip
+_BELOW = (1.0, 3.3760150000e05, 4.0892268750e05, 9.9775718750e04, 5.1246479492e03, 4.1351390839e01)
+_QUOTIENT_UP_TO = 102.0
+
+
+def digamma(x: U32, params: Params, dst32: bool) -> U32:
+    """A quotient of polynomials up to 102, negative numbers too, where it means nothing; the asymptotic series beyond."""
+    near = mul(horner(x, *_ABOVE), reciprocal(horner(x, *_BELOW), 2))
+    inverse = reciprocal(x, 2)
+    square = mul(inverse, inverse)
+    bernoulli = sub_product(const(0.0833333333), square, const(0.0083333333))
+    far = sub_product(sub_product(log_cubic(x, CUBIC), inverse, const(0.5)), square, bernoulli)
+    far = np.where(x == INFINITY, INFINITY, far)
+    return np.where(greater(x, np.broadcast_to(const(_QUOTIENT_UP_TO), x.shape)), far, near)
+
+
+def lgamma_stirling(x: U32, params: Params, dst32: bool) -> U32:
+    """Below 0.5 of 1 - x: the caller reflects. 0 at 1 and 2."""
+    z = np.where(less(x, np.broadcast_to(const(0.5), x.shape)), sub(ONE, x), x)
+    main = mad(add(z, const(-0.5)), log_cubic(z, CUBIC), negated(z))
+    inverse = reciprocal(z, 2)
+    correction = mad(mul(inverse, inverse), const(-0.0027777777), const(0.0833333333))
+    result = mad(inverse, correction, add(main, const(0.9189385332046727)))
+    result = np.where(is_zero(sub(x, ONE)) | is_zero(sub(x, const(2.0))), ZERO, result)
+    return result if dst32 else round_away(result)
+
+
+# Above and below the line; the kernel of erf has finer ones, but only ttnn's own operations select them.
+_ERF = (
+    (1.1280932447, 2.7609212279e-01, 4.5400281738e-02, 7.4481184425e-04),
+    (1.0, 5.7439188334e-01, 1.3675764810e-01, 8.2844606784e-03, 2.4813862145e-05),
+)
+_ERFC_NEAR = (
+    (1.0000233650, -1.3375675678, 6.8185544014e-01, -1.5691982210e-01, 1.3746744953e-02),
+    (1.0, -2.0801517367e-01, 4.3667086959e-01, -3.4568668343e-03, 2.5104774162e-02, 2.8375532478e-02),
+)
+_ERFC_FAR = (
+    (-2.5655237550e-05, 2.1275576728e-05, -6.6162156145e-06, 9.1439767402e-07, -4.7387182178e-08),
+    (1.0, -1.6457208991e-01, -2.0572184026e-01, -1.3888636231e-01, 1.2677097321e-01, -2.1375391632e-02),
+)
+_BORDER, _LAST = 2.5, 5.0
+
+
+def _error_function(x: U32, steps: int) -> U32:
+    bounded = with_sign(smallest(magnitude(x), const(10.0)), x)
+    square = mul(bounded, bounded)
+    above = mul(horner(square, *_ERF[0]), bounded)
+    return largest(smallest(mul(above, reciprocal(horner(square, *_ERF[1]), steps)), ONE), const(-1.0))
+
+
+def _erf(x: U32, params: Params, dst32: bool) -> U32:
+    return _error_function(x, 2)
+
+
+def _erf_approximate(x: U32, params: Params, dst32: bool) -> U32:
+    return _error_function(x, 0)
+
+
+def _erfc(x: U32, params: Params, dst32: bool) -> U32:
+    size = smallest(absolute(x), const(_LAST))
+    near = less(size, const(_BORDER))
+    above, below = (np.where(near, horner(size, *_ERFC_NEAR[part]), horner(size, *_ERFC_FAR[part])) for part in range(2))
+    result = mul(above, reciprocal(below, 0))
+    return np.where(negative(x), sub(const(2.0), result), result)
+
+
+def _erfinv(x: U32, params: Params, dst32: bool) -> U32:
+    """Winitzki's formula with a = 0.147; the logarithm is the short one, whatever DST is."""
+    logarithm = log_body(sub_product(ONE, x, x), dst32=False)
+    first = mad(const(-0.5), logarithm, const(-4.330746750799873))
+    inner = mad(first, first, negated(mul(logarithm, const(6.802721088435375))))
+    return with_sign(inverse_root_multiplied(add(first, inverse_root_multiplied(inner))), x)
+
+
 OPS: dict[str, UnaryOp] = {
     "i0_tile": _i0,
     "i1_tile": _i1,
@@ -158,4 +244,10 @@ OPS: dict[str, UnaryOp] = {
     "cbrt_tile": _cube_root,
     "tanhshrink_tile": _tanhshrink,
     "tanh_derivative_tile": _tanh_derivative,
+    "digamma_tile": digamma,
+    "lgamma_stirling_tile": lgamma_stirling,
+    "erf_tile": _erf,
+    "erf_tile:approx": _erf_approximate,
+    "erfc_tile": _erfc,
+    "erfinv_tile": _erfinv,
 }

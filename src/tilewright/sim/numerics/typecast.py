@@ -8,8 +8,7 @@ import numpy as np
 
 from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.sim.numerics.formats import SIGN, U32, FormatError, to_bits, values_of
-from tilewright.sim.numerics.lanes import round_away, round_even, store
-from tilewright.sim.numerics.operation import Params, UnaryOp
+from tilewright.sim.numerics.lanes import Params, UnaryOp, round_away, round_even, store
 
 
 def _f32_to_i32(bits: U32) -> U32:

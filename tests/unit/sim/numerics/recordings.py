@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.sim.numerics import packer, unpack
+from tilewright.sim.numerics import packer
 from tilewright.sim.numerics.block_floats import faces_from_tile, tile_from_faces
 
 DATA = Path(__file__).resolve().parents[3] / "golden_data"
@@ -96,10 +96,10 @@ class Recording:
         return index in self.record["unpack_to_dest"]
 
     def src(self, index: int) -> np.ndarray:
-        return unpack.to_src(self.l1[index], self.in_dtypes[index], dst32=self.dst32)
+        return packer.to_src(self.l1[index], self.in_dtypes[index], dst32=self.dst32)
 
     def dst(self, index: int) -> np.ndarray:
-        return unpack.copy_to_dst(
+        return packer.copy_to_dst(
             self.l1[index], self.in_dtypes[index], dst32=self.dst32, unpack_to_dest=self.to_dest(index)
         )
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import block_floats, packer, unpack
+from tilewright.sim.numerics import block_floats, packer
 from tilewright.sim.numerics.formats import FormatError, from_l1, scalar_bits, to_bits, to_l1
 
 
@@ -102,4 +102,4 @@ def test_bytes() -> None:
     tile = np.arange(1024, dtype=np.uint32).reshape(32, 32)
     assert (packer.pack(tile, "u8", dst32=True) == tile % 256).all()
     with pytest.raises(FormatError, match="32-bit DST"):
-        unpack.copy_to_dst(tile.astype(np.uint8), "u8", dst32=False, unpack_to_dest=False)
+        packer.copy_to_dst(tile.astype(np.uint8), "u8", dst32=False, unpack_to_dest=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import block_floats, fpu, packer, unpack
+from tilewright.sim.numerics import block_floats, fpu, packer
 from tilewright.sim.numerics.formats import FormatError
 
 RELU = {
@@ -64,9 +64,9 @@ def test_errors_name_what_is_possible() -> None:
     with pytest.raises(FormatError, match="bf16, f32, bfp8_b"):
         packer.pack(tile, "fp4", dst32=True)
     with pytest.raises(FormatError, match="needs an f32 buffer"):
-        unpack.copy_to_dst(tile.astype(np.uint16), "bf16", dst32=True, unpack_to_dest=True)
+        packer.copy_to_dst(tile.astype(np.uint16), "bf16", dst32=True, unpack_to_dest=True)
     with pytest.raises(FormatError, match="32-bit DST"):
-        unpack.copy_to_dst(tile, "i32", dst32=False, unpack_to_dest=False)
+        packer.copy_to_dst(tile, "i32", dst32=False, unpack_to_dest=False)
     with pytest.raises(FormatError, match="not available for bfp8_b"):
         packer.pack(tile, "bfp8_b", dst32=False, l1_acc=True, old_l1=tile)
     with pytest.raises(ValueError, match="old contents"):

@@ -6,8 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tilewright.sim.numerics import report
-from tilewright.sim.numerics.chip_differences import differing_calls
-from tilewright.sim.numerics.recorded import values_by_call
+from tilewright.sim.numerics.report import differing_calls, values_by_call
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "numerics.md"
 
