@@ -26,7 +26,7 @@ from tilewright.dialects.tile_ops import (
     in_release,
     with_number,
 )
-from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, StoreOp
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, MatmulOp, ReduceOp, StoreOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPushOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
@@ -321,7 +321,7 @@ def _grown(thread: ThreadBuilder, block: Block, target: tuple[int, ...], dims: t
         if block.shape == target:
             return Block(block.ssa, target, block.dtype)
         return emit(thread, FillBlockOp, [], target, block.dtype, dict(owner.attributes))
-    return emit(thread, BcastOp, [block], target, block.dtype, {"dims": i64_list(dims)})
+    return broadcast(thread, block, target, dims)
 
 
 def _composite(thread: ThreadBuilder, op: Composite, operands: Sequence[Block], params: dict[str, Any]) -> Block:
@@ -350,6 +350,26 @@ def emit(
 ) -> Block:
     op = thread.emitter.add(kind, [block.ssa for block in operands], [value_type(shape, dtype)], attributes)
     return Block(op.results[0], shape, dtype)
+
+
+def broadcast(thread: ThreadBuilder, block: Block, shape: tuple[int, ...], dims: Sequence[int]) -> Block:
+    return emit(thread, BcastOp, [block], shape, block.dtype, {"dims": i64_list(dims)})
+
+
+def transposed(thread: ThreadBuilder, block: Block) -> Block:
+    return emit(thread, TransposeOp, [block], block.shape[::-1], block.dtype, {})
+
+
+def product(thread: ThreadBuilder, left: Block, right: Block, dtype: str, *, transpose_right: bool = False) -> Block:
+    """``transpose_right``: the tiles of the right side lie in transposed order, and each is turned by the matrix unit."""
+    attributes: dict[str, Attribute] = {"transpose_b": UnitAttr()} if transpose_right else {}
+    return emit(thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes)
+
+
+def reduced(thread: ThreadBuilder, kind: str, operands: Sequence[Block], dims: Sequence[int], dtype: str) -> Block:
+    """The first operand summed or maximised along ``dims``; a second one is the tile that scales it."""
+    shape = tuple(1 if axis in dims else size for axis, size in enumerate(operands[0].shape))
+    return emit(thread, ReduceOp, operands, shape, dtype, {"kind": StringAttr(kind), "dims": i64_list(dims)})
 
 
 def require_compute(thread: ThreadBuilder, what: str) -> None:

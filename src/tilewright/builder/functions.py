@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
-
 from tilewright import hardware
 from tilewright.builder.blocks import (
     BareFill,
     apply_op,
     apply_pair,
+    broadcast,
     check_same,
     converted,
     emit,
     filled,
     is_number,
+    product,
     readable,
+    reduced,
     require_compute,
     require_known,
+    transposed,
     whole,
 )
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
-from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
-from tilewright.dialects.ttl import BcastOp, MatmulOp, ReduceOp, ReshapeOp, TransposeOp
+from tilewright.dialects.ttl import ReshapeOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 
@@ -154,8 +154,7 @@ def reduction(kind: str) -> Callable[..., Block]:
                 raise thread.problem("TW101", f"a scaler of {block.describe()}, where one tile belongs", help=remedy)
             if block.dtype != source.dtype:
                 check_same(thread, Block(source.ssa, block.shape, source.dtype), block)
-        attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": i64_list(dims)}
-        result = emit(thread, ReduceOp, operands, folded(shape), source.dtype, attributes)
+        result = reduced(thread, kind, operands, dims, source.dtype)
         result.counting_as(source)
         result.reduced = tuple(sorted({*dims, *source.reduced}))
         return unfold(result, shape)
@@ -293,7 +292,7 @@ def matmul(thread: ThreadBuilder, left: Any, right: Any) -> Block:
     first, second = fold(first), fold(second)
     # The two source registers have a format each; the product is as exact as the finer of the two.
     dtype = max(first.dtype, second.dtype, key=BY_PRECISION.index)
-    return unfold(emit(thread, MatmulOp, [first, second], folded(shape), dtype, {}), shape)
+    return unfold(product(thread, first, second, dtype), shape)
 
 
 def _broadcast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
@@ -325,7 +324,7 @@ def _broadcast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
         raise thread.problem("TW101", message, help=MATRICES_APART)
     inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
     source = fold(source)
-    result = emit(thread, BcastOp, [source], folded(target), source.dtype, {"dims": i64_list(inner)}).counting_as(source)
+    result = broadcast(thread, source, folded(target), inner).counting_as(source)
     result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
     result.uniform = tuple(dim for dim in source.uniform if dim not in inner)
     result.unknown = tuple(dim for dim in source.unknown if dim not in inner)
@@ -353,8 +352,7 @@ def _transpose(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
     require_one_matrix(thread, "transpose", source)
     shape = (*source.shape[:-2], source.shape[-1], source.shape[-2])
     source = fold(source)
-    result = emit(thread, TransposeOp, [source], source.shape[::-1], source.dtype, {})
-    result.counting_as(source)
+    result = transposed(thread, source).counting_as(source)
     result.reduced, result.uniform, result.unknown = (
         tuple(sorted(1 - dim for dim in dims)) for dims in (source.reduced, source.uniform, source.unknown)
     )

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilewright.builder import blocks, functions
-from tilewright.builder.blocks import emit
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block
-from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
-from tilewright.dialects.ttl import BcastOp, FillBlockOp, MatmulOp, ReduceOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.symbols import (
@@ -86,21 +82,17 @@ class BlockWriter:
         if tile.layout == layout:
             return tile
         if layout == FULL:
-            dims = i64_list([REPEATED[tile.layout]])
-            return Tile(emit(self.thread, BcastOp, [tile.block], self.shape, tile.block.dtype, {"dims": dims}), FULL)
+            return Tile(blocks.broadcast(self.thread, tile.block, self.shape, [REPEATED[tile.layout]]), FULL)
         assert tile.layout != FULL, "a matrix is no vector"
-        return Tile(self.transposed(tile.block), layout)
-
-    def transposed(self, block: Block) -> Block:
-        return emit(self.thread, TransposeOp, [block], block.shape[::-1], block.dtype, {})
+        return Tile(blocks.transposed(self.thread, tile.block), layout)
 
     def filled(self, number: float, shape: tuple[int, ...], dtype: str) -> Block:
-        return emit(self.thread, FillBlockOp, [], shape, dtype, {"value": FloatAttr(number, f32)})
+        return Block(blocks.filled(self.thread, number, shape, dtype).ssa, shape, dtype)
 
     def _read(self, value: Read) -> Tile:
         tile = self.thread.read_narrow(value.fragment)
         if value.form == TRANSPOSED:
-            return Tile(self.transposed(tile.block), FULL)
+            return Tile(blocks.transposed(self.thread, tile.block), FULL)
         if value.form in (COLUMN_FORM, ROW_FORM):
             return self.placed(tile, COLUMN if value.form == COLUMN_FORM else ROW)
         return self.placed(tile, self.layout) if value.form == ALONG else tile
@@ -159,23 +151,18 @@ class BlockWriter:
 
     def _product(self, value: Product) -> Tile:
         left, right = self.thread.read(value.left).block, self.thread.read(value.right).block
-        left = self.transposed(left) if value.transpose_left else left
-        attributes: dict[str, Attribute] = {}
-        if value.transpose_right and value.right in self.thread.buffers.turned:
-            attributes["transpose_b"] = UnitAttr()
-        elif value.transpose_right:
-            right = self.transposed(right)
+        left = blocks.transposed(self.thread, left) if value.transpose_left else left
+        turned = value.transpose_right and value.right in self.thread.buffers.turned
+        right = blocks.transposed(self.thread, right) if value.transpose_right and not turned else right
         dtype = "f32" if "f32" in (self.target.format, left.dtype, right.dtype) else "bf16"
-        return Tile(emit(self.thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes), FULL)
+        return Tile(blocks.product(self.thread, left, right, dtype, transpose_right=turned), FULL)
 
     def _reduction(self, value: Reduction) -> Tile:
         like: Any = _Shaped(value.shape, self.target)
         inner = BlockWriter(self.thread, like, FULL)
         source = inner.write(value.argument).block
-        shape = tuple(1 if axis == value.dim else size for axis, size in enumerate(source.shape))
-        attributes: dict[str, Attribute] = {"kind": StringAttr(value.kind), "dims": i64_list([value.dim])}
         dtype = promoted([source.dtype, self.target.format])
-        return Tile(emit(self.thread, ReduceOp, [source], shape, dtype, attributes), COLUMN if value.dim == 1 else ROW)
+        return Tile(blocks.reduced(self.thread, value.kind, [source], [value.dim], dtype), COLUMN if value.dim == 1 else ROW)
 
 
 class _Shaped:
