@@ -123,8 +123,11 @@ def session(**changes: Any) -> Generator[Session, None, None]:
         _current.reset(token)
 
 
-def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None = None) -> None:
-    """Executes ``program`` on ``args``; the tensors it writes are changed in place."""
+def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None = None, *, again: Any = None) -> None:
+    """Executes ``program`` on ``args``; the tensors it writes are changed in place.
+
+    ``again`` (a `tilewright.timing.advice.Again`) lets a profile try the kernel compiled in another way.
+    """
     now = current()
     for tell in now.on_compiled:
         tell(program)
@@ -132,7 +135,10 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     if mode == COMPILE:
         return
     started = time.perf_counter()
-    result = (now.runner or RUNNERS[mode])(program, args, numbers or {})
+    if mode == PROFILE and now.runner is None:
+        result = run_profiled(program, numbers or {}, again)
+    else:
+        result = (now.runner or RUNNERS[mode])(program, args, numbers or {})
     seconds = time.perf_counter() - started
     record = Execution(
         program=program, mode=mode, seconds=seconds, result=result, numbers=numbers or {}, facts=dst_facts(program)
@@ -172,11 +178,11 @@ def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]
         raise fail("TW601", str(error), help="leave out --native to simulate") from None
 
 
-def run_profiled(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+def run_profiled(program: Program, numbers: Mapping[str, int], again: Any) -> Any:
     from tilewright.timing.profile import profile
 
     wanted = current().profiling
-    return profile(program, numbers, record=wanted.record, advise=wanted.advise)
+    return profile(program, numbers, record=wanted.record, advise=wanted.advise, again=again)
 
 
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:
@@ -229,5 +235,4 @@ RUNNERS: dict[str, Callable[[Program, Sequence[Any], Mapping[str, int]], Any]] =
     FAST: run_fast,
     NATIVE: run_native,
     DEVICE: run_on_device,
-    PROFILE: run_profiled,
 }

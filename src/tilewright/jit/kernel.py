@@ -31,6 +31,7 @@ from tilewright.options import Options
 if TYPE_CHECKING:
     from tilewright.frontend.build import BuiltKernel
     from tilewright.program import Program
+    from tilewright.timing.advice import Again
     from tilewright.timing.profile import Profile
 
 GATHERING = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
@@ -69,7 +70,8 @@ class Kernel(KernelFunction):
                 found = f"the kernel writes to '{program.tensors[index].name}', which is read-only"
                 raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
-        execution.run(program, tensors, numbers)
+        again = self._again(bound, options) if mode == execution.PROFILE else None
+        execution.run(program, tensors, numbers, again=again)
         return returned(made)
 
     def compile(self, *args: Any, **options: Any) -> Program:
@@ -89,7 +91,19 @@ class Kernel(KernelFunction):
         named = {name: options.pop(name) for name in self.signature.parameters if name in options}
         bound = self.bind(args, named)
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
-        return profile(self._program(bound, self.updated_options(options), False), numbers)[0]
+        wanted = self.updated_options(options)
+        return profile(self._program(bound, wanted, False), numbers, again=self._again(bound, wanted))[0]
+
+    def _again(self, values: Any, options: Options) -> Again:
+        """How to compile this kernel in other ways, for a profile that tries what would help."""
+        from tilewright.lang.block_sizes import block_sizes, rebound
+        from tilewright.timing.advice import Again
+
+        def compiled(changes: Mapping[str, Any], sizes: Mapping[str, int]) -> Program:
+            kernel = Kernel(rebound(self.function, sizes), self.grid, self.options) if sizes else self
+            return kernel._compiled(values, options.updated(**changes))
+
+        return Again(compiled, block_sizes(self.function))
 
     def with_options(self, **options: Any) -> Kernel:
         """The same kernel with other compile options."""

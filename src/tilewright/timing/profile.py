@@ -11,7 +11,8 @@ from tilewright import hardware
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.registry import ROLES, Site
-from tilewright.timing import calls, movement, timeline
+from tilewright.timing import advice, calls, movement, timeline
+from tilewright.timing.advice import Again, Gain
 from tilewright.timing.clock import Engine
 from tilewright.timing.network import link_name
 from tilewright.timing.timeline import CoreTime, Timeline
@@ -24,7 +25,6 @@ UNCERTAINTY = {
 }  # fmt: skip
 FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 MACS_PER_CYCLE = 32**3 // 16  # of the matrix unit of one core, one phase [isa]
-MOST_ADVICE = 3
 
 
 @record(kw_only=True)
@@ -42,13 +42,6 @@ class LineTime:
     line: int
     text: str
     cycles: dict[str, float]  # at work, by engine
-
-
-@record(kw_only=True)
-class Advice:
-    change: str
-    cycles: float  # predicted with it
-    gain: float  # share of the time that it saves
 
 
 @record(kw_only=True)
@@ -76,14 +69,18 @@ class Profile:
     roofline: Roofline
     l1_bytes: int
     l1_room: int
-    advice: list[Advice] = field(default_factory=list[Advice])
+    advice: list[Gain] = field(default_factory=list[Gain])
     notes: list[str] = field(default_factory=list[str])
 
 
 def profile(
-    program: Program, scalars: Mapping[str, int] | None = None, *, record: bool = False, advise: bool = True
+    program: Program, scalars: Mapping[str, int] | None = None, *, record: bool = False, advise: bool = True,
+    again: Again | None = None,
 ) -> tuple[Profile, Timeline]:
-    """The time of a program without its values. ``record`` keeps what a picture needs, ``advise`` tries what would help."""
+    """The time of a program without its values. ``record`` keeps what a picture needs, ``advise`` tries what would help.
+
+    ``again`` compiles the kernel anew, for changes that the compiler must see.
+    """
     found = timeline.run(program, scalars=scalars, record=record)
     bound = what_binds(found)
     told = Profile(
@@ -97,11 +94,14 @@ def profile(
         engines=engine_times(found.slowest),
         lines=line_times(found),
         roofline=roofline(found),
-        l1_bytes=used_bytes(program),
+        l1_bytes=advice.used_bytes(program),
         l1_room=hardware.CHIPS[found.chip].l1_usable_bytes,
         notes=_notes(found),
     )
-    return (replace(told, advice=advice(found, scalars)) if advise and found.deadlock is None else told), found
+    if not advise or found.deadlock is not None:
+        return told, found
+    tried = advice.advise(found, scalars, again)
+    return replace(told, advice=tried.gains, notes=[*told.notes, *tried.notes]), found
 
 
 def _notes(found: Timeline) -> list[str]:
@@ -155,7 +155,7 @@ def line_times(found: Timeline) -> list[LineTime]:
 
 
 def what_binds(found: Timeline) -> str:
-    """From the engine that ends last, back along what it waits for, to an engine that works most of its time."""
+    """From the engine that ends last back along what each waits for: whoever of them has most to do that nobody else delays."""
     cycles = max(found.cycles, 1.0)
     network = found.network
     bank = max(range(len(network.bank_load)), key=network.bank_load.__getitem__)
@@ -165,24 +165,24 @@ def what_binds(found: Timeline) -> str:
     if network.load[link] > SATURATED * cycles:
         return link_name(found.chip, link)
     engines = found.slowest.engines
-    name = max(engines, key=lambda each: engines[each].end)
-    seen: set[str] = set()
-    while name not in seen:
-        seen.add(name)
-        engine = engines[name]
-        reason, lost = _main_stall(engine)
-        if engine.busy >= lost:
-            return name
-        if reason in (movement.READS, movement.WRITES, movement.PATH, movement.NETWORK):
-            return f"{name}: {reason}"
-        if reason == calls.PEER:
-            return f"{name}: waits for another core"
-        following = _blamed(found, name, reason)
-        if following is None:
-            return name
-        name = following
-    # A circle of waits: whoever of them works most.
-    return max(seen, key=lambda each: engines[each].busy)
+    name: str | None = max(engines, key=lambda each: engines[each].end)
+    chain: list[str] = []
+    while name is not None and name not in chain:
+        chain.append(name)
+        name = _blamed(found, name, _main_stall(engines[name])[0])
+    longest = max(chain, key=lambda each: _own_time(engines[each]))
+    reason, lost = _main_stall(engines[longest])
+    if lost <= engines[longest].busy or reason not in OWN_WAITS:
+        return longest
+    return f"{longest}: waits for another core" if reason == calls.PEER else f"{longest}: {reason}"
+
+
+# What an engine waits for that no other engine of its core could give it earlier.
+OWN_WAITS = (movement.READS, movement.WRITES, movement.PATH, movement.NETWORK, calls.PEER)
+
+
+def _own_time(engine: Engine) -> float:
+    return engine.busy + sum(cycles for (_, reason), cycles in engine.stalls.items() if reason in OWN_WAITS)
 
 
 def _main_stall(engine: Engine) -> tuple[str, float]:
@@ -242,52 +242,3 @@ def roofline(found: Timeline) -> Roofline:
         intensity=round((2 * products + operations) / traffic, 3) if traffic else 0.0,
         utilisation=round(ideal / found.cycles, 4) if found.cycles else 0.0,
     )
-
-
-# Advice -------------------------------------------------------------------------------------------------------------------------
-
-
-def advice(found: Timeline, scalars: Mapping[str, int] | None) -> list[Advice]:
-    """Changes that can be tried without the author, tried: only what gains is told."""
-    told: list[Advice] = []
-    for change, program in _variants(found):
-        cycles = timeline.run(program, scalars=scalars).cycles
-        gain = 1 - cycles / found.cycles
-        if gain > 0.01:
-            told.append(Advice(change=change, cycles=round(cycles, 1), gain=round(gain, 4)))
-    return sorted(told, key=lambda each: -each.gain)[:MOST_ADVICE]
-
-
-def _variants(found: Timeline) -> list[tuple[str, Program]]:
-    program = found.program
-    variants: list[tuple[str, Program]] = []
-    room = hardware.CHIPS[found.chip].l1_usable_bytes - used_bytes(program)
-    engines = [engine for core in found.cores for engine in core.engines.values()]
-    waited = {reason.split(": ")[1] for engine in engines for _, reason in engine.stalls if ": " in reason}
-    deeper: list[str] = []
-    for buffer in program.buffers:
-        block = hardware.tile_bytes(buffer.dtype) * buffer.tiles // buffer.block_count
-        if buffer.name in waited and buffer.alias_of is None and buffer.tensor is None and block <= room:
-            change = f"buffer '{buffer.name}': block_count {buffer.block_count + 1} instead of {buffer.block_count}"
-            variants.append((change, _deeper(program, [buffer.name])))
-            deeper.append(buffer.name)
-    if len(deeper) > 1:
-        change = f"one block more in every buffer that somebody waits for: {', '.join(deeper)}"
-        variants.append((change, _deeper(program, deeper)))
-    config = program.config
-    lower = {"HiFi4": "HiFi2", "HiFi3": "HiFi2", "HiFi2": "LoFi"}.get(config.math_fidelity)
-    if lower is not None:
-        change = f"math_fidelity {lower} instead of {config.math_fidelity} (fewer bits of the operands)"
-        variants.append((change, replace(program, config=replace(config, math_fidelity=lower))))
-    return variants
-
-
-def used_bytes(program: Program) -> int:
-    return sum(hardware.tile_bytes(buffer.dtype) * buffer.tiles for buffer in program.buffers if buffer.alias_of is None)
-
-
-def _deeper(program: Program, names: list[str]) -> Program:
-    buffers = tuple(
-        replace(buffer, block_count=buffer.block_count + 1) if buffer.name in names else buffer for buffer in program.buffers
-    )
-    return replace(program, buffers=buffers)
