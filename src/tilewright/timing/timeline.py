@@ -381,7 +381,7 @@ def run(
     resident: Mapping[int, int] | None = None,
     whole: bool = False,
     cores: Sequence[Core] | None = None,
-    many_calls: int = MANY_CALLS,
+    many_calls: int | None = None,
 ) -> Timeline:
     """The time ``program`` takes. ``record`` keeps every slice of every engine, for a picture.
 
@@ -389,9 +389,10 @@ def run(
     the program is; so does a run that computes values. ``cores`` are those that run, all by default; they must not talk
     to others. From ``many_calls`` of these cores on, long loops are cut short.
     """
+    many = MANY_CALLS if many_calls is None else many_calls
     running = cores or cores_of(program)
     request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}), running)
-    if whole or arrays is not None or calls_of(program) * len(running) < many_calls * math.prod(program.grid):
+    if whole or arrays is not None or calls_of(program) * len(running) < many * math.prod(program.grid):
         return request.run(skips=False)
     found = request.run(skips=True)
     # Threads must have left out the same: else they are run as they stand.
