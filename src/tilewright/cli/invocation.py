@@ -152,7 +152,11 @@ def wanted_stages(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 # Runs the user's script in this process, with or without stand-in modules.
 
 def missing_file(path: str) -> str:
-    """What is wrong with ``path``, or nothing."""
+    """What is wrong with ``path``, or nothing. ``-`` is standard input."""
+    if path == "-":
+        return ""
+    if not path:
+        return "give a script"
     if not Path(path).exists():
         return f"no such file: {path}"
     if Path(path).is_dir():
@@ -181,6 +185,31 @@ def run_script(script: str, arguments: Sequence[str], *, packages: Sequence[str]
         except SystemExit as stop:
             return exit_code(stop)
     return 0
+
+
+def run_module(module: str, arguments: Sequence[str], *, packages: Sequence[str] = finder.PACKAGES) -> int:
+    """``python -m module`` with the stand-ins."""
+    with finder.installed(packages), _cuda(packages), as_main("-m", arguments):
+        sys.path[0] = ""  # as Python does: modules of the folder one stands in
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except SystemExit as stop:
+            return exit_code(stop)
+    return 0
+
+
+@contextlib.contextmanager
+def script_file(script: str) -> Generator[str, None, None]:
+    """``script``, or a file with what standard input holds: errors show lines of kernels, so these must be in a file."""
+    if script != "-":
+        yield script
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        path = Path(folder) / "stdin.py"
+        path.write_text(sys.stdin.read(), encoding="utf-8")
+        yield str(path)
 
 
 def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:

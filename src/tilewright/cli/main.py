@@ -22,7 +22,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": Command("[OPTIONS] SCRIPT|FILE.mlir [ARGS …]", "run a script; every kernel call in it is compiled and simulated"),
+    "run": Command("[OPTIONS] SCRIPT|FILE.mlir|-|-m MODULE [ARGS …]", "run a script: kernel calls are compiled and simulated"),
     "compile": Command(
         "[OPTIONS] SCRIPT|FILE.mlir [-o DIR] [-- ARGS …]", "write the C++ of the kernels a script calls, or of an .mlir file"
     ),
@@ -101,8 +101,14 @@ def run_command(words: list[str]) -> int:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
-    ours, theirs = split_at_dashes(words[1:]) if words[0] in WITH_SCRIPT_AFTER_DASHES else (words[1:], [])
-    return int(module.run(parser.parse_args(ours, argparse.Namespace(arguments=theirs))))
+    ours, theirs = words[1:], list[str]()
+    if words[0] in WITH_SCRIPT_AFTER_DASHES:
+        ours, theirs = split_at_dashes(ours)
+    elif words[0] == "run":
+        ours, theirs = split_at_module(ours)
+    given = parser.parse_args(ours)
+    given.arguments = theirs or getattr(given, "arguments", [])
+    return int(module.run(given))
 
 
 def help_width(words: list[str]) -> int | None:
@@ -116,6 +122,16 @@ def split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
         return words, []
     cut = words.index("--")
     return words[:cut], words[cut + 1 :]
+
+
+def split_at_module(words: list[str]) -> tuple[list[str], list[str]]:
+    """``-m MODULE`` ends our options: what follows belongs to the module. A ``-m`` behind a script is the script's."""
+    for place, word in enumerate(words):
+        if word == "-" or word.endswith((".py", ".mlir")):
+            break
+        if word == "-m":
+            return words[: place + 2], words[place + 2 :]
+    return words, []
 
 
 def suggestion(word: str, commands: dict[str, Command]) -> str:

@@ -9,8 +9,12 @@ IR text has no host code: every tensor of an .mlir file is filled with random nu
 With --fast or --native only that engine runs. One line per tensor says its shape, and what it holds if it was written.
 Integers that the kernel takes stand behind the file: NAME=VALUE.
 
+A module runs with -m, as with Python: `tilewright run -m pytest tests`. A script is read from standard input with `-`.
+
 examples:
   tilewright run examples/01_add.py
+  tilewright run -m pytest -q tests
+  tilewright run - < script.py
   tilewright run --fast examples/03_grid.py
   tilewright run --seed 7 kernel.mlir n=4
   tilewright run --allocator linear-scan --print-ir-after ttl-lower-to-loops examples/01_add.py
@@ -42,12 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     invocation.add_printing_flags(parser)
     invocation.add_cache_flag(parser)
     invocation.add_option_flags(parser)
-    parser.add_argument("script", metavar="SCRIPT|FILE.mlir")
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m does; what follows is its own")
+    parser.add_argument("script", metavar="SCRIPT|FILE.mlir|-", nargs="?", default="")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="of the script; numbers of the file")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    problem = invocation.missing_file(arguments.script)
+    problem = "" if arguments.module else invocation.missing_file(arguments.script)
     if problem:
         print(f"tilewright run: {problem}", file=sys.stderr)
         return 2
@@ -73,7 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
 
             return run_text(arguments, settings)
         with execution.session(**settings):
-            return invocation.run_script(arguments.script, arguments.arguments, packages=stand_ins(arguments))
+            if arguments.module:
+                return invocation.run_module(arguments.module, arguments.arguments, packages=stand_ins(arguments))
+            with invocation.script_file(arguments.script) as script:
+                return invocation.run_script(script, arguments.arguments, packages=stand_ins(arguments))
     except BaseException as error:
         if invocation.wants_ir(arguments):
             invocation.IrPrinter(arguments, sys.stderr).failed(error)

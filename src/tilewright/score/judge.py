@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import execution, package
+from tilewright.comparison import difference, tolerance_of
 from tilewright.diagnostics import KernelError, fail
 from tilewright.records import record
 from tilewright.score import sandbox
 from tilewright.score.candidate import CONSTANTS, PACKAGE, RESULT
 
-TOLERANCES = {"bf16": (0.03, 0.02), "float32": (2e-3, 1e-3)}  # relative to the element, and to the largest of the result
-NOTHING = 1e-30  # the chip flushes denormals; what is this small is zero
+DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "float32": "float32", "f32": "float32"}  # as written, as NumPy calls it
 
 
 @record(kw_only=True)
@@ -48,14 +48,15 @@ def task_of(reference: Path) -> Task:
     shapes = names.get("SHAPES") or ([names["INPUTS"]] if "INPUTS" in names else [])
     if not shapes:
         raise fail("TW608", f"{reference} defines no INPUTS", help='INPUTS = {"x": (64, 64), "w": (64, 64)}')
-    dtype = {"bfloat16": "bf16", "f32": "float32"}.get(names.get("DTYPE", "bf16"), names.get("DTYPE", "bf16"))
-    if dtype not in TOLERANCES:
-        raise fail("TW608", f"DTYPE = {dtype!r} in {reference}", help="bf16 or float32")
+    written = names.get("DTYPE", "bf16")
+    if written not in DTYPES:
+        raise fail("TW608", f"DTYPE = {written!r} in {reference}", help="bf16 or float32")
+    dtype = DTYPES[written]
     return Task(
         function=names["reference"],
         shapes=[{name: tuple(shape) for name, shape in each.items()} for each in shapes],
         dtype=dtype,
-        tolerance=tuple(names.get("TOLERANCE", TOLERANCES[dtype])),
+        tolerance=tuple(names.get("TOLERANCE", tolerance_of("bf16" if dtype == "bf16" else "f32"))),
         made=names.get("inputs"),
     )
 
@@ -244,24 +245,10 @@ def compared(task: Task, got: Sequence[Any], wanted: Sequence[Any]) -> dict[str,
     """Whether every finite element of the reference is met; ``error`` is the worst one over the largest element."""
     import numpy as np
 
-    relative, absolute = task.tolerance
-    worst = 0.0
-    for number, (seen, want) in enumerate(zip(got, wanted, strict=True)):
-        values = np.asarray(seen).astype(np.float64)
-        if values.shape != want.shape:
-            return {"holds": False, "message": f"output {number} is {values.shape}, the reference's {want.shape}"}
-        finite = np.isfinite(want)
-        scale = float(np.abs(want[finite]).max(initial=0.0))
-        distance = np.where(finite, np.abs(values - np.where(finite, want, 0.0)), 0.0)
-        distance = np.where(np.isnan(distance), np.inf, distance)
-        if scale > NOTHING:
-            worst = max(worst, float(distance.max(initial=0.0)) / scale)
-        beyond = distance > relative * np.abs(np.where(finite, want, 0.0)) + absolute * scale + NOTHING
-        if beyond.any():
-            place = tuple(int(each) for each in np.argwhere(beyond)[0])
-            message = f"output {number} at {place} is {values[place]:g}, not {want[place]:g}; {int(beyond.sum())} elements differ"
-            return {"holds": False, "error": worst if np.isfinite(worst) else None, "message": message}
-    return {"holds": True, "error": worst, "message": ""}
+    found = [difference(np.asarray(seen), want, task.tolerance) for seen, want in zip(got, wanted, strict=True)]
+    worst = max(each.worst for each in found)
+    message = next((f"output {number} {each.message}" for number, each in enumerate(found) if not each.holds), "")
+    return {"holds": not message, "error": worst if np.isfinite(worst) else None, "message": message}
 
 
 def _time(run: Mapping[str, Any], programs: Sequence[Any]) -> tuple[dict[str, Any], str]:
