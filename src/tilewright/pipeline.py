@@ -55,6 +55,11 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it"),
         Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them"),
         Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused"),
+        Pass("ttl-eliminate-dead-math", "expressions have their final form: what nobody stores is known"),
+        Pass("ttl-eliminate-dead-stores", "two stores into one block would be two results of a region, without an order"),
+        Pass("ttl-share-subexpressions", "regions form around stores that share math: equal math must be one"),
+        Pass("ttl-delay-releases", "stores that share math become one region, and releases between them must wait for it"),
+        Pass("ttl-rematerialize-broadcasts", "a broadcast is cheaper than its trip through a buffer; levels are known now"),
         Pass("convert-ttl-to-compute", "fuse first: allocation must see whole expressions"),
     ),
     "ttl-set-compute-config": (

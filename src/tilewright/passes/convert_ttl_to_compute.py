@@ -2,29 +2,61 @@
 
 Requires: every ``ttl.store`` puts a block expression into a reserved block.
 Ensures: no tensor-level math is left; each region reads blocks that buffers hold and writes blocks that were reserved; a
-sub-expression that several stores share, or that the source writes twice, is computed once; a value that a unit must read from
-a buffer goes through one the compiler made.
+sub-expression that several stores share is computed once; a value that a unit must read from a buffer goes through one the
+compiler made.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
 
 from tilewright.diagnostics import counted, fail
-from tilewright.dialects.attributes import REQUIRED
-from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import erase, line_of, operations, place_of
+from tilewright.dialects.attributes import REQUIRED, TileType, i32_attr, identity_map, pins_of, text_attr, text_value
+from tilewright.dialects.tile_ops import FREE_TYPECASTS
+from tilewright.dialects.ttl import (
+    KEEP_IN_DST,
+    TILE_OPS,
+    TURNED_B,
+    BcastOp,
+    FillBlockOp,
+    MatmulOp,
+    ReduceOp,
+    ReshapeOp,
+    StoreOp,
+    TensorMathOp,
+    TransposeOp,
+    YieldOp,
+    compute_functions,
+)
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl_compute import (
+    ComputeOp,
+    TileBcastOp,
+    TileFoldOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileScratchOp,
+    TileTransposeOp,
+    TileVectorReduceOp,
+)
+from tilewright.dialects.walking import erase, insert_before, line_of, place_of
+from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.fusion_regions import BLOCK_MATH, Partition, math_below, partition, shared
-from tilewright.passes.fusion.region_builder import RegionEmitter
-from tilewright.passes.validation.events import acquire_of
-from tilewright.records import record
+from tilewright.passes.fusion.reduce_scalers import Scalers
+from tilewright.passes.fusion.regions import (
+    FusedRegion,
+    Partition,
+    blocks_of,
+    erase_dead_math,
+    partition,
+    store_groups,
+)
 
 NAME = "convert-ttl-to-compute"
 
@@ -32,98 +64,31 @@ NAME = "convert-ttl-to-compute"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         emitter = RegionEmitter(function, module)
-        for block in _blocks(function):
-            _convert_block(block, emitter, context)
-        _erase_converted(function)
+        for block in blocks_of(function):
+            for stores in store_groups(block):
+                _emit(stores, emitter, context)
+        erase_dead_math(function)  # what the regions replace
 
 
-def _blocks(op: Operation) -> list[Block]:
-    found: list[Block] = []
-    for region in op.regions:
-        for block in region.blocks:
-            found.append(block)
-            for inner in block.ops:
-                found += _blocks(inner)
-    return found
-
-
-@record(frozen=False)
-class Group:
-    """Stores that are converted together because they share math, and whether a release stands between them."""
-
-    stores: list[StoreOp] = field(default_factory=list)
-    math: set[Operation] = field(default_factory=set)
-    released: bool = False
-
-
-def _convert_block(block: Block, emitter: RegionEmitter, context: PassContext) -> None:
-    group = Group()
-    same = shared([op for op in block.ops if isinstance(op, BLOCK_MATH)])[1]
-    for op in list(block.ops):
-        if isinstance(op, StoreOp):
-            math = {_standing_for(below, same) for below in math_below([op.value])}
-            if "accumulate" not in op.attributes:
-                # Nobody has seen what this store replaces; in one region there would be no order between the two.
-                for store in [old for old in group.stores if acquire_of(old.target) is acquire_of(op.target)]:
-                    group.stores.remove(store)
-                    erase(store)
-            if group.stores and (not group.math & math or _adds_to_one_of(op, group.stores)):
-                _emit(group, emitter, context)
-                group = Group()
-            group.stores.append(op)
-            group.math |= math
-        elif isinstance(op, PrintOp):
-            # What is printed has been stored before it.
-            _emit(group, emitter, context)
-            group = Group()
-        elif isinstance(op, (CBPushOp, CBPopOp)):
-            group.released = group.released or bool(group.stores)
-        elif isinstance(op, (CBWaitOp, CBReserveOp)):
-            # An acquire after a release may wait for whoever the release wakes: the region must run before it.
-            if group.released:
-                _emit(group, emitter, context)
-                group = Group()
-        elif op.regions:
-            _emit(group, emitter, context)
-            group = Group()
-    _emit(group, emitter, context)
-
-
-def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
-    """A region packs each of its values once; what is added to a block must find there what was stored before."""
-    return "accumulate" in store.attributes and any(store.target is other.target for other in earlier)
-
-
-def _standing_for(op: Operation, same: dict[SSAValue, SSAValue]) -> Operation:
-    """The first op that computes what ``op`` computes."""
-    kept = same.get(op.results[0], op.results[0]).owner
-    assert isinstance(kept, Operation)
-    return kept
-
-
-def _emit(group: Group, emitter: RegionEmitter, context: PassContext) -> None:
-    if not group.stores:
-        return
-    last = group.stores[-1]
-    _delay_releases(group.stores[0], last)
-    parts = partition([store.value for store in group.stores])
+def _emit(stores: list[StoreOp], emitter: RegionEmitter, context: PassContext) -> None:
+    last = stores[-1]
+    parts = partition([store.value for store in stores])
     _check_required(parts)
     targets: list[tuple[SSAValue, SSAValue]] = []
     block = last.parent
     assert block is not None
-    for store in group.stores:
+    for store in stores:
         empty, target = _target(store)
         block.insert_ops_before([empty, target], last)
-        targets.append((parts.canonical(store.value), target.results[0]))
+        targets.append((store.value, target.results[0]))
     emitter.emit(parts, targets, last)
     place = f"line {line_of(last)}"
-    for store in group.stores:
+    for store in stores:
         erase(store)
     ops = sum(len(region.ops) for region in parts.regions)
-    details = [f"{parts.merged} repeated sub-expressions computed once"] if parts.merged else []
-    details += [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
+    details = [f"{len(parts.materialised)} values through buffers that a unit must read from L1"] if parts.materialised else []
     regions = counted(max(1, len(parts.regions)), "region")
-    title = f"{counted(ops, 'tile op')} and {counted(len(group.stores), 'output')} in {regions}"
+    title = f"{counted(ops, 'tile op')} and {counted(len(stores), 'output')} in {regions}"
     context.trace.decide(NAME, title, "; ".join(details), place=place)
 
 
@@ -160,30 +125,277 @@ def _filled_twice(reserved: AttachCBOp, store: StoreOp) -> bool:
     return len(stores) > 1 or store.parent is not reserved.parent
 
 
-def _delay_releases(first: StoreOp, last: StoreOp) -> None:
-    """Pushes and pops between the stores move behind the region: what they hand over is not there before."""
-    block = last.parent
-    assert block is not None
-    anchor: Operation = last
-    op: Operation | None = first
-    while op is not None and op is not last:
-        following = op.next_op
-        if isinstance(op, (CBPushOp, CBPopOp)):
-            op.detach()
-            block.insert_op_after(op, anchor)
-            anchor = op
-        op = following
+# Regions as ops, with buffers for the values between them ----------------------------------------------------------------------
+
+Input = tuple[SSAValue, AffineMapAttr]
 
 
-def _erase_converted(function: FuncOp) -> None:
-    """What the regions replace, and what nobody stores: math without readers, and the blocks only it read."""
-    pending = [op for op in operations(function) if isinstance(op, (*BLOCK_MATH, AttachCBOp))]
-    gone: set[Operation] = set()
-    while pending:
-        op = pending.pop()
-        if op in gone or any(result.uses for result in op.results):
-            continue
-        gone.add(op)
-        # A value may stand behind its readers here: equal ones are represented by any of them.
-        pending += [o.owner for o in op.operands if isinstance(o.owner, (*BLOCK_MATH, AttachCBOp))]
-        erase(op)
+def affine(*results: AffineExpr | int) -> AffineMapAttr:
+    terms = tuple(AffineExpr.constant(r) if isinstance(r, int) else r for r in results)
+    return AffineMapAttr(AffineMap(2, 0, terms))
+
+
+ROW, COL = AffineExpr.dimension(0), AffineExpr.dimension(1)
+
+
+class RegionEmitter:
+    """One per compute function; compiler buffers are reused by later expressions of the same shape and type."""
+
+    def __init__(self, function: FuncOp, module: ModuleOp) -> None:
+        self.function = function
+        self.scalers = Scalers(function, module)
+        self.idle: dict[tuple[tuple[int, ...], str], list[SSAValue]] = {}
+
+    def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:
+        """Write everything in front of ``anchor``. ``targets`` are (value, block to store it in)."""
+        held: dict[SSAValue, SSAValue] = {}  # materialised value -> its buffer
+        waited: dict[SSAValue, SSAValue] = {}  # materialised value -> its block, once somebody has waited for it
+        readers = self._readers(parts)
+        for region in parts.regions:
+            self._region(region, parts, targets, held, waited, anchor)
+            for value in [value for value in held if readers.get(value) is region]:
+                buffer = held.pop(value)
+                self._insert([CBPopOp.create(operands=[buffer], location=anchor.location)], anchor)
+                kind = compiler_buffers.kind_of(buffer)
+                self.idle.setdefault((kind.dims, kind.tile.dtype), []).append(buffer)
+        for value, block in targets:
+            if not any(value in region.outputs for region in parts.regions):
+                self._compute([(value, _identity(value))], [block], [], [value], parts, anchor)
+
+    @staticmethod
+    def _readers(parts: Partition) -> dict[SSAValue, FusedRegion]:
+        """The last region that reads each value."""
+        readers: dict[SSAValue, FusedRegion] = {}
+        for region in parts.regions:
+            for op in region.ops:
+                for operand in op.operands:
+                    readers[operand] = region
+        return readers
+
+    def _insert(self, ops: Sequence[Operation], anchor: Operation) -> None:
+        insert_before(list(ops), anchor)
+
+    def _region(
+        self,
+        region: FusedRegion,
+        parts: Partition,
+        targets: Sequence[tuple[SSAValue, SSAValue]],
+        held: dict[SSAValue, SSAValue],
+        waited: dict[SSAValue, SSAValue],
+        anchor: Operation,
+    ) -> None:
+        blocks: dict[SSAValue, SSAValue] = {}
+        location = region.ops[0].location
+        for op in region.ops:
+            for value in op.operands:
+                if value in held and value not in waited:
+                    ops = compiler_buffers.waited(held[value], location)
+                    self._insert(ops, anchor)
+                    waited[value] = ops[-1].results[0]
+                if value in held:
+                    blocks[value] = waited[value]
+        inside: set[SSAValue] = {op.results[0] for op in region.ops}
+        inputs = _inputs(region, parts, inside, blocks, self.scalers)
+        outputs: list[SSAValue] = []
+        results: list[SSAValue] = []
+        pushes: list[Operation] = []
+        for value in region.outputs:
+            if value in parts.materialised:
+                buffer = held[value] = self._buffer(value, location)
+                ops = compiler_buffers.reserved(buffer, location)
+                self._insert(ops, anchor)
+                outputs.append(ops[-1].results[0])
+                results.append(value)
+                pushes.append(CBPushOp.create(operands=[buffer], location=location))
+            for stored, block in targets:
+                if stored is value:
+                    outputs.append(block)
+                    results.append(value)
+        self._compute(inputs, outputs, region.ops, results, parts, anchor, blocks)
+        self._insert(pushes, anchor)
+
+    def _buffer(self, value: SSAValue, location: Attribute) -> SSAValue:
+        kind = value.type
+        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+        key = (kind.get_shape(), kind.element_type.dtype)
+        if self.idle.get(key):
+            return self.idle[key].pop()
+        index = compiler_buffers.next_index(self.function)
+        return compiler_buffers.bind(self.function, index, key[0], key[1], f"between_{index}", location)  # pyright: ignore
+
+    def _compute(
+        self,
+        inputs: list[Input],
+        outputs: list[SSAValue],
+        ops: Sequence[Operation],
+        results: list[SSAValue],
+        parts: Partition,
+        anchor: Operation,
+        blocks: dict[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        actual = [((blocks or {}).get(value, value), map_) for value, map_ in inputs]
+        body = Block(arg_types=[_tile(value) for value in (*(v for v, _ in actual), *outputs)])
+        arguments: dict[Input, SSAValue] = dict(zip(inputs, body.args, strict=False))
+        values: dict[SSAValue, SSAValue] = {}
+        writer = _BodyWriter(body, arguments, values, parts, self.scalers)
+        for op in ops:
+            writer.write(op)
+        identity = _identity(outputs[0])
+        stored = [values[v] if v in values else arguments[v, _identity(v)] for v in results]
+        body.add_op(YieldOp.create(operands=stored))
+        maps = [map_ for _, map_ in actual] + [identity] * len(outputs)
+        rank = identity.data.num_dims
+        compute = ComputeOp([v for v, _ in actual], outputs, maps, ["parallel"] * rank, Region(body))
+        compute.location = anchor.location if not ops else ops[-1].location
+        self._insert([compute], anchor)
+
+
+def _identity(value: SSAValue) -> AffineMapAttr:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return identity_map(kind.get_num_dims())
+
+
+def _tile(value: SSAValue) -> Attribute:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return kind.element_type
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return kind.get_shape()
+
+
+def operand_maps(op: Operation) -> list[AffineMapAttr]:
+    """Which tile of each operand an output tile starts from."""
+    if isinstance(op, MatmulOp):
+        return [affine(ROW, 0), affine(COL, 0) if TURNED_B in op.attributes else affine(0, COL)]
+    if isinstance(op, ReduceOp):
+        first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
+        return [first] if op.exact else [first, affine(0, 0)]
+    if isinstance(op, BcastOp):
+        return [_repeated_map(_shape(op.source), len(_shape(op.results[0])))]
+    if isinstance(op, ReshapeOp):
+        terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
+        return [AffineMapAttr(AffineMap(len(_shape(op.results[0])), 0, terms))]
+    if isinstance(op, TransposeOp):
+        return [affine(COL, ROW)]
+    return [_identity(operand) for operand in op.operands]
+
+
+def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
+    """A dimension of size 1 stays at its only tile; missing dimensions are missing in front."""
+    dims = zip(shape, range(rank - len(shape), rank), strict=True)
+    terms = tuple(AffineExpr.constant(0) if extent == 1 else AffineExpr.dimension(dim) for extent, dim in dims)
+    return AffineMapAttr(AffineMap(rank, 0, terms))
+
+
+def _inputs(
+    region: FusedRegion,
+    parts: Partition,
+    inside: set[SSAValue],
+    blocks: dict[SSAValue, SSAValue],
+    scalers: Scalers,
+) -> list[Input]:
+    found: dict[Input, None] = {}
+    for op in region.ops:
+        operands = list(op.operands)
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
+            operands.append(scalers.block_for(op))
+        for value, map_ in zip(operands, operand_maps(op), strict=True):
+            if value not in inside or value in blocks:
+                found.setdefault((value, map_))
+    return list(found)
+
+
+class _BodyWriter:
+    """Tile ops for the block ops of a region."""
+
+    def __init__(
+        self,
+        body: Block,
+        arguments: dict[Input, SSAValue],
+        values: dict[SSAValue, SSAValue],
+        parts: Partition,
+        scalers: Scalers,
+    ) -> None:
+        self.body, self.arguments, self.values, self.parts, self.scalers = body, arguments, values, parts, scalers
+
+    def write(self, op: Operation) -> None:
+        operands = list(op.operands)
+        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
+            operands.append(self.scalers.block_for(op))
+        tiles = [
+            self.values[value] if value in self.values else self.arguments[value, map_]
+            for value, map_ in zip(operands, operand_maps(op), strict=True)
+        ]
+        if is_free(op):
+            self.values[op.results[0]] = tiles[0]
+            return
+        if isinstance(op, ReduceOp) and op.exact:
+            self._exact_reduction(op, tiles[0])
+            return
+        kind, attributes = _tile_op(op)
+        self.values[op.results[0]] = self._add(kind, tiles, attributes, op)
+
+    def _add(self, kind: type[Operation], tiles: Sequence[SSAValue], attributes: dict[str, Attribute], op: Operation) -> SSAValue:
+        attributes = {key: value for key, value in attributes.items() if key != KEEP_IN_DST} | pins_of(op)
+        new = kind.create(operands=tiles, result_types=[_tile(op.results[0])], attributes=attributes, location=op.location)
+        new.results[0].name_hint = op.results[0].name_hint
+        self.body.add_op(new)
+        return new.results[0]
+
+    def _exact_reduction(self, op: ReduceOp, tile: SSAValue) -> None:
+        """Tiles are joined element by element, then the one that is left within itself."""
+        kind = {"kind": op.attributes["kind"]}
+        if op.tiles > 1:
+            counts = reduced_counts(op)
+            scratch = self._add(TileScratchOp, [], {}, op)
+            tile = self._add(TileFoldOp, [tile, scratch], {**kind, "rows": counts[0], "cols": counts[1]}, op)
+        for dim in ("col", "row") if len(op.dims) == 2 else (dim_name(op.dims),):
+            tile = self._add(TileVectorReduceOp, [tile], {**kind, "dim": text_attr(dim)}, op)
+        self.values[op.results[0]] = tile
+
+
+def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
+    if isinstance(op, TensorMathOp):
+        return TILE_OPS[op.SPEC.name], dict(op.attributes)
+    if isinstance(op, FillBlockOp):
+        row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
+        return TILE_OPS[row], {"value": op.attributes["value"]}
+    if isinstance(op, MatmulOp):
+        right = _shape(op.rhs)
+        depth, columns = right[::-1] if TURNED_B in op.attributes else right
+        return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
+    if isinstance(op, ReduceOp):
+        rows, cols = reduced_counts(op)
+        attributes = {"kind": op.attributes["kind"], "rows": rows, "cols": cols}
+        return TileReduceOp, {**attributes, "dim": text_attr(dim_name(op.dims))}
+    if isinstance(op, BcastOp):
+        return TileBcastOp, {"dim": text_attr(dim_name(op.dims))}
+    assert isinstance(op, TransposeOp)
+    return TileTransposeOp, {}
+
+
+def reduced_counts(op: ReduceOp) -> list[Attribute]:
+    """Rows and columns of tiles that one result comes from."""
+    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.source))]
+
+
+def is_free(op: Operation) -> bool:
+    """Needs no call: the unpacker and the packer convert, and a whole tile is repeated by reading it again."""
+    if isinstance(op, BcastOp):
+        return not op.dims
+    if isinstance(op, ReshapeOp):
+        return True
+    pair = (text_value(op, "source"), text_value(op, "dtype"))
+    return isinstance(op, TensorMathOp) and op.SPEC.name == "typecast" and pair in FREE_TYPECASTS
+
+
+def dim_name(dims: tuple[int, ...]) -> str:
+    """``row``: one value per row (a column vector); ``col``: one per column; ``scalar``: one."""
+    if len(dims) == 2:
+        return "scalar"
+    return "row" if dims[0] == 1 else "col"

@@ -12,10 +12,23 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.ttl import KEEP_IN_DST, BcastOp, FillBlockOp, MatmulOp, ReduceOp, ReshapeOp, TensorMathOp, TransposeOp
-from tilewright.passes.fusion.repeated_broadcasts import repeat_by_level
+from tilewright.dialects.ttl import (
+    KEEP_IN_DST,
+    BcastOp,
+    FillBlockOp,
+    MatmulOp,
+    PrintOp,
+    ReduceOp,
+    ReshapeOp,
+    StoreOp,
+    TensorMathOp,
+    TransposeOp,
+)
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.walking import erase, operations
 from tilewright.records import record
 
 BLOCK_MATH = (TensorMathOp, MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
@@ -64,11 +77,6 @@ class FusedRegion:
 class Partition:
     regions: list[FusedRegion]  # in an order that respects their dependences
     materialised: list[SSAValue]  # computed values that travel between regions
-    same: dict[SSAValue, SSAValue]  # value -> the equal value that stands for it
-    merged: int  # repeated sub-expressions
-
-    def canonical(self, value: SSAValue) -> SSAValue:
-        return self.same.get(value, value)
 
 
 def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
@@ -89,50 +97,31 @@ def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
 
 
 def partition(stored: Sequence[SSAValue]) -> Partition:
-    order, same, merged = shared(math_below(stored))
-    wanted = {same.get(value, value) for value in stored}
-    needed = _read_from_buffers(order, same)
-    order = repeat_by_level(order, same, _levels_with(order, same, set(needed)), needed | wanted)
-    cut = set(needed)
-    _levels_with(order, same, cut)
-    _separate_masked(order, same, cut, wanted)
-    regions = _regions(order, same, cut, _levels_with(order, same, cut))
+    order = math_below(stored)
+    wanted = set(stored)
+    cut = read_from_buffers(order)
+    levels_with(order, cut)
+    _separate_masked(order, cut, wanted)
+    regions = _regions(order, cut, levels_with(order, cut))
     owners = {op: region for region in regions for op in region.ops}
     for op in order:
         result = op.results[0]
         if result in cut or result in wanted:
             owners[op].outputs.append(result)
     materialised: list[SSAValue] = [op.results[0] for op in order if op.results[0] in cut]
-    return Partition(regions, materialised, same, merged)
+    return Partition(regions, materialised)
 
 
-def shared(order: list[Operation]) -> tuple[list[Operation], dict[SSAValue, SSAValue], int]:
-    """Equal sub-expressions are one."""
-    same: dict[SSAValue, SSAValue] = {}
-    known: dict[object, SSAValue] = {}
-    kept: list[Operation] = []
-    for op in order:
-        operands = tuple(same.get(operand, operand) for operand in op.operands)
-        attributes = tuple(sorted((key, str(value)) for key, value in op.attributes.items()))
-        key = (op.name, operands, attributes, op.results[0].type)
-        if key in known:
-            same[op.results[0]] = known[key]
-            continue
-        known[key] = op.results[0]
-        kept.append(op)
-    return kept, same, len(order) - len(kept)
+def read_from_buffers(order: list[Operation]) -> set[SSAValue]:
+    return {o for op in order if reads_buffers(op) for o in op.operands if is_math(o)}
 
 
-def _read_from_buffers(order: list[Operation], same: dict[SSAValue, SSAValue]) -> set[SSAValue]:
-    return {same.get(o, o) for op in order if reads_buffers(op) for o in op.operands if is_math(o)}
-
-
-def _levels_with(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue]) -> dict[Operation, int]:
+def levels_with(order: list[Operation], cut: set[SSAValue]) -> dict[Operation, int]:
     """Levels under a set of cut values, each op as late as its readers allow; what is read above its level is cut as well."""
     earliest: dict[Operation, int] = {}
     below: dict[Operation, list[SSAValue]] = {}
     for op in order:
-        below[op] = [same.get(o, o) for o in op.operands if is_math(o)]
+        below[op] = [o for o in op.operands if is_math(o)]
         earliest[op] = max((earliest[o.owner] + (o in cut) for o in below[op]), default=0)  # pyright: ignore
     latest: dict[Operation, int] = {}
     level: dict[Operation, int] = {}
@@ -147,9 +136,7 @@ def _levels_with(order: list[Operation], same: dict[SSAValue, SSAValue], cut: se
     return level
 
 
-def _regions(
-    order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], level: dict[Operation, int]
-) -> list[FusedRegion]:
+def _regions(order: list[Operation], cut: set[SSAValue], level: dict[Operation, int]) -> list[FusedRegion]:
     leader: dict[Operation, Operation] = {op: op for op in order}
 
     def find(op: Operation) -> Operation:
@@ -159,8 +146,7 @@ def _regions(
         return op
 
     for op in order:
-        for operand in op.operands:
-            value = same.get(operand, operand)
+        for value in op.operands:
             if is_math(value) and value not in cut:
                 leader[find(value.owner)] = find(op)  # pyright: ignore
     found: dict[Operation, FusedRegion] = {}
@@ -174,18 +160,78 @@ def _regions(
     return sorted(found.values(), key=lambda region: region.level)
 
 
-def _separate_masked(order: list[Operation], same: dict[SSAValue, SSAValue], cut: set[SSAValue], wanted: set[SSAValue]) -> None:
+def _separate_masked(order: list[Operation], cut: set[SSAValue], wanted: set[SSAValue]) -> None:
     """While a reduction is set up the packer writes zeros outside its result, so nothing else may be packed beside it,
     a reduction of another kind neither: where a region mixes them, the reduced values go through buffers, all but the last
     kind if nothing else is packed."""
     reduced: set[SSAValue] = set()
     for op in order:
-        below = [same.get(o, o) for o in op.operands]
-        if is_masked(op) or any(value in reduced and value not in cut for value in below):
+        if is_masked(op) or any(value in reduced and value not in cut for value in op.operands):
             reduced.add(op.results[0])
     packed = cut | wanted
-    for region in _regions(order, same, cut, _levels_with(order, same, cut)):
+    for region in _regions(order, cut, levels_with(order, cut)):
         heads = [op for op in region.ops if is_masked(op)]
         masks = [(str(op.attributes["kind"]), str(op.attributes["dims"])) for op in heads]
         others = any(op.results[0] in packed and op.results[0] not in reduced for op in region.ops)
         cut |= {op.results[0] for op, mask in zip(heads, masks, strict=True) if others or mask != masks[-1]}
+
+
+# Which stores become regions together ------------------------------------------------------------------------------------------
+
+
+def store_groups(block: Block) -> list[list[StoreOp]]:
+    """Stores that are carried out together because they share math, in order."""
+    groups: list[list[StoreOp]] = []
+    stores: list[StoreOp] = []
+    math: set[Operation] = set()
+    released = False
+
+    def close() -> None:
+        nonlocal stores, math, released
+        if stores:
+            groups.append(stores)
+        stores, math, released = [], set(), False
+
+    for op in block.ops:
+        if isinstance(op, StoreOp):
+            below = set(math_below([op.value]))
+            if stores and (not math & below or _adds_to_one_of(op, stores)):
+                close()
+            stores.append(op)
+            math |= below
+        elif isinstance(op, (CBPushOp, CBPopOp)):
+            released = released or bool(stores)
+        elif isinstance(op, (CBWaitOp, CBReserveOp)):
+            # An acquire after a release may wait for whoever the release wakes: the region must run before it.
+            if released:
+                close()
+        elif isinstance(op, PrintOp) or op.regions:
+            close()  # what is printed has been stored before it
+    close()
+    return groups
+
+
+def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
+    """A region packs each of its values once; what is added to a block must find there what was stored before."""
+    return "accumulate" in store.attributes and any(store.target is other.target for other in earlier)
+
+
+def erase_dead_math(function: FuncOp) -> int:
+    """Takes out math without readers, and the views of blocks that only it read; says how many ops of math went."""
+    pending = [op for op in operations(function) if isinstance(op, (*BLOCK_MATH, AttachCBOp))]
+    gone: set[Operation] = set()
+    count = 0
+    while pending:
+        op = pending.pop()
+        if op in gone or any(result.first_use is not None for result in op.results):
+            continue
+        gone.add(op)
+        count += isinstance(op, BLOCK_MATH)
+        pending += [o.owner for o in op.operands if isinstance(o.owner, (*BLOCK_MATH, AttachCBOp))]
+        erase(op)
+    return count
+
+
+def blocks_of(op: Operation) -> list[Block]:
+    """All blocks inside an op, outer ones first."""
+    return [block for inner in operations(op) for region in inner.regions for block in region.blocks]

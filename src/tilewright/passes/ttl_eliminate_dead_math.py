@@ -1,0 +1,19 @@
+"""Dead code elimination: math that no store reads, directly or through other math, and views of blocks that only it read.
+
+Requires: expressions, not yet regions. Ensures: every op of math has a reader.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tilewright.dialects.ttl import compute_functions
+from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.regions import erase_dead_math
+
+NAME = "ttl-eliminate-dead-math"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        erase_dead_math(function)

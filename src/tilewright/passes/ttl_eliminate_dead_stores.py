@@ -1,0 +1,36 @@
+"""Dead store elimination: a store that another one replaces before the block is handed over or printed.
+
+Requires: expressions, not yet regions. Ensures: no two stores into a block without a reader between them, but for those that add.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+
+from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
+from tilewright.dialects.walking import erase
+from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.regions import blocks_of
+from tilewright.passes.validation.events import acquire_of
+
+NAME = "ttl-eliminate-dead-stores"
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        for block in blocks_of(function):
+            _eliminate(block)
+
+
+def _eliminate(block: Block) -> None:
+    unseen: dict[Operation | None, list[StoreOp]] = {}  # by the reserve of the block
+    for op in list(block.ops):
+        if isinstance(op, StoreOp):
+            target = acquire_of(op.target)
+            if "accumulate" not in op.attributes:
+                for store in unseen.pop(target, ()):
+                    erase(store)
+            unseen.setdefault(target, []).append(op)
+        elif isinstance(op, PrintOp) or op.regions:
+            unseen.clear()

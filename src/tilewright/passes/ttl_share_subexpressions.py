@@ -1,0 +1,45 @@
+"""Common subexpression elimination: what the source writes twice, or several stores share, is computed once.
+
+Requires: expressions, not yet regions. Ensures: no op of math stands where an equal one, with the same
+operands and attributes, is known.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+
+from tilewright.diagnostics import counted
+from tilewright.dialects.ttl import compute_functions
+from tilewright.dialects.walking import erase
+from tilewright.passes.context import PassContext
+from tilewright.passes.fusion.regions import BLOCK_MATH
+
+NAME = "ttl-share-subexpressions"
+
+
+Known = dict[object, SSAValue]
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        count = _share(function.body.block, {})
+        if count:
+            context.trace.decide(NAME, f"{counted(count, 'repeated sub-expression')} computed once")
+
+
+def _share(block: Block, known: Known) -> int:
+    """``known``: values that are there in front of the block, by what they are."""
+    count = 0
+    for op in list(block.ops):
+        if isinstance(op, BLOCK_MATH):
+            attributes = tuple(sorted((name, str(value)) for name, value in op.attributes.items()))
+            value = known.setdefault((op.name, tuple(op.operands), attributes, op.results[0].type), op.results[0])
+            if value is not op.results[0]:
+                op.results[0].replace_all_uses_with(value)
+                erase(op)
+                count += 1
+        for region in op.regions:
+            for inner in region.blocks:
+                count += _share(inner, dict(known))
+    return count

@@ -1,0 +1,23 @@
+// Math that nobody stores goes, and what only it reads with it.
+// RUN: tilewright opt %s -p ttl-eliminate-dead-math --verify
+
+func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
+  %in = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
+  %out0 = ttl.bind_cb{cb_index = 1, buffer_factor = 2} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
+  %x_raw = ttl.cb_wait %in : <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %x = ttl.attach_cb %x_raw, %in : tensor<1x1x!ttcore.tile<32x32, bf16>>, !ttl.cb<[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %o0_raw = ttl.cb_reserve %out0 : <[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %o0 = ttl.attach_cb %o0_raw, %out0 : tensor<1x1x!ttcore.tile<32x32, bf16>>, !ttl.cb<[1, 1], !ttcore.tile<32x32, bf16>, 2> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %d = ttl.exp %x : tensor<1x1x!ttcore.tile<32x32, bf16>> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %e = ttl.abs %d : tensor<1x1x!ttcore.tile<32x32, bf16>> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  %f = ttl.abs %x : tensor<1x1x!ttcore.tile<32x32, bf16>> -> tensor<1x1x!ttcore.tile<32x32, bf16>>
+  ttl.store %f, %o0 : tensor<1x1x!ttcore.tile<32x32, bf16>>, tensor<1x1x!ttcore.tile<32x32, bf16>>
+  ttl.cb_pop %in : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
+  ttl.cb_push %out0 : <[1, 1], !ttcore.tile<32x32, bf16>, 2>
+  return
+}
+
+// CHECK-LABEL: func.func @compute
+// CHECK-NOT: ttl.exp
+// CHECK: %f = ttl.abs %x
+// CHECK-NEXT: ttl.store %f, %o0
