@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.dialects.row_references import np, truth
 from tilewright.dialects.tile_op import INTEGER_DTYPES, Param, Spelling, TileOp, Unit, UnitForm, Writes
+from tilewright.dialects.vector_inits import leaves_state
 
 UNARY = "eltwise_unary/"
 KERNEL_API = "compute_kernel_api.h"
@@ -19,75 +20,6 @@ BINARY_SFPU = "eltwise_binary_sfpu.h"
 APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
 SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
 
-# Inits that only reset counters, of ops that leave the others' state alone: after any SFPU init has run once they need not run
-# again. Not here though their inits look it: comparisons of two tiles store through an address mode their init sets, and
-# clamp overwrites a programmable constant each time it runs.
-STATELESS_INITS = frozenset(
-    {
-        "add_int_tile_init",
-        "binary_bitwise_tile_init",
-        "binary_shift_tile_init",
-        "abs_tile_init",
-        "sign_tile_init",
-        "tiled_prod_tile_init",
-        "power_iterative_tile_init",
-        "heaviside_tile_init",
-        "alt_complex_rotate90_tile_init",
-        "copy_dest_values_init",
-        "mul_binary_tile_init",
-        "add_binary_tile_init",
-        "sub_binary_tile_init",
-        "rsub_binary_tile_init",
-        "logsigmoid_tile_init",
-        "mask_tile_init",
-        "reshuffle_rows_tile_init",
-        "sub_int_tile_init",
-        "rsub_int_tile_init",
-        "celu_tile_init",
-        "softshrink_tile_init",
-        "hardshrink_tile_init",
-        "addcmul_tile_init",
-        "binop_with_scalar_tile_init",
-        "bitwise_and_tile_init",
-        "bitwise_or_tile_init",
-        "bitwise_xor_tile_init",
-        "bitwise_not_tile_init",
-        "unary_ne_tile_init",
-        "unary_eq_tile_init",
-        "unary_gt_tile_init",
-        "unary_ge_tile_init",
-        "unary_lt_tile_init",
-        "unary_le_tile_init",
-        "elu_tile_init",
-        "fill_tile_init",
-        "hardmish_tile_init",
-        "hardtanh_tile_init",
-        "i0_tile_init",
-        "identity_tile_init",
-        "isinf_tile_init",
-        "isposinf_tile_init",
-        "isneginf_tile_init",
-        "isnan_tile_init",
-        "isfinite_tile_init",
-        "lerp_tile_init",
-        "lgamma_adjusted_tile_init",
-        "logical_not_tile_init",
-        "negative_tile_init",
-        "prelu_tile_init",
-        "relu_tile_init",
-        "relu_min_tile_init",
-        "relu_max_tile_init",
-        "leaky_relu_tile_init",
-        "rounding_op_tile_init",
-        "rsub_tile_init",
-        "rsub_unary_int32_tile_init",
-        "selu_tile_init",
-        "left_shift_tile_init",
-        "right_shift_tile_init",
-        "softplus_tile_init",
-        "threshold_tile_init",
-    }
-)
 
 
 def sfpu_form(
@@ -113,7 +45,7 @@ def sfpu_form(
     init = f"{call}_init" if init is None else init
     return UnitForm(
         unit=Unit.SFPU, init=init, call=call, header=header, writes=writes, args=args, template=template,
-        init_template=init_template, init_args=init_args, stateful=init not in STATELESS_INITS, rounds=rounds,
+        init_template=init_template, init_args=init_args, stateful=leaves_state(init, call), rounds=rounds,
         since=since, commutes=commutes, defaults=defaults, includes_first=includes_first, spellings=spellings,
         init_defaults=defaults if init_defaults is None else init_defaults, lookup=lookup,
         by_faces=by_faces,

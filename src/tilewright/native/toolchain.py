@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.host_compiler import Compiler, cache_folder, digest, publish, system_compiler
+from tilewright.native import op_facts
 from tilewright.native.errors import KernelCompileError, NativeError, NoCompilerError
 from tilewright.native.header_tree import INCLUDE, tree_digest, write_tree
 
@@ -53,17 +54,19 @@ def runner_path() -> Path:
     """The host runner, compiled on first use."""
     compiler = find_compiler()
     files = sorted((*SOURCES.rglob("*.cpp"), *SOURCES.rglob("*.h"), INCLUDE / "tw" / "runtime.h"))
-    content = "".join(path.read_text() for path in files)
+    facts = op_facts.header()
+    content = facts + "".join(path.read_text() for path in files)
     runner = cache_folder() / f"runner-{digest(compiler.version, *RUNNER_FLAGS, content)}"
     if runner.exists():
         return runner
     units = sorted(SOURCES.rglob("*.cpp"))
     print(f"tilewright: compiling the native machine ({len(units)} files), once per version", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        (Path(folder) / op_facts.NAME).write_text(facts)
         objects = [Path(folder) / f"{unit.parent.name}-{unit.stem}.o" for unit in units]
 
         def compile_unit(pair: tuple[Path, Path]) -> subprocess.CompletedProcess[str]:
-            return compiler.run(*RUNNER_FLAGS, "-c", str(pair[0]), "-o", str(pair[1]))
+            return compiler.run(*RUNNER_FLAGS, f"-I{folder}", "-c", str(pair[0]), "-o", str(pair[1]))
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             results = list(pool.map(compile_unit, zip(units, objects, strict=True)))

@@ -1,7 +1,7 @@
 """Transfers between tensors and L1. A read lands at its barrier; a write takes what L1 holds when it is issued.
 
 Then what one core does to another: L1 to L1 transfers, multicast and semaphores. Cores are named by their grid coordinates. A
-write is in the other L1, and a semaphore changed, when the call is issued: the NoC keeps their order on the device too. The target
+write is in the other L1, and a semaphore changed, when the call is issued: the NoC keeps their order there too. The target
 slot must be reserved there, or the write could hit a tile that is still in use.
 """
 

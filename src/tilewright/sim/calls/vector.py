@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import Unit, is_approximate
+from tilewright.dialects.vector_inits import FILL_REPLAY
 from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.lanes import UnknownOperation
 from tilewright.sim.registry import Site, call, earlier, fault, find
-
-REPLAY_FILLERS = ("gcd_tile", "lcm_tile", "rand_tile")  # and exact exp in 16-bit DST
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
         need_vector(machine, site, form.init, stateful=form.stateful)
     setup = machine.vector
     exact_exp = site.name == "exp_tile" and not is_approximate(form.template, form.defaults, site.template)
-    if site.name in REPLAY_FILLERS or (exact_exp and not machine.program.config.fp32_dest_acc_en):
+    if form.init in FILL_REPLAY or (exact_exp and not machine.program.config.fp32_dest_acc_en):
         machine.matrix["m"].replay_taken = site.name
     if setup.table and setup.owner != form.init:
         setup.owner, setup.table = "", False
