@@ -167,7 +167,8 @@ def _default(name: str, parameter: inspect.Parameter) -> Any:
 
 
 class EagerKernel(TileLangKernel):
-    """``fixed`` are arguments that are known already; ``known_sizes`` the values of sizes, by the names T.const gives them."""
+    """``@tilelang.jit`` on the function that launches. ``fixed`` are arguments that are known already; ``known_sizes`` the values
+    of sizes, by the names T.const gives them."""
 
     is_eager = True
     fixed: dict[str, Any]

@@ -148,7 +148,8 @@ def widest(formats: list[str]) -> str | None:
 
 
 def simplified(value: Expression, target: str) -> Expression:
-    """``value`` as it goes into a fragment of format ``target``."""
+    """``value`` as it goes into a fragment of format ``target``. Conversions that only say what happens anyway are dropped,
+    so that a kernel with promotions written out (as TileLang's own builder writes them) is the same as one without."""
     result = _inner(value)
     while isinstance(result, Cast) and result.dtype == target and _is_float(result.argument) and target in FLOATS:
         result = result.argument

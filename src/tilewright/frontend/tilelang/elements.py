@@ -303,7 +303,11 @@ def _store_to_tensor(reading: Reading, tensor: Tensor, keys: tuple[Any, ...], va
 
 
 class Predication:
-    """Statements under one condition. ``known`` are the fragments that had a value before it."""
+    """``if Mask[bx, k] != 0:`` outside ``T.Parallel``: a branch on data that only the device has.
+
+    Threads of a core cannot branch on it together, so what stands under the ``if`` is done in any case, and each fragment that
+    had a value before (``known``) keeps it where the condition does not hold.
+    """
 
     def __init__(self, reading: Reading, condition: Expression, known: set[Fragment]) -> None:
         self.reading, self.condition, self.known = reading, condition, known

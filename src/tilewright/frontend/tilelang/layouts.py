@@ -143,8 +143,8 @@ def _padded(tensor: Tensor, axis: int, uses: Sequence[Statement]) -> int:
 
 
 def layouts_of(program: TileProgram) -> dict[Fragment, str]:
-    """A reduction's result lies where the unit leaves it; a loaded vector is a row; others follow what they are computed from
-    or used with."""
+    """Which way each one-dimensional fragment lies in its tiles: in the first column, or in the first row. A reduction's result
+    lies where the unit leaves it; a loaded vector is a row; others follow what they are computed from or used with."""
     chosen: dict[Fragment, str] = {}
     vectors: dict[Fragment, None] = {}
     assigns = [s for s in walk(program.body) if isinstance(s, Assign)]
@@ -209,6 +209,8 @@ def turned_fragments(program: TileProgram) -> Fragments:
 
 
 class Buffers:
+    """Circular buffers of a kernel: one per fragment that is loaded, stored, or kept from one iteration to the next."""
+
     def __init__(self, program: TileProgram, layouts: dict[Tensor, TensorLayout], *, shallow: bool = False) -> None:
         """``shallow``: one block where two would only let threads overlap."""
         least = 1 if shallow else 2

@@ -241,7 +241,8 @@ HELP = "indices come from block, loop and parallel variables, and from integer t
 
 
 def integer_of(value: Expression) -> Value:
-    """An expression of elements of integer tensors as an integer."""
+    """An expression of elements of integer tensors as an integer: ``A[table[bx] * 32 + i, j]``. Only the launcher, which has the
+    tensors, can follow it."""
     if isinstance(value, Number) and value.value == int(value.value):
         return int(value.value)
     if isinstance(value, Position):
@@ -269,7 +270,8 @@ OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def beyond_bounds(conditions: list[Expression], tensor: Tensor, indices: tuple[Value, ...]) -> list[Expression]:
-    """Conditions that say more than that the element lies inside the tensor."""
+    """Conditions that say more than that the element lies inside the tensor: ``if row < M:`` around a store to a tensor of M rows
+    only keeps the store inside, which it is in any case."""
     return [condition for condition in conditions if not _only_bounds(condition, tensor, indices)]
 
 

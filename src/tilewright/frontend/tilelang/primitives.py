@@ -276,7 +276,8 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 
 
 def cumsum(reading: Reading, src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **_hints: Any) -> None:
-    """Sums of all elements up to each one; with ``reverse``, from each one on."""
+    """Sums of all elements up to each one; with ``reverse``, from each one on. No unit of the machine adds along a tile step by
+    step, but a product with a triangle of ones does the same."""
     data = need_fragment(src, "the data", "cumsum")
     result = data if dst is None else need_fragment(dst, "the result", "cumsum")
     if result.shape != data.shape:
@@ -320,6 +321,8 @@ MOST_PARTS = 2**26  # elements
 
 
 def atomic_add(reading: Reading, dst: Any, value: Any, *_hints: Any, **_named: Any) -> None:
+    """Blocks do not see each other's sums, so each adds to a part of its own, in a tensor that the launcher makes. It has one
+    more dimension for every block or loop variable that does not say by itself where the block lies. The launcher adds them."""
     if isinstance(dst, TensorElement):
         extents = tuple(_extent(reading, index) for index in dst.indices)
         holder, around = _parts(reading, dst.tensor, dst.indices, extents)

@@ -40,6 +40,8 @@ CODE = "tilewright_code"
 
 
 class _Rewriter(ast.NodeTransformer):
+    """Python's ``and``, ``or``, ``not`` and ``a if c else b`` need truth values; they become calls that also take symbols."""
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)
         symbol = "and" if isinstance(node.op, ast.And) else "or"

@@ -244,6 +244,13 @@ class Whole:
 
 
 class FragmentParts:
+    """Parts of fragments: ``x[i, j + 64]`` in a loop over half of them.
+
+    Tiles of a fragment stay together, so a part is a fragment of its own. One that is read is loaded again from where the whole
+    came from; parts that are written one by one are stored one by one. Both only within one straight piece of code: behind a loop
+    or a branch nobody could tell what the whole holds.
+    """
+
     def __init__(self) -> None:
         self.wholes: dict[Fragment, Whole] = {}
 
@@ -273,9 +280,8 @@ class FragmentParts:
             if whole.window is None or whole.parts:
                 return None
             if (fragment, ranges) not in reading.loaded:
-                part = _part(reading, fragment, ranges)
+                part = reading.loaded[fragment, ranges] = _part(reading, fragment, ranges)
                 reading.emit(Load(part, narrowed(whole.window, ranges), reading.place))
-                reading.loaded[fragment, ranges] = part
             return Read(reading.loaded[fragment, ranges], leaves)
         return Read(whole.parts[ranges], leaves)
 
@@ -362,7 +368,12 @@ def alloc_global(reading: Reading, shape: Any, dtype: Any = "float32", *_scope: 
 
 
 class Workspaces:
-    """What the blocks of each workspace hold, and in which piece of code they were stored."""
+    """``T.alloc_global``: what the blocks of each workspace hold, and in which piece of code they were stored.
+
+    Reader and writer do not wait for each other, so nothing goes out and comes back. What a block stores there and loads again in
+    the same piece of code stays in the core, as a fragment. What another block or iteration stored would need the memory, and is
+    refused.
+    """
 
     def __init__(self) -> None:
         self.blocks: dict[tuple[Tensor, tuple[Value, ...], tuple[int, ...]], tuple[list[Statement], Fragment]] = {}

@@ -16,7 +16,8 @@ from tilewright.records import record
 
 
 class Trouble(Exception):
-    """``word`` is the name the caret should point at, if the line has it."""
+    """An error found while a kernel is read, before it is known where: the reader adds the place. ``word`` is the name the caret
+    should point at, if the line has it."""
 
     def __init__(self, code: str, message: str, *, help: str = "", word: str = "") -> None:
         super().__init__(message)

@@ -161,7 +161,8 @@ def used(statements: Sequence[Statement]) -> Fragments:
 
 
 class Liveness:
-    """``after[s]``: fragments whose value is read after ``s``; ``head[loop]``: read by an iteration or after the loop."""
+    """Classic backward liveness. ``after[s]``: fragments whose value is read after ``s``; ``head[loop]``: read by an iteration or
+    after the loop."""
 
     def __init__(self, body: Sequence[Statement]) -> None:
         self.after: dict[Statement, Fragments] = {}
@@ -194,6 +195,9 @@ def listing(program: TileProgram) -> str:
 
 
 class _Listing:
+    """One line per statement, the same for kernels that mean the same. Integers are written as sums in a fixed order, so that
+    ``(bx + 1) * 64`` and ``bx * 64 + 64`` look alike."""
+
     def __init__(self, program: TileProgram) -> None:
         self.program = program
         self.names: dict[object, str] = {}
