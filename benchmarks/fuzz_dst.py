@@ -21,10 +21,10 @@ from dst_dags import COSTS, LEAF
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Plan
 from tilewright.dst.checker import check
+from tilewright.dst.explanation import remedies
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import optimal
 from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
-from tilewright.dst.remedies import remedies
 
 DST, BUFFER = Place.DST, Place.BUFFER
 

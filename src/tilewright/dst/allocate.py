@@ -9,15 +9,14 @@ from functools import lru_cache
 from typing import Literal
 
 from tilewright.dst.allocation import Plan
-from tilewright.dst.buffers import assign_buffers, lifetimes
 from tilewright.dst.checker import check
+from tilewright.dst.explanation import remedies, requirements
 from tilewright.dst.greedy import greedy_parts, live_order
 from tilewright.dst.lars import lars_order
 from tilewright.dst.linear_scan import DoesNotFit, Schedule, linear_scan
 from tilewright.dst.optimal import optimal
 from tilewright.dst.problem import Problem
-from tilewright.dst.remedies import remedies
-from tilewright.dst.requirements import requirements
+from tilewright.dst.split import assign_buffers, lifetimes
 
 Allocator = Literal["optimal", "linear-scan", "lars"]
 

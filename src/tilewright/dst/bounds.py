@@ -1,19 +1,21 @@
 """Lower bounds on the cost of a region and of what is still to come; the search is exact because these never overestimate.
 
-Two kinds: sums over the ops that are left (their cheapest forms, loads and copies nobody can avoid, one init of each kind that is
-needed), and the least cost of the relaxed problem (``relaxed_bound.py``), which is tight but only known where it is small.
+Two kinds. Sums over the ops that are left: their cheapest forms, loads and copies nobody can avoid, one init of each kind that
+is needed. And the least cost of a relaxed problem, the region with all leaves alike, which is tight but only known where it is
+small. What waits in DST depends only on the ops executed, so slots are counted as they are. Of the leaves in DST only numbers
+are kept: those no op can have used yet (*fresh*) serve any op, the others (*known*) only ops whose leaf may have been used
+before. Which slots were written does not matter. Few sets of ops can have been executed, and ops that can run at once without
+loss leave still fewer. A row holds the least cost after a set of ops with so many leaves in DST, for every init in force; rows
+are worked out when they are asked for, and remembered.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
 
-from tilewright.dst.effort import SIZE_LIMIT
-from tilewright.dst.executed import ExecutedSets
-from tilewright.dst.model import COST_SHIFT, SWITCH_TIE, Model, Variant, bits
-from tilewright.dst.parts import budgets
-from tilewright.dst.relaxation import Relaxation
-from tilewright.dst.relaxed_bound import NEVER, RelaxedBound, TooManyRows
+from tilewright.dst.effort import ROW_LIMIT, SIZE_LIMIT, STEP_LIMIT
+from tilewright.dst.layouts import budgets
+from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, ExecutedSets, Model, Variant, bits
 
 
 class Bounds:
@@ -198,3 +200,312 @@ class Bounds:
         """A lower bound on the slots of one tile: outputs, and operands that must be in DST together."""
         together = [min(max(w.in_dst.bit_count(), 1) for w in variants) for variants in self.covering.values()]
         return max([self.model.outputs.bit_count(), *together], default=1)
+
+
+# The relaxed problem --------------------------------------------------------------------------------------------------
+
+
+# One op in one form, after a set of ops (plain tuples: they are made by the hundred):
+Step = tuple[
+    int,  # its init
+    int,  # its cycles, with the copy and with all ops that run at once afterwards
+    bool,  # whether it copies
+    int,  # leaves it uses in DST that no op can have used before
+    int,  # all leaves it uses in DST
+    int,  # slots it takes besides leaves and what waits, while it runs
+    int,  # how many of its leaves are not in DST any more
+    int,  # results that wait right after it
+    int,  # ops executed when all that runs at once has run
+    int,  # more leaves in DST than that are of no use then
+]
+
+# A leaf that a variant uses in DST: its bit, ops that may use it from DST (for ever if it is packed), ops that may and keep it.
+Use = tuple[int, int, int]
+
+
+class Relaxation:
+    """Steps of the simpler problem, for all slot budgets."""
+
+    def __init__(self, model: Model, sets: ExecutedSets):
+        self.model = model
+        self.sets = sets
+        self.copied_leaves = model.leaves_worth_a_copy(1, inits=True)
+        load_inits = {model.load_init[leaf] for leaf in bits(model.buffered)}
+        self.load_init = load_inits.pop() if len(load_inits) == 1 else 0  # 0: several, and none is counted
+        self.load_cycles = min((model.load_math[leaf] for leaf in bits(model.buffered)), default=0)
+        self.leaf_outputs = (model.outputs & model.buffered).bit_count()
+        self.beaten, self.beaten_if_dying = self._beaten()
+        self.variants = [w for w in model.variants if not self.beaten[w.index]]
+        self.keepers = self._keepers()
+        self.uses = [[self._use(leaf) for leaf in bits(w.in_dst & model.buffered)] for w in model.variants]
+        most = max((len(uses) for uses in self.uses), default=0)
+        self.users_of_leaves = [0] * most  # ops that may use at least one leaf in DST, two, ...
+        for variant in self.variants:
+            for count in range(len(self.uses[variant.index])):
+                self.users_of_leaves[count] |= variant.executes
+        self.at_once = [
+            best and w.rule != ZEROED and not w.in_dst & model.buffered
+            for w, best in zip(model.variants, model.never_beaten, strict=True)
+        ]
+        self.known_steps: dict[int, list[Step]] = {}
+        self.known_fresh: dict[int, int] = {}
+        self.known_useful: dict[int, int] = {}
+        self.settled: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def _beaten(self) -> tuple[list[bool], list[int]]:
+        """Per variant: whether another one always costs less, and values that must outlive it so that none does.
+
+        The other one needs no more values in DST and no slot besides; what it may cost are its init, a switch back, and a load of
+        the leaf it destroys.
+        """
+        model = self.model
+        beaten, if_dying = [False] * len(model.variants), [0] * len(model.variants)
+        dearest = max(model.init_prices)
+        reload = self.load_cycles + model.init_prices[self.load_init] + dearest if self.load_init else 1 << 30
+        for variants in model.of_op.values():
+            for one in variants:
+                if one.rule == ZEROED:
+                    continue
+                switches = model.init_prices[one.init] + dearest
+                for other in variants:
+                    saved = other.math - one.math - switches
+                    if saved <= 0 or one.executes != other.executes or one.in_dst & ~other.in_dst:
+                        continue
+                    if one.destroys & self._may_outlive(one):
+                        if_dying[other.index] |= one.destroys
+                    elif not one.destroys & model.buffered or saved > reload:
+                        beaten[other.index] = True
+        return beaten, if_dying
+
+    def _may_outlive(self, variant: Variant) -> int:
+        """The result a variant destroys, if others use it too: it must be copied unless they have run."""
+        destroyed = variant.destroys & ~self.model.buffered
+        used_by_others = destroyed and self.model.users[destroyed.bit_length() - 1] & ~variant.executes
+        return destroyed if used_by_others or destroyed & self.model.outputs else 0
+
+    def _keepers(self) -> dict[int, int]:
+        keepers = dict.fromkeys(bits(self.model.buffered), 0)
+        for variant in self.variants:
+            for leaf in bits(variant.in_dst & self.model.buffered & ~(variant.destroys & ~self.copied_leaves)):
+                keepers[leaf] |= variant.executes
+        return keepers
+
+    def _use(self, leaf: int) -> Use:
+        bit = 1 << leaf
+        return bit, -1 if bit & self.model.outputs else self.model.dst_users[leaf], self.keepers[leaf]
+
+    def useful_leaves(self, executed: int) -> int:
+        """More leaves in DST than that are of no use."""
+        known = self.known_useful.get(executed)
+        if known is None:
+            left = ~executed
+            known = self.leaf_outputs
+            for ops in self.users_of_leaves:
+                known += (ops & left).bit_count()
+            self.known_useful[executed] = known
+        return known
+
+    def fresh_leaves(self, executed: int) -> int:
+        """Leaves, and further instances of them, that no op of the set can have used and kept."""
+        known = self.known_fresh.get(executed)
+        if known is None:
+            known = 0
+            for leaf, keepers in self.keepers.items():
+                if not keepers & executed:
+                    known |= 1 << leaf | sum(self.model.instances.get(leaf, ()))
+            self.known_fresh[executed] = known
+        return known
+
+    def settle(self, executed: int, init: int) -> tuple[int, int]:
+        """The set after all ops that run at once under ``init``, and their cycles.
+
+        Such an op replaces a value that dies with it, so running it later cannot cost less.
+        """
+        known = self.settled.get((executed, init))
+        if known is not None:
+            return known
+        sets, now, cycles = self.sets, executed, 0
+        variant = self._next_at_once(now, init)
+        while variant is not None:
+            now = sets.after(now, variant)
+            cycles += variant.math
+            variant = self._next_at_once(now, init)
+        self.settled[(executed, init)] = now, cycles
+        return now, cycles
+
+    def _next_at_once(self, executed: int, init: int) -> Variant | None:
+        for variant in self.sets.ready[executed]:
+            if self.at_once[variant.index] and (not variant.init or variant.init == init):
+                dying = self.sets.dying(variant, executed | variant.executes)
+                if dying & variant.destroys if variant.rule == IN_PLACE else dying:
+                    return variant
+        return None
+
+    def steps(self, executed: int) -> list[Step]:
+        """What can come next; equal steps once."""
+        known = self.known_steps.get(executed)
+        if known is not None:
+            return known
+        steps: dict[Step, None] = {}
+        sets, buffered = self.sets, self.model.buffered
+        for variant in sets.ready[executed]:
+            index = variant.index
+            if self.beaten[index]:
+                continue
+            after = executed | variant.executes
+            dying = sets.dying(variant, after)
+            if dying & self.beaten_if_dying[index]:
+                continue
+            sets.after(executed, variant)
+            left = ~after
+            gone = fresh = 0
+            for bit, users, keepers in self.uses[index]:
+                if not keepers & executed:
+                    fresh += 1
+                if not users & left:
+                    gone |= bit
+            if variant.rule != IN_PLACE:
+                steps[self._step(variant, after, False, fresh, gone, int(variant.rule == ZEROED))] = None
+            elif not variant.destroys & buffered:
+                copies = not variant.destroys & dying
+                steps[self._step(variant, after, copies, fresh, gone, int(copies))] = None
+            else:
+                steps[self._step(variant, after, False, fresh, gone | variant.destroys, 0)] = None
+                if variant.destroys & self.copied_leaves & ~gone:
+                    steps[self._step(variant, after, True, fresh, gone, 1)] = None
+        known = self.known_steps[executed] = list(steps)
+        return known
+
+    def _step(self, variant: Variant, after: int, copies: bool, fresh: int, gone: int, room: int) -> Step:
+        cycles, settled = variant.math, after
+        init = variant.init
+        if copies:
+            cycles += self.model.copy_math
+            init = init or self.model.copy_init
+        if init:
+            settled, more = self.settle(after, init)
+            cycles += more
+        leaves, waiting = len(self.uses[variant.index]), self.sets.waiting[after].bit_count()
+        useful = self.useful_leaves(settled)
+        return (variant.init, cycles, copies, fresh, leaves, room, gone.bit_count(), waiting, settled, useful)
+
+
+# Its least cost from every state on -----------------------------------------------------------------------------------
+
+
+NEVER = 1 << 62  # above every cost: nothing fits
+
+# Least scaled cost to the end: under any init in force but those of the second part.
+Row = tuple[int, dict[int, int]]
+
+# A step within the slots there are: the init it needs first and the one in force after it (a copy has its own), scaled cost with
+# the second of them, fresh leaves and all leaves it uses, leaves there is room for meanwhile, leaves gone, most leaves after it,
+# ops executed then.
+Way = tuple[int, int, int, int, int, int, int, int, int]
+Ways = tuple[int, list[Way]]  # most leaves there is room and use for, steps
+
+
+class TooManyRows(Exception):
+    """So many sets of ops can have been executed that this is no quick bound."""
+
+
+class RelaxedBound:
+    """The rows of one slot budget."""
+
+    def __init__(self, relaxation: Relaxation, init_prices: list[int], *, tiles: int, slots: int):
+        self.relaxation = relaxation
+        self.init_prices = init_prices
+        self.slots = slots
+        self.scale = tiles << COST_SHIFT
+        self.load_price = relaxation.load_cycles * self.scale
+        self.waiting = relaxation.sets.waiting
+        self.copy_init = relaxation.model.copy_init
+        self.goal = relaxation.model.all_results
+        self.loadable = relaxation.model.buffered | relaxation.model.all_instances
+        self.ways: dict[int, Ways] = {}
+        self.rows: dict[tuple[int, int, int], Row] = {}
+        self.row_limit = ROW_LIMIT
+        self.steps_left = STEP_LIMIT
+        self.root = self.rest(0, 0, 0)
+        self.row_limit = self.steps_left = 1 << 30  # what else the search asks for is next to rows there are
+
+    def rest(self, executed: int, held: int, init: int) -> int:
+        """Scaled cost to the end at least; ``NEVER`` or more if nothing fits."""
+        relaxation = self.relaxation
+        leaves = held & self.loadable
+        fresh = (leaves & relaxation.fresh_leaves(executed)).bit_count() if leaves else 0
+        settled, cycles = relaxation.settle(executed, init)
+        most = min(self.slots - self.waiting[settled].bit_count(), relaxation.useful_leaves(settled))
+        fresh = min(fresh, most)
+        known = min(leaves.bit_count() - fresh, most - fresh)
+        other, row = self.rows.get((settled, fresh, known)) or self._row(settled, fresh, known)
+        return row.get(init, other) + cycles * self.scale
+
+    def _row(self, executed: int, fresh: int, known: int) -> Row:
+        """The cheapest of a load and of all steps that fit."""
+        rows = self.rows
+        if len(rows) >= self.row_limit:
+            raise TooManyRows
+        leaves = fresh + known
+        most, ways = self.ways.get(executed) or self._ways(executed)
+        under: dict[int, int] = {}  # init -> cost while it is in force
+        other = 0 if executed == self.goal and leaves >= self.relaxation.leaf_outputs else NEVER
+        if fresh < most:
+            loaded = (executed, fresh + 1, min(known, most - fresh - 1))
+            other = _take(self.relaxation.load_init, self.load_price, rows.get(loaded) or self._row(*loaded), under, other)
+        for init, last_init, cost, first, uses, room_for_leaves, gone, most_after, after in ways:
+            if first > fresh or uses > leaves:
+                continue
+            # Known leaves are used before fresh ones, and make way first where slots are short.
+            taken = first if first >= uses - known else uses - known
+            now_fresh = fresh - taken
+            now_known = (known + taken if leaves <= room_for_leaves else room_for_leaves - now_fresh) - gone
+            if now_fresh + now_known > most_after:
+                now_fresh = now_fresh if now_fresh < most_after else most_after
+                now_known = most_after - now_fresh
+            row = rows.get((after, now_fresh, now_known)) or self._row(after, now_fresh, now_known)
+            if init:
+                cost += row[1].get(last_init, row[0])
+                if cost < under.get(init, NEVER):
+                    under[init] = cost
+            else:
+                other = _take(0, cost, row, under, other)
+        for init, cost in under.items():
+            other = min(other, cost + self.init_prices[init])
+        row = rows[(executed, fresh, known)] = (other, {init: cost for init, cost in under.items() if cost < other})
+        return row
+
+    def _ways(self, executed: int) -> Ways:
+        """The steps that fit some number of leaves, with their prices."""
+        slots = self.slots
+        steps = self.relaxation.steps(executed)
+        self.steps_left -= len(steps)
+        if self.steps_left < 0:
+            raise TooManyRows
+        free = slots - self.waiting[executed].bit_count()
+        ways: list[Way] = []
+        for init, cycles, copies, first, uses, room, gone, waiting, after, useful in steps:
+            if uses + room > free or waiting > slots:
+                continue
+            cost, first_init = cycles * self.scale, init
+            if copies:
+                cost += COPY_TIE
+                first_init = self.copy_init or init
+                init = init or first_init
+                cost += self.init_prices[init] if init != first_init else 0
+            ways.append((first_init, init, cost, first, uses, free - room, gone, min(slots - waiting, useful), after))
+        found = self.ways[executed] = min(free, self.relaxation.useful_leaves(executed)), ways
+        return found
+
+
+def _take(init: int, cost: int, row: Row, under: dict[int, int], other: int) -> int:
+    """Note a way that costs ``cost`` under ``init`` (0: any) and goes on with ``row``; gives the least under any other init."""
+    rest, rests = row
+    if init:
+        cost += rests.get(init, rest)
+        if cost < under.get(init, NEVER):
+            under[init] = cost
+        return other
+    for current, least in rests.items():
+        under[current] = min(under.get(current, NEVER), cost + least)
+    return min(other, cost + rest)

@@ -15,9 +15,9 @@ from typing import Literal
 
 from tilewright.dst.allocation import Copy, Execute, Layout, Load, Part, Plan, Step
 from tilewright.dst.copies import InsertedCopy, NoUsableForm, ScanOp, insert_copies
-from tilewright.dst.cost import priced_allocation
 from tilewright.dst.intervals import Interval, Intervals, build_intervals
 from tilewright.dst.lars import lars_order
+from tilewright.dst.layouts import priced_allocation
 from tilewright.dst.problem import Problem, ResultRule
 
 Schedule = Literal["auto", "source", "lars"]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from tilewright.dst.executed import ExecutedSets
-from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, Model, Variant, bits
+from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, ExecutedSets, Model, Variant, bits
 
 State = tuple[int, int, int, int, int, int]  # executed, held, dirty, init, buffered, outputs to pack
 

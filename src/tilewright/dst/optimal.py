@@ -13,20 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.dst.allocation import Part, Plan
-from tilewright.dst.bounds import Bounds
-from tilewright.dst.buffers import assign_buffers, lifetimes
+from tilewright.dst.bounds import NEVER, Bounds
 from tilewright.dst.effort import AGAIN, BEAM_LIMIT, FEW_TILES, LARGE, SIZE_LIMIT, WHOLE, Effort
 from tilewright.dst.greedy import candidate_orders, greedy_parts
+from tilewright.dst.layouts import part_of, rank_of_parts
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import Model
 from tilewright.dst.moves import Options
 from tilewright.dst.optimizer import Optimizer
-from tilewright.dst.parts import part_of, rank_of_parts
 from tilewright.dst.problem import Problem
-from tilewright.dst.relaxed_bound import NEVER
 from tilewright.dst.round_trips import cheaper_round_trips, exposed_cycles, is_worth_it
 from tilewright.dst.search import Search
-from tilewright.dst.split import split
+from tilewright.dst.split import assign_buffers, lifetimes, split
 
 
 @dataclass(kw_only=True)

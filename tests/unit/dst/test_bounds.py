@@ -7,11 +7,11 @@ import random
 import pytest
 
 from tilewright.dst.bounds import Bounds
-from tilewright.dst.estimate import Estimates
 from tilewright.dst.model import COST_SHIFT, Model, mask_of
 from tilewright.dst.moves import Options, State
 from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.round_trips import Estimates
 from tilewright.dst.search import Exhausted, Search
 
 SEEDS = 120
