@@ -17,7 +17,7 @@ from tilewright import op_costs
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.program import Program
 from tilewright.records import record
-from tilewright.sim.attributes import plain_attributes
+from tilewright.sim.translate import plain_attributes
 from tilewright.timing import timeline
 from tilewright.timing_constants import constants_of
 
