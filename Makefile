@@ -36,6 +36,7 @@ docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.errors_page docs/errors.md
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
 	$(BIN)/python tests/specification/specification_page.py docs/specification.md
+	$(BIN)/python tests/passes_page.py docs/passes.md
 	$(BIN)/python tests/room_graph.py
 
 fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked

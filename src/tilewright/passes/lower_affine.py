@@ -1,4 +1,7 @@
-"""xDSL's own ``lower-affine``: index maps become arithmetic."""
+"""xDSL's own ``lower-affine``: index maps become arithmetic.
+
+Requires: calls only. Ensures: no ``affine`` op is left.
+"""
 
 from __future__ import annotations
 

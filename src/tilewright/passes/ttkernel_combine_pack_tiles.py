@@ -1,4 +1,7 @@
-"""Runs of ``pack_tile`` from consecutive DST indices to consecutive places become one block pack."""
+"""Runs of ``pack_tile`` from consecutive DST indices to consecutive places become one block pack.
+
+Requires: inits placed. Ensures: no run of packs that one block pack could do.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 A reduction on the matrix unit reads 11 significant bits of an f32 and packs zeros around its result. The vector unit keeps all
 bits, but leaves the rest of the tile undefined. Broadcasts and elementwise ops never look there; where anybody else reads the
 value, all but the result is replaced by zero.
+
+Requires: broadcasts that nobody demands are gone. Ensures: ``exact`` on every reduction that the vector unit does; what reads one
+sees zeros beside its result.
 """
 
 from __future__ import annotations

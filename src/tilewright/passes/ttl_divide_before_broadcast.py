@@ -3,6 +3,8 @@
 For bf16, unless the user sets a 32-bit DST: the reciprocal is rounded on its way through a buffer, as the bound of the row
 allows. f32 keeps the division, whose quotients of multiples are exact, and so does a quotient from which a step function is
 taken: 7 * (1 / 7) may be below 1. Block floats keep it because a reciprocal would share its exponent with its neighbours.
+
+Requires: broadcasts folded. Ensures: no quotient of bf16 by a broadcast, but for those that a step function reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A broadcast of a broadcast is one: what the inner one repeats, the outer one repeats further."""
+"""A broadcast of a broadcast is one: what the inner one repeats, the outer one repeats further.
+
+Requires: expressions, not yet regions. Ensures: no broadcast reads a broadcast of the same rank.
+"""
 
 from __future__ import annotations
 

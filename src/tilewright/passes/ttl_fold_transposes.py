@@ -2,6 +2,9 @@
 
 Tiles of y then lie columns by rows, which the region's map says. f32 goes the long way: that the unpacker turns 19-bit data as it
 should has not been measured.
+
+Requires: expressions, not yet regions. Ensures: no matrix product whose unpacker can turn its right operand reads a transposed
+one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A broadcast looks at the first place of the dimensions it repeats, an elementwise op where its readers look, and a buffer is
 looked at where the compute thread looks at its blocks. Everything else (matmul, reductions, other threads) looks everywhere.
 `validation.faces` proves the marks the other way round.
+
+Requires: regions. Ensures: ``ttl.faces`` on every vector op whose result is looked at in its first row, column or element only.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 A float16 tensor travels as float32. Its 11 significant bits are what the matrix unit reads of an f32, so work on such tiles
 may run there, and nobody needs a second way around the source registers (`ttl-alias-exact-readers`).
 
+Requires: accessors know their significant bits.
 Ensures: ``significant_bits`` on the buffers that take nothing but copies of float16 tensors.
 """
 

@@ -4,7 +4,8 @@
 them. Where everything that is made of the value up to its stores could be made in the branches as well, it is: the stores move
 into both branches, with the expressions they end, and the buffer goes. Otherwise it stays.
 
-Requires: every acquire has its release.
+Requires: every acquire has its release. Ensures: a value of branches goes through a buffer only where its store
+cannot stand in them.
 """
 
 from __future__ import annotations
