@@ -20,6 +20,8 @@ SOURCE_SIGNIFICANT_BITS = 11  # of an f32 that SrcA and SrcB hold (tf32), the le
 DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]
 
 TILE_BYTES = {dtype.name: dtype.tile_bytes for dtype in DTYPES}
+# Floats that SrcA and SrcB hold with all their bits.
+SOURCE_FORMATS = tuple(dtype.name for dtype in DTYPES if 0 < dtype.precision <= SOURCE_SIGNIFICANT_BITS)
 
 
 @record(kw_only=True)

@@ -28,12 +28,12 @@ from tilewright.dialects.tile_ops import (
 )
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, MatmulOp, ReduceOp, StoreOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPushOp
-from tilewright.dtypes import BY_PRECISION
+from tilewright.dtypes import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 
-INTEGER_RANGES = {"i32": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1), "u16": (0, 2**16 - 1)}
+INTEGER_RANGES = {dtype.name: dtype.range for dtype in DTYPES if dtype.name in COMPUTED_INTEGERS}
 LARGEST_F32 = (2.0 - 2.0**-23) * 2.0**127
 DIVIDES = ("div", "floordiv", "remainder", "fmod")  # ops whose right-hand number must not be zero
 

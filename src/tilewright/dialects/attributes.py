@@ -35,10 +35,12 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
+from tilewright.dtypes import BY_NAME
 
 # Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
 MEMORY_SPACES = ("l1", "dram")
-BARE_FORMATS = ("bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
+BUILTIN_FORMATS: dict[str, Attribute] = {"bf16": bf16, "f32": f32}
+BARE_FORMATS = tuple(name for name in BY_NAME if name not in BUILTIN_FORMATS)
 
 
 @irdl_attr_definition
@@ -106,18 +108,13 @@ def _parse_word(parser: AttrParser, words: Sequence[str], else_message: str) -> 
 
 def _parse_format(parser: AttrParser) -> str:
     word = parser.parse_optional_identifier()
-    if word in BARE_FORMATS:
-        return str(word)
-    if word is not None and word not in ("bf16", "f32"):
+    if word is not None and word not in BY_NAME:
         parser.raise_error(f"unknown tile format '{word}'")
     if word is not None:
         return word
     kind = parser.parse_type()
-    if kind == bf16:
-        return "bf16"
-    if kind == f32:
-        return "f32"
-    return parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
+    known = next((name for name, builtin in BUILTIN_FORMATS.items() if builtin == kind), None)
+    return known or parser.raise_error("a tile holds bf16, f32, " + ", ".join(BARE_FORMATS))
 
 
 SCALARS: dict[str, Attribute] = {"bf16": bf16, "f32": f32, "i32": i32}  # element types of what lies row by row

@@ -15,11 +15,11 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from tilewright.dtypes import DTYPES, FLOATS
+from tilewright.dtypes import COMPUTED_INTEGERS, DTYPES, FLOATS
 from tilewright.records import record
 
 FLOAT_DTYPES = FLOATS
-INTEGER_DTYPES = ("i32", "u32", "u16")
+INTEGER_DTYPES = COMPUTED_INTEGERS
 
 # Members of the kernel API's DataFormat, by our dtype names.
 DATA_FORMATS = {dtype.name: dtype.format for dtype in DTYPES}

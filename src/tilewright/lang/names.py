@@ -5,6 +5,8 @@ Values are canonical names. A spelling not listed here stands for itself.
 
 from __future__ import annotations
 
+from tilewright.dtypes import DTYPES as KNOWN_DTYPES
+
 # Attributes of the ``ttl`` module.
 MODULE_NAMES = {
     "operation": "kernel",
@@ -96,25 +98,7 @@ PARAMETER_NAMES = {
 }
 
 # Spellings of dtypes a user may write for typecast, fill and tensors, by the last word of their text.
-DTYPES = {
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "float32": "f32",
-    "f32": "f32",
-    "float": "f32",
-    "bfloat8_b": "bfp8_b",
-    "bfp8_b": "bfp8_b",
-    "bfloat4_b": "bfp4_b",
-    "bfp4_b": "bfp4_b",
-    "int32": "i32",
-    "i32": "i32",
-    "uint32": "u32",
-    "u32": "u32",
-    "uint16": "u16",
-    "u16": "u16",
-    "uint8": "u8",
-    "u8": "u8",
-}
+DTYPES = {"float": "f32", **{spelling: dtype.name for dtype in KNOWN_DTYPES for spelling in (dtype.name, dtype.api)}}
 
 
 def canonical(name: str) -> str:

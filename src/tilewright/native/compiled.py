@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilewright import hardware
 from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
+from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.grid import chip_place, cores_of
 from tilewright.native.errors import NativeError
 from tilewright.native.findings import Finding
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult
 
 Array = NDArray[Any]
-PACKED = ("bfp8_b", "bfp4_b")  # already in the order of L1
+PACKED = BLOCK_FLOATS  # already in the order of L1
 
 FIRST_ADDRESS = 0x100000  # any distinct numbers will do: kernels only hand them back
 ADDRESS_STEP = 0x100000

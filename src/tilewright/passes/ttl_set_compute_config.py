@@ -28,6 +28,7 @@ from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.problem import Problem
 from tilewright.dst.round_trips import exposed_cycles
+from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
 from tilewright.passes.dst_assignment.running_values import accumulates
@@ -37,8 +38,7 @@ from tilewright.program import ComputeConfig
 NAME = "ttl-set-compute-config"
 
 WORTH_IT = 0.97  # a change must save at least this much of the modelled cost
-WIDE_INTEGERS = ("i32", "u32")
-WIDE = ("f32", *WIDE_INTEGERS, "u8")  # formats that only a 32-bit DST holds
+WIDE_INTEGERS = tuple(name for name in COMPUTED_INTEGERS if name in WIDE)
 
 
 def run(module: ModuleOp, context: PassContext) -> None:

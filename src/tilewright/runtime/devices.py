@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from tilewright.diagnostics import fail
+from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, TensorSpec
@@ -39,7 +40,6 @@ def installed_release() -> str:
     return ".".join(metadata.version("ttnn").split(".")[:2])
 
 
-BLOCK_FLOATS = ("bfp8_b", "bfp4_b")  # ttnn makes them of float32 and float32 of them
 MOST_COMPLAINTS = 5
 _opened: list[Any] = []
 

@@ -19,7 +19,6 @@ from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory
 from tilewright.tile_pages import join_tiles, split_tiles
 
-INTEGER_DTYPES = ("i32", "u32", "u16", "u8")
 STORAGE: dict[str, Any] = {name: np.dtype(word).type for name, word in WORDS.items()}
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.dialects.tile_op import TileOp
+from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import meaning_of
@@ -18,7 +19,6 @@ from tilewright.sim.tensors import Array, DirectMemory
 from tilewright.tile_pages import join_tiles, split_tiles
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}
 
 
 def round_bf16(values: Array) -> Array:

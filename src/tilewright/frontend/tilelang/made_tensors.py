@@ -16,6 +16,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Position, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Window
 from tilewright.integers import COMPARISONS, UNBOUNDED, Leaf, Node, Value, bounds, is_truth, leaves, linear, make
@@ -252,7 +253,7 @@ def integer_of(value: Expression) -> Value:
     if isinstance(value, Apply) and (value.op in OPERATORS or value.op in COMPARISONS):
         return make(OPERATORS.get(value.op, value.op), *(integer_of(argument) for argument in value.arguments))
     tensor: Any = getattr(value, "tensor", None)
-    if tensor is None or tensor.format not in ("i32", "u32", "u16"):
+    if tensor is None or tensor.format not in COMPUTED_INTEGERS:
         raise Trouble("TW001", "an index that is data", help=HELP)
     return Node(ELEMENT, (tensor.index, *value.indices))  # pyright: ignore
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.frontend.tilelang.dtypes import FLOATS, fitted, simplified
 from tilewright.frontend.tilelang.elements import assign_whole, element_assigned, store_element
 from tilewright.frontend.tilelang.made_tensors import TILE, is_window, refuse_data
@@ -362,7 +363,7 @@ def _parts(
             help="give each block its own part of the output, and add the parts in a second kernel",
             word="atomic_add",
         )
-    whole = tensor.format in ("i32", "u32", "u16")
+    whole = tensor.format in COMPUTED_INTEGERS
     kind, format = (tensor.dtype, tensor.format) if whole else ("float32", "f32")
     holder = reading.made_tensor(f"{tensor.name}_parts", shape, kind, format, PARTS, Parts(tensor.index, len(apart)))
     return holder, tuple(make("-", leaf, leaf.low) for leaf in apart)

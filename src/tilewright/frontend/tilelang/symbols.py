@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.integers import Leaf, Node, Value, is_dynamic, is_truth, make
 from tilewright.records import record
 
@@ -361,7 +362,7 @@ def is_dynamic_truth(value: Any) -> bool:
 
 
 CONDITIONS = {"&": "and", "|": "or"}
-WHOLE_FORMATS = ("i32", "u32", "u16")
+WHOLE_FORMATS = COMPUTED_INTEGERS
 KEEPS_WHOLE = ("+", "-", "*", "min", "max", "abs", "neg", *BIT_OPERATORS)
 
 

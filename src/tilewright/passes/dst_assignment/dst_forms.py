@@ -33,6 +33,7 @@ from tilewright.dialects.ttl_compute import (
     TileVectorReduceOp,
 )
 from tilewright.dst.problem import Form, Op, Operand, Place, ResultRule
+from tilewright.hardware import SOURCE_FORMATS
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.fused_forms import FormUse, FusedForms
 from tilewright.program import ComputeConfig
@@ -46,7 +47,7 @@ PLACES = {  # of the two operands, where one comes from a buffer
     Unit.REUSE_A: (Place.DST, Place.BUFFER),
     Unit.REUSE_B: (Place.BUFFER, Place.DST),
 }
-MATRIX_FORMATS = ("bf16", "bfp8_b", "bfp4_b")  # what the matrix unit reads without losing bits
+MATRIX_FORMATS = SOURCE_FORMATS  # what the matrix unit reads without losing bits
 
 
 def is_tile_math(op: Operation) -> bool:

@@ -19,7 +19,7 @@ from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import module_of, operations
 from tilewright.dst.allocation import Part, Plan
 from tilewright.dst.problem import Problem
-from tilewright.hardware import tile_bytes
+from tilewright.hardware import SOURCE_FORMATS, tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -106,7 +106,7 @@ def _create(plan: Plan, problem: Problem, compute: ComputeOp, function: FuncOp) 
 
 def storage_of(dtype: str, *, wide: bool) -> str:
     """The format a value travels in: a 32-bit DST value survives only in a 32-bit buffer that is read back unchanged."""
-    return "f32" if wide and dtype in ("bf16", "bfp8_b", "bfp4_b") else dtype
+    return "f32" if wide and dtype in SOURCE_FORMATS else dtype
 
 
 def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, share_of_l1: float = 1.0) -> int:

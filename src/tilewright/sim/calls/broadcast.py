@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
+from tilewright.dtypes import INTEGERS
 from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operands
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
-from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, call, fault
@@ -91,7 +91,7 @@ def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, reg
     need_source(machine, site, register, buffer)
     need_wide_dst(machine, site, buffer)
     data = buffer.front(site, tile)
-    direct = buffer.unpack_to_dest or buffer.dtype in INTEGER_DTYPES
+    direct = buffer.unpack_to_dest or buffer.dtype in INTEGERS
     if direct:
         value = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
     else:

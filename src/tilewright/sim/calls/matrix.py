@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.dtypes import INTEGERS
 from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
-from tilewright.sim.exact_arithmetic import INTEGER_DTYPES
 from tilewright.sim.machine import Machine
 from tilewright.sim.registers import SourceTiles
 from tilewright.sim.registry import Site, call, earlier, fault
@@ -25,7 +25,7 @@ def need_float_source(site: Site, buffer: Buffer) -> None:
             "TW511", site, f"{buffer.label} is unpacked straight to DST and cannot be an operand of the matrix unit",
             help="use a second buffer without unpack-to-dest, or copy the tile and use the vector unit",
         )  # fmt: skip
-    if buffer.dtype in INTEGER_DTYPES:
+    if buffer.dtype in INTEGERS:
         raise fault("TW511", site, f"{buffer.label} holds {buffer.dtype}; the matrix unit works on floats")
 
 
@@ -51,7 +51,7 @@ def unpack_copy(machine: Machine, site: Site, buffer: Buffer, tile: int, index: 
     need_source(machine, site, "a", buffer)
     need_wide_dst(machine, site, buffer)
     data = buffer.front(site, tile)
-    direct = buffer.unpack_to_dest or buffer.dtype in INTEGER_DTYPES
+    direct = buffer.unpack_to_dest or buffer.dtype in INTEGERS
     if direct:
         source = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
     else:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tilewright import hardware
+from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import ROLES, Site, call
 from tilewright.sim.tensors import Array, Tensor
 
-INTEGERS: dict[str, Any] = {"i32": np.int32, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}
 MOST_OPERANDS = 64  # numbers in one print that may differ between cores
 
 

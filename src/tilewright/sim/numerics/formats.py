@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.dtypes import BLOCK_FLOATS, BY_NAME
 from tilewright.sim.numerics import block_floats
 
 U8 = npt.NDArray[np.uint8]
@@ -29,8 +30,7 @@ SMALLEST_NORMAL = np.uint32(0x00800000)
 FRACTION = np.uint32(0x007FFFFF)
 HIGH_HALF = np.uint32(0xFFFF0000)
 
-L1_DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")
-BLOCK_FLOATS = ("bfp8_b", "bfp4_b")
+L1_DTYPES = tuple(BY_NAME)
 
 
 class FormatError(ValueError):
