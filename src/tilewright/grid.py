@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 
-from tilewright.hardware import Chip
+from tilewright.hardware import L1_ALIGNMENT, LONGEST_ROW, Chip
 from tilewright.records import record
 
 COUNT_SHIFT = 24  # a pipe's ready word: receivers above, sum of their blocks' places below
 SEPARATE_WORDS = 4  # pipes of one source that each have a ready word of their own
-LONGEST_ROW = 16  # cores: no chip has a longer row or column
-PLACE_UNIT = 16  # bytes: the alignment of L1 addresses
+PLACE_UNIT = L1_ALIGNMENT  # of the places in that sum
 
 Core = tuple[int, ...]
 Range = tuple[int, int, int]  # start, stop, step

@@ -60,6 +60,9 @@ BLACKHOLE = Chip(
     cancellation_erratum=False, broadcast_in_dst=False,
 )
 LARGEST_GRID = (14, 12)  # columns and rows: no card has more
+LONGEST_ROW = 16  # cores: no chip has a longer row or column
+L1_ALIGNMENT = 16  # bytes, of addresses in L1 that the NoC reads and writes [api]
+MOST_BUFFERS = 64  # circular buffers of a core on any chip
 CHIPS = {chip.name: chip for chip in (WORMHOLE_B0, BLACKHOLE)}
 
 

@@ -33,6 +33,7 @@ from tilewright.dialects.attributes import (
     int_array,
     scalar_format,
 )
+from tilewright.hardware import MOST_BUFFERS
 from tilewright.program import ROW_MAJOR
 
 ALIAS_OF = "alias_of"
@@ -65,7 +66,7 @@ class BindCBOp(PlainOp):
         kind = self.results[0].type
         expect(self, isinstance(kind, CBType), "gives a circular buffer")
         index = self.attributes.get("cb_index")
-        expect(self, isinstance(index, IntegerAttr) and 0 <= index.value.data < 64, "needs a cb_index from 0 to 63")
+        expect(self, isinstance(index, IntegerAttr) and 0 <= index.value.data < MOST_BUFFERS, "needs a cb_index from 0 to 63")
         factor = self.attributes.get("buffer_factor")
         expect(
             self,

@@ -216,7 +216,8 @@ class CreateCBOp(FlatOp):
                 self, given is None or (isinstance(given, IntegerAttr) and given.value.data == wanted), f"{key} is {wanted} here"
             )
         index = self.attributes.get("buffer_index")
-        expect(self, index is None or (isinstance(index, IntegerAttr) and 0 <= index.value.data < 64), "buffer_index is 0 to 63")
+        known = index is None or (isinstance(index, IntegerAttr) and 0 <= index.value.data < hardware.MOST_BUFFERS)
+        expect(self, known, "buffer_index is 0 to 63")
         expect(self, memory_space(self, "L1") == "L1", "a circular buffer lies in L1")
         expect(self, are_ranges(self.attributes.get(CORE_RANGES)), "core_ranges is a list of [[start, stop, step], …]")
 
