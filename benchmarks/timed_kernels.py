@@ -117,3 +117,100 @@ def neighbours(count: int) -> Any:
                         ttl.copy(block, y[0:1, tile : tile + 1]).wait()
 
     return send
+
+
+def k_split(groups: int, grid: tuple[int, int], block: tuple[int, int, int], loops: tuple[int, int], steps: int) -> Any:
+    """``groups`` groups of columns each multiply a slab of k by SUMMA; the others send their sums to the first group.
+
+    ``grid`` is the whole grid, ``steps`` blocks along k of one slab.
+    """
+    columns, rows = grid
+    width = columns // groups
+    bm, bn, bk = block
+    down, across = loops
+
+    @ttl.operation(grid=grid, fp32_dest_acc=True)
+    def product(a, b, c):
+        a_net = ttl.PipeNet([
+            ttl.Pipe(src=(group * width, row), dst=(slice(group * width + 1, group * width + width), row))
+            for group in range(groups) for row in range(rows)
+        ])  # fmt: skip
+        b_net = ttl.PipeNet([ttl.Pipe(src=(column, 0), dst=(column, slice(1, rows))) for column in range(columns)])
+        sums = ttl.PipeNet([
+            ttl.Pipe(src=(column, row), dst=(column % width, row)) for column in range(width, columns) for row in range(rows)
+        ])  # fmt: skip
+        a_dfb = ttl.make_dataflow_buffer_like(a, shape=(bm, bk), block_count=2)
+        b_dfb = ttl.make_dataflow_buffer_like(b, shape=(bk, bn), block_count=2)
+        part_dfb = ttl.make_dataflow_buffer_like(c, shape=(bm, bn), block_count=2)
+        got_dfb = ttl.make_dataflow_buffer_like(c, shape=(bm, bn), block_count=2)
+        c_dfb = ttl.make_dataflow_buffer_like(c, shape=(bm, bn), block_count=1)
+
+        @ttl.compute()
+        def compute():
+            column, _ = ttl.node(dims=2)
+            for _ in range(down * across):
+                with part_dfb.reserve() as part:
+                    for _ in range(steps):
+                        with a_dfb.wait() as a_blk, b_dfb.wait() as b_blk:
+                            part += a_blk @ b_blk
+                if column < width:
+                    with part_dfb.wait() as part, got_dfb.wait() as got, c_dfb.reserve() as c_blk:
+                        c_blk.store(part + got)
+
+        @ttl.datamovement()
+        def move_a():
+            column, row = ttl.node(dims=2)
+            slab = column // width
+
+            def read_and_send(pipe):
+                with a_dfb.reserve() as block:
+                    top, left = (row * down + i) * bm, (slab * steps + step) * bk
+                    ttl.copy(a[top : top + bm, left : left + bk], block).wait()
+                    ttl.copy(block, pipe).wait()
+
+            def receive(pipe):
+                with a_dfb.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            def send_sum(pipe):
+                with part_dfb.wait() as block:
+                    ttl.copy(block, pipe).wait()
+
+            def receive_sum(pipe):
+                with got_dfb.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            for i in range(down):
+                for _ in range(across):
+                    for step in range(steps):
+                        a_net.if_src(read_and_send)
+                        a_net.if_dst(receive)
+                    sums.if_src(send_sum)
+                    sums.if_dst(receive_sum)
+
+        @ttl.datamovement()
+        def move_b_and_c():
+            column, row = ttl.node(dims=2)
+            slab, place = column // width, column % width
+
+            def read_and_send(pipe):
+                with b_dfb.reserve() as block:
+                    top, left = (slab * steps + step) * bk, (place * across + j) * bn
+                    ttl.copy(b[top : top + bk, left : left + bn], block).wait()
+                    ttl.copy(block, pipe).wait()
+
+            def receive(pipe):
+                with b_dfb.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+            for i in range(down):
+                for j in range(across):
+                    for step in range(steps):
+                        b_net.if_src(read_and_send)
+                        b_net.if_dst(receive)
+                    if column < width:
+                        with c_dfb.wait() as block:
+                            top, left = (row * down + i) * bm, (column * across + j) * bn
+                            ttl.copy(block, c[top : top + bm, left : left + bn]).wait()
+
+    return product

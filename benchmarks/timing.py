@@ -654,7 +654,15 @@ def _sender_end(arch: str, count: int) -> float:
 
 
 def matmul_end_to_end(row: Row) -> float | None:
-    """SUMMA over the whole chip, with the published plan; milliseconds."""
+    """SUMMA over the whole chip, or in groups that share k, with the published plan; milliseconds."""
+    split = re.search(
+        r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang K-split, grid (\d+)x(\d+): (\d+) column groups.*"
+        r"\((\d+) K blocks of bk=(\d+)\), bm,bn=(\d+),(\d+); core loops (\d+) x (\d+)", row["program"],
+    )  # fmt: skip
+    if split is not None:
+        k, m, n, columns, rows, groups, steps, bk, bm, bn, down, across = map(int, split.groups())
+        kernel = timed_kernels.k_split(groups, (columns, rows), (bm, bn, bk), (down, across), steps)
+        return _milliseconds(kernel, (m, k, n), arch_of(row)) if groups == 2 else None
     plan = re.search(
         r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang SUMMA, grid (\d+)x(\d+).*bm,bn,bk=(\d+),(\d+),(\d+) tiles; "
         r"core loops (\d+) x (\d+) output blocks, each over (\d+) K blocks", row["program"],
@@ -663,9 +671,13 @@ def matmul_end_to_end(row: Row) -> float | None:
         return None
     k, m, n, columns, rows, bm, bn, bk, down, across, steps = map(int, plan.groups())
     kernel = timed_kernels.summa((columns, rows), (bm, bn, bk), (down, across), steps)
+    return _milliseconds(kernel, (m, k, n), arch_of(row))
+
+
+def _milliseconds(kernel: object, sizes: tuple[int, int, int], arch: str) -> float:
+    m, k, n = sizes
     specs = [ttl_tensor(shape) for shape in ((m, k), (k, n), (m, n))]
-    found = timeline.run(kernel.compile(*specs, arch=arch_of(row)))
-    return found.microseconds / 1000
+    return timeline.run(kernel.compile(*specs, arch=arch)).microseconds / 1000
 
 
 def ttl_tensor(shape: tuple[int, int]) -> object:

@@ -58,6 +58,7 @@ class Profiling:
 
     record: bool = False  # keep every slice, for a picture
     advise: bool = True  # try what would help
+    thorough: bool = False  # all of it, however large the kernel is
 
 
 @record(kw_only=True)
@@ -182,7 +183,7 @@ def run_profiled(program: Program, numbers: Mapping[str, int], again: Any) -> An
     from tilewright.timing.profile import profile
 
     wanted = current().profiling
-    return profile(program, numbers, record=wanted.record, advise=wanted.advise, again=again)
+    return profile(program, numbers, record=wanted.record, advise=wanted.advise, again=again, thorough=wanted.thorough)
 
 
 def on_arrays(args: Sequence[Any], engine: Callable[[list[Any]], Any]) -> Any:

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write profile.json, trace.json (Perfetto), profile.csv (tt-metal's log), npe.json (tt-npe)"
     )
     parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
+    parser.add_argument("--thorough", action="store_true", help="try everything that may help, however large the kernel is")
     invocation.add_output_flags(parser)
     invocation.add_option_flags(parser)
     parser.add_argument("source", metavar="SCRIPT", help="arguments of the script follow after --")
@@ -79,7 +80,9 @@ def collect(arguments: argparse.Namespace, found: list[tuple[Profile, Timeline]]
         "mode": execution.PROFILE,
         "overrides": invocation.given_options(arguments),
         "listeners": (remember,),
-        "profiling": execution.Profiling(record=bool(arguments.output), advise=not arguments.no_advice),
+        "profiling": execution.Profiling(
+            record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough
+        ),
     }
     try:
         with execution.session(**settings), held_back:

@@ -85,14 +85,18 @@ class Kernel(KernelFunction):
         return self._program(bound, self.updated_options(options), keep_ir, cached=session.caches(session.mode))
 
     def profile(self, *args: Any, **options: Any) -> Profile:
-        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed."""
+        """How long a call with arguments like these takes on the chip, what binds it, which lines pay; nothing is computed.
+
+        ``thorough=True`` tries everything that may help, however large the kernel is.
+        """
         from tilewright.timing.profile import profile
 
         named = {name: options.pop(name) for name in self.signature.parameters if name in options}
         bound = self.bind(args, named)
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
+        thorough = bool(options.pop("thorough", False))
         wanted = self.updated_options(options)
-        return profile(self._program(bound, wanted, False), numbers, again=self._again(bound, wanted))[0]
+        return profile(self._program(bound, wanted, False), numbers, again=self._again(bound, wanted), thorough=thorough)[0]
 
     def _again(self, values: Any, options: Options) -> Again:
         """How to compile this kernel in other ways, for a profile that tries what would help."""

@@ -14,6 +14,7 @@ from tilewright.timing.timeline import Timeline
 
 MOST = 3
 LEAST_GAIN = 0.01
+MOST_CALLS = 150_000  # of all tried programs together, unless everything is asked for: about a second and a half
 
 
 @record
@@ -37,10 +38,16 @@ class Tried:
     notes: list[str] = field(default_factory=list[str])
 
 
-def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | None) -> Tried:
+def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | None, *, thorough: bool = False) -> Tried:
     """The changes that gain most. A change that the kernel does not survive, or that does other work, is none."""
     gains: list[Gain] = []
+    notes: list[str] = []
+    calls, each_calls = 0, timeline.calls_of(found.program)
     for change, program in _variants(found, again):
+        calls += each_calls
+        if calls > MOST_CALLS and not thorough:
+            notes.append("the program is large: not everything that may help was tried (thorough does)")
+            break
         try:
             timed = timeline.run(program, scalars=scalars)
         except KernelError:  # the simulated chip refuses it
@@ -48,7 +55,8 @@ def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | No
         gain = 1 - timed.cycles / found.cycles
         if gain > LEAST_GAIN and timed.deadlock is None and _work(timed) == _work(found):
             gains.append(Gain(change=change, cycles=round(timed.cycles, 1), gain=round(gain, 4)))
-    notes = [] if again is not None else ["not tried, because only the compiled program is known: DST width, block shape"]
+    if again is None:
+        notes.append("not tried, because only the compiled program is known: DST width, block shape")
     return Tried(sorted(gains, key=lambda each: -each.gain)[:MOST], notes)
 
 
@@ -62,11 +70,11 @@ def _work(found: Timeline) -> tuple[float, float]:
 
 
 def _variants(found: Timeline, again: Again | None) -> Iterator[tuple[str, Program]]:
-    yield from _depths(found)
-    yield from _fidelities(found.program)
     yield from reordering.variants(found.program)
+    yield from _fidelities(found.program)
     if again is not None:
         yield from _compiled(found.program, again)
+    yield from _depths(found)
 
 
 # Buffers ------------------------------------------------------------------------------------------------------------------------

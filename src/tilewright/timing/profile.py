@@ -75,11 +75,11 @@ class Profile:
 
 def profile(
     program: Program, scalars: Mapping[str, int] | None = None, *, record: bool = False, advise: bool = True,
-    again: Again | None = None,
+    again: Again | None = None, thorough: bool = False,
 ) -> tuple[Profile, Timeline]:
     """The time of a program without its values. ``record`` keeps what a picture needs, ``advise`` tries what would help.
 
-    ``again`` compiles the kernel anew, for changes that the compiler must see.
+    ``again`` compiles the kernel anew, for changes that the compiler must see. ``thorough`` tries everything, however long.
     """
     found = timeline.run(program, scalars=scalars, record=record)
     bound = what_binds(found)
@@ -100,7 +100,7 @@ def profile(
     )
     if not advise or found.deadlock is not None:
         return told, found
-    tried = advice.advise(found, scalars, again)
+    tried = advice.advise(found, scalars, again, thorough=thorough)
     return replace(told, advice=tried.gains, notes=[*told.notes, *tried.notes]), found
 
 
