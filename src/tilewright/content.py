@@ -32,7 +32,6 @@ UNSTABLE = frozenset((
     "random", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
     "normal", "poisson", "seed", "initial_seed", "get_rng_state", "get_default_dtype", "geterr", "get_printoptions",
 ))  # fmt: skip
-MAKES_INSTANCES = frozenset(("__new__", "__init__", "__post_init__", "__init_subclass__", "__set_name__", "__class_getitem__"))
 NOT_READ = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__annotations__", "__abstractmethods__", "_abc_impl",
     "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__parameters__", "__orig_bases__", "__firstlineno__",

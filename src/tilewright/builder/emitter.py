@@ -12,7 +12,7 @@ from xdsl.ir import Block as IRBlock
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.attributes import I1, INDEX, constant
-from tilewright.dialects.walking import erase, location, remember
+from tilewright.dialects.walking import erase, location_of, remember
 from tilewright.integers import (
     COMPARISONS,
     PREDICATES,
@@ -60,7 +60,7 @@ class Emitter:
             attributes=dict(attributes or {}),
             properties=dict(properties or {}),
             regions=regions,
-            location=location(place.file, place.line, place.column),
+            location=location_of(place),
         )
         self.block.add_op(op)
         remember(op, place)
@@ -148,7 +148,7 @@ class Emitter:
         return result
 
     def _constant(self, value: int | bool) -> SSAValue:
-        place = location(self.span.file, self.span.line, self.span.column)
+        place = location_of(self.span)
         if isinstance(value, bool):
             attribute = IntegerAttr(int(value), IntegerType(1))
             op: Operation = arith.ConstantOp.create(result_types=[I1], properties={"value": attribute}, location=place)

@@ -324,11 +324,8 @@ def _broadcast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
         raise thread.problem("TW101", message, help=MATRICES_APART)
     inner = tuple(dim - len(target) + 2 for dim in dims if dim >= len(target) - 2)
     source = fold(source)
-    result = broadcast(thread, source, folded(target), inner).counting_as(source)
-    result.reduced = tuple(dim for dim in source.reduced if dim not in inner)
-    result.uniform = tuple(dim for dim in source.uniform if dim not in inner)
-    result.unknown = tuple(dim for dim in source.unknown if dim not in inner)
-    return unfold(result, target)
+    result = broadcast(thread, source, folded(target), inner)
+    return unfold(result.counting_as(source, lambda own: (dim for dim in own if dim not in inner)), target)
 
 
 def _open_broadcast(thread: ThreadBuilder, source: Block, given: Any) -> Block:
@@ -337,10 +334,9 @@ def _open_broadcast(thread: ThreadBuilder, source: Block, given: Any) -> Block:
     if any(source.shape[dim] != 1 for dim in dims):
         message = f"a block of {source.shape} tiles cannot be repeated along {list(dims)}"
         raise thread.problem("TW101", message, help="dimensions in dims= have size 1")
-    result = Block(source.ssa, source.shape, source.dtype, open=True).counting_as(source)
+    result = Block(source.ssa, source.shape, source.dtype, open=True)
+    result.counting_as(source, lambda own: (dim for dim in own if dim not in dims))
     result.reduced = tuple(sorted({*dims, *source.reduced}))
-    result.uniform = tuple(dim for dim in source.uniform if dim not in dims)
-    result.unknown = tuple(dim for dim in source.unknown if dim not in dims)
     return result
 
 
@@ -352,11 +348,7 @@ def _transpose(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
     require_one_matrix(thread, "transpose", source)
     shape = (*source.shape[:-2], source.shape[-1], source.shape[-2])
     source = fold(source)
-    result = transposed(thread, source).counting_as(source)
-    result.reduced, result.uniform, result.unknown = (
-        tuple(sorted(1 - dim for dim in dims)) for dims in (source.reduced, source.uniform, source.unknown)
-    )
-    return unfold(result, shape)
+    return unfold(transposed(thread, source).counting_as(source, lambda own: sorted(1 - dim for dim in own)), shape)
 
 
 def _squeeze(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:

@@ -22,7 +22,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreWaitOp,
     nested_attr,
 )
-from tilewright.dialects.walking import location
+from tilewright.dialects.walking import location_of
 from tilewright.grid import Core, Field, NetSpec, cores_of, folded_grid, form_of, table_of
 from tilewright.integers import Leaf, Value, bounds, is_int_like, make
 from tilewright.lang.kernel import RuntimeInteger
@@ -140,7 +140,7 @@ def number(thread: ThreadBuilder, field: Field, position: Value, name: str) -> V
         operands=operands,
         result_types=[INDEX],
         attributes=attributes,
-        location=location(span.file, span.line, span.column),
+        location=location_of(span),
     )
     op.results[0].name_hint = name
     low, high = min(field.values()), max(field.values())
@@ -302,8 +302,6 @@ def runtime_integer(thread: ThreadBuilder, argument: RuntimeInteger) -> Leaf:
         "high": i64_attr(argument.high),
         "given": i64_attr(argument.given),
     }
-    op = RuntimeArgumentOp.create(
-        result_types=[INDEX], attributes=attributes, location=location(place.file, place.line, place.column)
-    )
+    op = RuntimeArgumentOp.create(result_types=[INDEX], attributes=attributes, location=location_of(place))
     op.results[0].name_hint = argument.name
     return thread.entry_leaf(op, argument.name, argument.low, argument.high)

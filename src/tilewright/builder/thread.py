@@ -28,7 +28,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import CoreOp
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import location, remember
+from tilewright.dialects.walking import location_of, remember
 from tilewright.integers import Leaf
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
@@ -114,7 +114,7 @@ class ThreadBuilder:
             bound = BindCBOp.create(
                 result_types=[cb_type(folded(buffer.shape), buffer.dtype, buffer.block_count)],
                 attributes=attributes,
-                location=location(buffer.span.file, buffer.span.line, buffer.span.column),
+                location=location_of(buffer.span),
             )
             remember(bound, buffer.span)
             self._buffers[buffer.index] = bound
@@ -134,7 +134,7 @@ class ThreadBuilder:
                     **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
                     **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
                 },
-                location=location(place.file, place.line, place.column),
+                location=location_of(place),
             )
             self._tensors[tensor.index] = found
         return found.results[0]
@@ -148,9 +148,7 @@ class ThreadBuilder:
                 "number": i32_attr(semaphore.number),
                 "name": StringAttr(semaphore.name),
             }
-            found = CreateSemaphoreOp.create(
-                result_types=[SemaphoreType()], attributes=attributes, location=location(span.file, span.line, span.column)
-            )
+            found = CreateSemaphoreOp.create(result_types=[SemaphoreType()], attributes=attributes, location=location_of(span))
             remember(found, span)
             self._semaphores[semaphore.number] = found
         return found.results[0]
@@ -174,7 +172,7 @@ class ThreadBuilder:
         if any(size > 1 for size in grid):
             core = CoreOp.create(
                 result_types=[INDEX] * len(grid),
-                location=location(self.emitter.span.file, self.emitter.span.line, self.emitter.span.column),
+                location=location_of(self.emitter.span),
             )
         for axis, size in enumerate(grid):
             if core is None or size == 1:
@@ -212,5 +210,5 @@ class ThreadBuilder:
         self.emitter.add(ReturnOp)
         function = FuncOp(name, ([], []), Region(self.emitter.entry))
         function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.kind == "compute" else NOC_THREAD
-        function.location = location(place.file, place.line, place.column)
+        function.location = location_of(place)
         return function

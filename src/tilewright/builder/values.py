@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any, cast
 
@@ -90,9 +90,10 @@ class Block:
         self.differ = differ if self.unknown else ()
         return self
 
-    def counting_as(self, other: Block) -> Block:
-        """The same elements count as in ``other``, which has the same dimensions."""
-        self.reduced, self.uniform, self.unknown, self.differ = other.reduced, other.uniform, other.unknown, other.differ
+    def counting_as(self, other: Block, dims: Callable[[Sequence[int]], Iterable[int]] = tuple) -> Block:
+        """The same elements count as in ``other``; ``dims`` says which dimensions of this block its dimensions are."""
+        self.reduced, self.uniform, self.unknown = (tuple(dims(each)) for each in (other.reduced, other.uniform, other.unknown))
+        self.differ = other.differ
         return self
 
     def __repr__(self) -> str:
@@ -173,11 +174,7 @@ def unfold(block: Block, shape: tuple[int, ...]) -> Block:
 
 def _shifted(found: Block, block: Block, shift: int) -> Block:
     """The elements that count in ``block``, whose rows and columns have other numbers in ``found``."""
-    found.counting_as(block)
-    found.reduced = tuple(dim + shift for dim in block.reduced if dim + shift >= 0)
-    found.uniform = tuple(dim + shift for dim in block.uniform if dim + shift >= 0)
-    found.unknown = tuple(dim + shift for dim in block.unknown if dim + shift >= 0)
-    return found
+    return found.counting_as(block, lambda dims: (dim + shift for dim in dims if dim + shift >= 0))
 
 
 def matrices(shape: Sequence[int]) -> int:

@@ -73,6 +73,10 @@ def location(file: str, line: int, column: int) -> FileLineColLoc:
     return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
 
 
+def location_of(span: Span) -> FileLineColLoc:
+    return location(span.file, span.line, span.column)
+
+
 def span_of(op: Operation) -> Span | None:
     place = op.location
     if not isinstance(place, FileLineColLoc):

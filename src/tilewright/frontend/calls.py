@@ -90,9 +90,7 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
     if handler is not None:
         return handler(thread, args, named, node)
     if isinstance(callee, LocalFunction):
-        if is_generator(callee):
-            return Generated(callee.name, node, partial(_generate, thread, callee, args, named, node))
-        return _inline_local(thread, callee, args, named, node)
+        return _called(thread, callee, callee.name, args, named, node)
     if isinstance(callee, (ThreadFunction, KernelFunction)):
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
         raise thread.error(
@@ -105,10 +103,17 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
     if isinstance(callee, type) and is_built_here(thread, callee, args, named):
         return build_object(thread, callee, args, named, node)
     if isinstance(callee, types.FunctionType) and not _is_host_function(thread, callee, args, named):
-        if is_generator(callee):
-            return Generated(callee.__name__, node, partial(_generate, thread, callee, args, named, node))
-        return _inline(thread, callee, args, named, node)
+        return _called(thread, callee, callee.__name__, args, named, node)
     return host_call(thread, callee, args, named, node)
+
+
+def _called(
+    thread: Thread, callee: types.FunctionType | LocalFunction, name: str, args: list[Any], named: dict[str, Any], node: ast.AST
+) -> Any:
+    """A helper that yields waits for the loop that runs it; any other is inlined now."""
+    if is_generator(callee):
+        return Generated(name, node, partial(_inline, thread, callee, args, named, node))
+    return _inline(thread, callee, args, named, node)
 
 
 def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -171,9 +176,7 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
     return movement.wait(thread, owner)
 
 
-def _pipe_method(
-    thread: Thread, owner: Pipe | PipeNet, name: str, args: list[Any], named: dict[str, Any], node: ast.AST
-) -> Any:
+def _pipe_method(thread: Thread, owner: Pipe | PipeNet, name: str, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     """``net.is_src()`` and such, and ``net.if_src(work)``, which inlines the function for each pipe."""
     net = net_of(thread, owner)
     if name in SIDES:
@@ -184,8 +187,7 @@ def _pipe_method(
     if len(callback) != 1 or not (callable(callback[0]) or isinstance(callback[0], LocalFunction)):
         raise thread.error("TW004", f"{name} takes one function", node, help=f"def work(pipe): …; {net.name}.{name}(work)")
     function: Any = callback[0]
-    inline: Callable[..., Any] = _inline_local if isinstance(function, LocalFunction) else _inline
-    for_each_pipe(thread, net, name.removeprefix("if_"), lambda end: inline(thread, function, [end], {}, node))
+    for_each_pipe(thread, net, name.removeprefix("if_"), lambda end: _inline(thread, function, [end], {}, node))
     return None
 
 
@@ -269,64 +271,33 @@ def outer_names(function: Callable[..., Any]) -> Mapping[str, Any]:
     return ChainMap(captured, function.__globals__)
 
 
-def _generate(
+def _inline(
     thread: Thread,
     function: types.FunctionType | LocalFunction,
     args: list[Any],
     named: dict[str, Any],
     node: ast.AST,
-    at_yield: Callable[[Any, ast.AST], None],
-) -> None:
-    inline = _inline_local if isinstance(function, LocalFunction) else _inline
-    inline(thread, function, args, named, node, at_yield)  # pyright: ignore[reportArgumentType]
-
-
-def _inline(
-    thread: Thread,
-    function: types.FunctionType,
-    args: list[Any],
-    named: dict[str, Any],
-    node: ast.AST,
     at_yield: Callable[[Any, ast.AST], None] | None = None,
 ) -> Any:
-    definition = function_node(function)
+    """A function of the user's, written in the thread or outside of it, where it is called."""
+    local = isinstance(function, LocalFunction)
+    name = function.name if local else function.__name__
+    definition = function.node if local else function_node(function)
+    signature = function.signature if local else inspect.signature(function)
     try:
-        bound = inspect.signature(function).bind(*args, **named)
+        bound = signature.bind(*args, **named)
     except TypeError as error:
-        raise thread.error("TW004", f"{function.__name__}: {error}", node) from None
+        remedy = f"it is {name}{signature}" if local else ""
+        raise thread.error("TW004", f"{name}: {error}", node, help=remedy) from None
     bound.apply_defaults()
-    frame = Frame(
-        function.__name__,
-        function.__code__.co_filename,
-        dict(bound.arguments),
-        outer_names(function),
-        thread.depth,
-        function.__code__,
-        at_yield=at_yield,
-    )
+    names, depth = dict(bound.arguments), thread.depth
+    if local:
+        outer: Mapping[str, Any] = ChainMap(function.frame.names, dict(function.frame.outer))
+        frame = Frame(name, function.frame.file, names, outer, depth, function.node, at_yield=at_yield, parent=function.frame)
+    else:
+        code = function.__code__
+        frame = Frame(name, code.co_filename, names, outer_names(function), depth, code, at_yield=at_yield)
     return _run_inlined(thread, frame, definition, node)
-
-
-def _inline_local(
-    thread: Thread,
-    function: LocalFunction,
-    args: list[Any],
-    named: dict[str, Any],
-    node: ast.AST,
-    at_yield: Callable[[Any, ast.AST], None] | None = None,
-) -> Any:
-    try:
-        bound = function.signature.bind(*args, **named)
-    except TypeError as error:
-        remedy = f"it is {function.name}{function.signature}"
-        raise thread.error("TW004", f"{function.name}: {error}", node, help=remedy) from None
-    bound.apply_defaults()
-    outer: Mapping[str, Any] = ChainMap(function.frame.names, dict(function.frame.outer))
-    names = dict(bound.arguments)
-    frame = Frame(
-        function.name, function.frame.file, names, outer, thread.depth, function.node, at_yield=at_yield, parent=function.frame
-    )
-    return _run_inlined(thread, frame, function.node, node)
 
 
 def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast.Lambda, node: ast.AST) -> Any:

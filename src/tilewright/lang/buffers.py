@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.grid import chip_place, cores_of
-from tilewright.lang.building import Build, caller_span, current_build
+from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
 from tilewright.program import TensorSpec
@@ -48,28 +48,7 @@ class CircularBuffer:
     def tiles(self) -> int:
         return self.block_count * prod(self.shape)
 
-    def _in_thread_only(self, word: str) -> Any:
-        raise fail(
-            "TW009",
-            f"{word}() of a buffer runs inside a thread only",
-            caller_span(word),
-            help="call it in a function marked @ttl.compute() or @ttl.datamovement()",
-        )
-
-    def wait(self) -> Any:
-        return self._in_thread_only("wait")
-
-    def reserve(self) -> Any:
-        return self._in_thread_only("reserve")
-
-    def push(self) -> Any:
-        return self._in_thread_only("push")
-
-    def pop(self) -> Any:
-        return self._in_thread_only("pop")
-
-    def publish(self) -> Any:
-        return self._in_thread_only("publish")
+    wait, reserve, push, pop, publish = (thread_only(word, "a buffer") for word in ("wait", "reserve", "push", "pop", "publish"))
 
     def __repr__(self) -> str:
         return f"CircularBuffer({self.name or self.index}, shape={self.shape}, block_count={self.block_count})"

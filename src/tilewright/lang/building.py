@@ -108,6 +108,16 @@ def caller_span(*words: str) -> Span:
     return span_in_line(frame.f_code.co_filename, frame.f_lineno, *words)
 
 
+def thread_only(word: str, what: str, marks: str = "@ttl.compute() or @ttl.datamovement()") -> Callable[..., Any]:
+    """A method that the compiler reads in threads. Called on the host, it says where it belongs."""
+
+    def refused(*_args: Any, **_named: Any) -> Any:
+        message = f"{word}() of {what} runs inside a thread only"
+        raise fail("TW009", message, caller_span(word), help=f"call it in a function marked {marks}")
+
+    return refused
+
+
 def span_in_line(file: str, line: int, *words: str) -> Span:
     text = linecache.getline(file, line)
     found = next((m for word in words if (m := re.search(rf"[\w.]*\b{re.escape(word)}\b", text))), None)

@@ -7,10 +7,14 @@ from typing import Any
 
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.grid import Core, PipeSpec, Range, folded_grid
-from tilewright.lang.building import caller_span, current_build, possible_build
+from tilewright.lang.building import caller_span, current_build, possible_build, thread_only
 from tilewright.records import record
 
 NET_METHODS = ("if_src", "if_dst", "is_src", "is_dst", "is_active")
+
+
+def _on_pipes(word: str) -> Any:
+    return thread_only(word, "a pipe net", "@ttl.datamovement() or @ttl.compute()")
 
 
 class Pipe:
@@ -65,11 +69,7 @@ class Pipe:
             help="coordinates count cores from 0; a slice's stop is not part of it",
         )
 
-    def if_src(self, _callback: Any) -> Any:
-        raise _in_thread_only("if_src")
-
-    def if_dst(self, _callback: Any) -> Any:
-        raise _in_thread_only("if_dst")
+    if_src, if_dst = (_on_pipes(word) for word in ("if_src", "if_dst"))
 
     def __repr__(self) -> str:
         return f"Pipe(src={self.src}, dst={_text(self.dst)})"
@@ -101,35 +101,10 @@ class PipeNet:
                 help="make two nets, or write the single core as a range: slice(x, x + 1)",
             )
 
-    def _thread_only(self, word: str) -> Any:
-        raise _in_thread_only(word)
-
-    def if_src(self, _callback: Any) -> Any:
-        return self._thread_only("if_src")
-
-    def if_dst(self, _callback: Any) -> Any:
-        return self._thread_only("if_dst")
-
-    def is_src(self) -> Any:
-        return self._thread_only("is_src")
-
-    def is_dst(self) -> Any:
-        return self._thread_only("is_dst")
-
-    def is_active(self) -> Any:
-        return self._thread_only("is_active")
+    if_src, if_dst, is_src, is_dst, is_active = (_on_pipes(word) for word in NET_METHODS)
 
     def __repr__(self) -> str:
         return f"PipeNet({self.name or len(self.pipes)})"
-
-
-def _in_thread_only(word: str) -> KernelError:
-    return fail(
-        "TW009",
-        f"{word}() of a pipe net runs inside a thread only",
-        caller_span(word),
-        help="call it in a function marked @ttl.datamovement() or @ttl.compute()",
-    )
 
 
 def _one(name: str, values: tuple[Any, ...], span: Span) -> Any:
@@ -215,25 +190,9 @@ class Semaphore:
         self.number = len(build.semaphores)
         build.semaphores.append(self)
 
-    def _in_thread_only(self, word: str) -> Any:
-        raise fail(
-            "TW009",
-            f"{word}() of a semaphore runs inside a thread only",
-            caller_span(word),
-            help="call it in a function marked @ttl.datamovement()",
-        )
-
-    def wait_eq(self, value: int) -> Any:
-        return self._in_thread_only("wait_eq")
-
-    def wait_ge(self, value: int) -> Any:
-        return self._in_thread_only("wait_ge")
-
-    def set(self, value: int) -> Any:
-        return self._in_thread_only("set")
-
-    def inc(self, value: int = 1) -> Any:
-        return self._in_thread_only("inc")
+    wait_eq, wait_ge, set, inc = (
+        thread_only(word, "a semaphore", "@ttl.datamovement()") for word in ("wait_eq", "wait_ge", "set", "inc")
+    )
 
     def get_remote(self, core: Any) -> BodyRemote:
         return BodyRemote(self, "get_remote", (core,))
