@@ -171,7 +171,7 @@ def run_fast(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) 
 
 def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.native import driver
-    from tilewright.native.errors import NoCompilerError
+    from tilewright.native.findings import NoCompilerError
 
     try:
         return on_arrays(args, lambda arrays: driver.run(program, arrays, scalars=numbers))

@@ -77,7 +77,7 @@ def _setup(arguments: argparse.Namespace, path: Path) -> Any:
 
 def run(arguments: argparse.Namespace) -> int:
     from tilewright.native import kernel_check
-    from tilewright.native.errors import KernelCompileError, NativeError
+    from tilewright.native.findings import KernelCompileError, NativeError
 
     worst = 0
     listed: list[dict[str, Any]] = []

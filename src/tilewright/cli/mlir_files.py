@@ -145,7 +145,7 @@ def executed(program: Program, given: Sequence[Any], numbers: Mapping[str, int],
 def natively(program: Program, given: Sequence[Any], numbers: Mapping[str, int], settings: Mapping[str, Any]) -> list[Any] | None:
     """The tensors after a native run; nothing where there is no compiler, which a note says."""
     from tilewright.diagnostics import KernelError
-    from tilewright.native.errors import NoCompilerError
+    from tilewright.native.findings import NoCompilerError
 
     try:
         return executed(program, given, numbers, {**settings, "mode": execution.NATIVE, "on_compiled": ()})

@@ -15,8 +15,7 @@ from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
 from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.grid import chip_place, cores_of
-from tilewright.native.errors import NativeError
-from tilewright.native.findings import Finding
+from tilewright.native.findings import Finding, NativeError
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.numerics.accumulate import cancellation_warnings

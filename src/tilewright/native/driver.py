@@ -14,19 +14,20 @@ import numpy as np
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.native import functions
-from tilewright.native.errors import NativeError
-from tilewright.native.findings import Finding, parse_finding
-from tilewright.native.kernel_unit import COMPUTE_THREADS, needs_three_units, unit_text
+from tilewright.native.findings import Finding, NativeError, parse_finding
 from tilewright.native.program import (
+    COMPUTE_THREADS,
     BufferSpec,
     Bytes,
     ComputeConfig,
     KernelSource,
     NativeProgram,
     TensorSpec,
+    needs_three_units,
     release_of,
+    unit_text,
+    write_program,
 )
-from tilewright.native.program_file import write_program
 from tilewright.native.toolchain import compile_kernel, runner_path
 from tilewright.records import record
 

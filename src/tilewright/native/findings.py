@@ -1,4 +1,4 @@
-"""What a native run complains about."""
+"""What a native run complains about, and what can go wrong before a kernel runs."""
 
 from __future__ import annotations
 
@@ -91,3 +91,20 @@ def parse_finding(fields: list[str]) -> Finding:
     return Finding(
         code=code, message=_unescape(message), file=file, line=int(line), thread=thread, core=(int(x), int(y)), count=int(count)
     )
+
+
+class NativeError(Exception):
+    """The native run could not be set up."""
+
+
+class NoCompilerError(NativeError):
+    """No C++ compiler was found."""
+
+
+class KernelCompileError(NativeError):
+    """The C++ compiler refused a kernel."""
+
+    def __init__(self, kernel: str, output: str) -> None:
+        super().__init__(f"{kernel} does not compile:\n{output}")
+        self.kernel = kernel
+        self.output = output

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tilewright.hardware import CHIPS, WORMHOLE_B0, Chip
 from tilewright.native.driver import NativeResult, run
-from tilewright.native.errors import NativeError
+from tilewright.native.findings import NativeError
 from tilewright.native.program import FIDELITY_PHASES, FORMATS, BufferSpec, ComputeConfig, KernelSource, NativeProgram
 from tilewright.records import record
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tilewright.host_compiler import Compiler, cache_folder, digest, publish, system_compiler
 from tilewright.native import op_facts
-from tilewright.native.errors import KernelCompileError, NativeError, NoCompilerError
+from tilewright.native.findings import KernelCompileError, NativeError, NoCompilerError
 from tilewright.native.header_tree import INCLUDE, tree_digest, write_tree
 
 SOURCES = Path(__file__).parent / "src"

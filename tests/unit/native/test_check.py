@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.cli.main import main
-from tilewright.native.errors import NativeError
+from tilewright.native.findings import NativeError
 from tilewright.native.kernel_check import options_in_file, parse_buffer, parse_fidelity, parse_words
 
 KERNELS = Path(__file__).resolve().parents[2] / "check"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.native.driver import BufferSpec, KernelSource, NativeProgram, NativeResult, TensorSpec, run
-from tilewright.native.kernel_unit import is_coupled
+from tilewright.native.program import is_coupled
 
 COLUMNS, ROWS = 4, 2
 TILE = 2048

@@ -10,10 +10,9 @@ import pytest
 
 from tilewright.native import toolchain
 from tilewright.native.driver import BufferSpec, KernelSource, NativeProgram, TensorSpec, compile_kernels, run
-from tilewright.native.errors import KernelCompileError, NativeError, NoCompilerError
+from tilewright.native.findings import KernelCompileError, NativeError, NoCompilerError
 from tilewright.native.header_tree import header_files
-from tilewright.native.kernel_unit import accumulating_lines, needs_three_units
-from tilewright.native.program import release_of
+from tilewright.native.program import accumulating_lines, needs_three_units, release_of
 
 IDLE = '#include "api/compute/common.h"\nvoid kernel_main() {}\n'
 

@@ -1,4 +1,4 @@
-// Reads the description of a run and builds its cores. The description is lines of words; see native/program_file.py.
+// Reads the description of a run and builds its cores. The description is lines of words; see native/program.py.
 #include "program.h"
 
 #include <dlfcn.h>
