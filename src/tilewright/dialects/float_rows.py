@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from tilewright.dialects import row_references as references
 from tilewright.dialects.row_forms import (
@@ -35,6 +33,7 @@ from tilewright.dialects.row_references import np, truth
 from tilewright.dialects.tile_op import (
     FLOAT_DTYPES,
     INTEGER_DTYPES,
+    Meaning,
     Param,
     Spelling,
     TileOp,
@@ -363,7 +362,7 @@ ACTIVATIONS = (
           params=(Param(name="alpha_p", default=0.8), Param(name="alpha_n", default=0.8))),
 )
 
-KINDS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
+KINDS: tuple[tuple[str, str, str, Meaning], ...] = (
     ("eq", "==", "equals", np.equal),
     ("ne", "!=", "differs from", np.not_equal),
     ("lt", "<", "is less than", np.less),

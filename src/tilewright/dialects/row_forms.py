@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
-from tilewright.dialects.row_references import np, truth
-from tilewright.dialects.tile_op import INTEGER_DTYPES, Param, Spelling, TileOp, Unit, UnitForm, Writes
+from tilewright.dialects.row_references import Array, np, truth
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Meaning, Param, Spelling, TileOp, Unit, UnitForm, Writes
 from tilewright.dialects.vector_inits import leaves_state
 
 UNARY = "eltwise_unary/"
@@ -55,7 +54,7 @@ def sfpu_form(
 FORM_KEYS = frozenset(inspect.signature(sfpu_form).parameters)
 
 
-def sfpu_op(name: str, summary: str, reference: Callable[..., Any], arity: int, fields: dict[str, Any]) -> TileOp:
+def sfpu_op(name: str, summary: str, reference: Meaning, arity: int, fields: dict[str, Any]) -> TileOp:
     """A row with one SFPU form; ``fields`` belong to the form or to the row, by name."""
     form = {key: fields.pop(key) for key in list(fields) if key in FORM_KEYS}
     form.setdefault("call", f"{name}_tile")
@@ -67,7 +66,7 @@ def sfpu_op(name: str, summary: str, reference: Callable[..., Any], arity: int, 
     )  # fmt: skip
 
 
-def unary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
+def unary(name: str, summary: str, reference: Meaning, *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """One tile in DST, replaced in place."""
     return sfpu_op(name, summary, reference, 1, {**fields, "args": ("d0", *args), "writes": Writes.IN_PLACE})
 
@@ -75,7 +74,7 @@ def unary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple
 def approximable(
     name: str,
     summary: str,
-    reference: Callable[..., Any],
+    reference: Meaning,
     *,
     default: str = "false",
     before: tuple[str, ...] = (),
@@ -90,19 +89,19 @@ def approximable(
     )  # fmt: skip
 
 
-def binary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
+def binary(name: str, summary: str, reference: Meaning, *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """Two tiles in DST, result in any slot."""
     fields.setdefault("call", f"{name}_binary_tile")
     fields.setdefault("header", BINARY_SFPU)
     return sfpu_op(name, summary, reference, 2, {**fields, "args": ("d0", "d1", "o", *args), "writes": Writes.ANY})
 
 
-def ternary(name: str, summary: str, reference: Callable[..., Any], *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
+def ternary(name: str, summary: str, reference: Meaning, *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:
     """Three tiles in DST, result in any slot."""
     return sfpu_op(name, summary, reference, 3, {**fields, "args": ("d0", "d1", "d2", "o", *args), "writes": Writes.ANY})
 
 
-def scalar_op(name: str, summary: str, reference: Callable[..., Any], *, encoding: str = "f32", **fields: Any) -> TileOp:
+def scalar_op(name: str, summary: str, reference: Meaning, *, encoding: str = "f32", **fields: Any) -> TileOp:
     """One tile in DST and a Python number, which is an immediate of the call."""
     fields.setdefault("args", (f"scalar:{encoding}",))
     fields.setdefault("python", ())
@@ -112,23 +111,23 @@ def scalar_op(name: str, summary: str, reference: Callable[..., Any], *, encodin
     return unary(name, summary, reference, **fields)
 
 
-def naming_scalar(function: Callable[..., Any]) -> Callable[..., Any]:
+def naming_scalar(function: Meaning) -> Meaning:
     """NumPy's functions take no keyword; rows pass parameters by name."""
 
-    def meaning(x: Any, scalar: float) -> Any:
+    def meaning(x: Array, scalar: float) -> Array:
         return function(x, scalar)
 
     return meaning
 
 
-def taking(reference: Callable[..., Any], params: tuple[Param, ...]) -> Callable[..., Any]:
+def taking(reference: Meaning, params: tuple[Param, ...]) -> Meaning:
     """``reference`` that also takes, and ignores, the parameters which do not change the meaning."""
     known = inspect.getargs(reference.__code__).args if inspect.isfunction(reference) else []
     ignored = [param.name for param in params if param.name not in known]
     if not ignored:
         return reference
 
-    def meaning(*tiles: Any, **values: Any) -> Any:
+    def meaning(*tiles: Array, **values: Any) -> Array:
         return reference(*tiles, **{key: value for key, value in values.items() if key not in ignored})
 
     return meaning
@@ -184,7 +183,7 @@ def log_to_base(name: str, base: float) -> TileOp:
     scale = 1.0 / math.log(base)
     factor = Param(name="base_scale", default=scale, hidden=True, summary=f"1 / ln({base:g})")
 
-    def reference(x: Any, base_scale: float = scale) -> Any:
+    def reference(x: Array, base_scale: float = scale) -> Array:
         return np.log(x) * base_scale
 
     return unary(
@@ -194,7 +193,7 @@ def log_to_base(name: str, base: float) -> TileOp:
     )  # fmt: skip
 
 
-def trigonometric(name: str, summary: str, reference: Callable[..., Any], bound_ulp: float, **fields: Any) -> TileOp:
+def trigonometric(name: str, summary: str, reference: Meaning, bound_ulp: float, **fields: Any) -> TileOp:
     fields = {"header": TRIGONOMETRY, "rounds": NEAREST, "golden": name, **fields}
     return unary(name, summary, reference, bound_ulp=bound_ulp, **fields)
 
@@ -211,14 +210,14 @@ BOUND = Param(name="scalar", example=1.5, summary="the Python number")
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
-def comparing(test: Callable[..., Any]) -> Callable[..., Any]:
-    def meaning(a: Any, b: Any) -> Any:
+def comparing(test: Meaning) -> Meaning:
+    def meaning(a: Array, b: Array) -> Array:
         return truth(test(a, b))
 
     return meaning
 
 
-def comparing_tiles(name: str, sign: str, words: str, test: Callable[..., Any]) -> TileOp:
+def comparing_tiles(name: str, sign: str, words: str, test: Meaning) -> TileOp:
     return binary(
         name, f"1 where a {words} b, else 0.", comparing(test), operator=sign, rounds="exact", since="0.69",
         commutes=name in ("eq", "ne"), scalar=f"{name}_scalar", rscalar=f"{MIRRORED[name]}_scalar",
@@ -226,7 +225,7 @@ def comparing_tiles(name: str, sign: str, words: str, test: Callable[..., Any]) 
     )  # fmt: skip
 
 
-def comparing_scalar(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+def comparing_scalar(name: str, words: str, test: Meaning) -> TileOp:
     return scalar_op(
         f"{name}_scalar", f"1 where x {words} scalar, else 0.", naming_scalar(comparing(test)), call=f"unary_{name}_tile",
         header=COMP, rounds="exact", params=(BOUND,), by_dtype=(("i32", f"{name}_int_scalar"),), golden=f"{name}_s",
@@ -235,14 +234,14 @@ def comparing_scalar(name: str, words: str, test: Callable[..., Any]) -> TileOp:
     )  # fmt: skip
 
 
-def comparing_zero(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+def comparing_zero(name: str, words: str, test: Meaning) -> TileOp:
     return unary(
         f"{name}z", f"1 where x {words} 0, else 0.", lambda x: truth(test(x, 0.0)), header=COMP, rounds="exact",
         golden=f"{name}z", bound_ulp=0.0,
     )  # fmt: skip
 
 
-def test_for(name: str, words: str, test: Callable[..., Any]) -> TileOp:
+def test_for(name: str, words: str, test: Meaning) -> TileOp:
     return unary(
         name, f"1 where x is {words}, else 0.", lambda x: truth(test(x)), header=UNARY + "isinf_isnan.h", rounds="exact",
         golden=name, bound_ulp=0.0,
@@ -256,25 +255,25 @@ WHOLE = Param(name="scalar", kind="int", low=-(2**31), high=2**32 - 1, example=3
 INTEGER_FIELDS = {"rounds": "exact", "bound_ulp": 0.0}
 
 
-def whole(test: Callable[..., Any]) -> Callable[..., Any]:
+def whole(test: Meaning) -> Meaning:
     """A comparison whose 1 and 0 are integers."""
 
-    def meaning(a: Any, b: Any) -> Any:
+    def meaning(a: Array, b: Array) -> Array:
         return np.asarray(test(a, b), dtype="int64")
 
     return meaning
 
 
-def int_binary(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+def int_binary(name: str, summary: str, reference: Meaning, call: str, header: str, **fields: Any) -> TileOp:
     fields = {**INTEGER_FIELDS, "python": (), "since": "0.69", "domain": (0.0, 1000.0), **fields}
     return binary(name, summary, reference, call=call, header=header, **fields)
 
 
-def int_scalar(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+def int_scalar(name: str, summary: str, reference: Meaning, call: str, header: str, **fields: Any) -> TileOp:
     fields = {**INTEGER_FIELDS, "since": "0.69", "domain": (0.0, 1000.0), "dtypes": SIGNED, "params": (WHOLE,), **fields}
     return scalar_op(name, summary, reference, encoding="int", call=call, header=header, **fields)
 
 
-def int_unary(name: str, summary: str, reference: Callable[..., Any], call: str, header: str, **fields: Any) -> TileOp:
+def int_unary(name: str, summary: str, reference: Meaning, call: str, header: str, **fields: Any) -> TileOp:
     fields = {**INTEGER_FIELDS, "python": (), "domain": (-1000.0, 1000.0), "dtypes": SIGNED, **fields}
     return unary(name, summary, reference, call=call, header=header, **fields)

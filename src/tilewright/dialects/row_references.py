@@ -40,14 +40,16 @@ if TYPE_CHECKING:
 else:
     np = LateModule()
 
+Array = Any  # of float64 or whole numbers; formulas below mix it with Python's numbers
+
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
 
 
-def over_elements(function: Callable[[float], float]) -> Callable[[Any], Any]:
+def over_elements(function: Callable[[float], float]) -> Callable[[Array], Array]:
     """A scalar function on every element of an array."""
 
-    def on_array(x: Any) -> Any:
+    def on_array(x: Array) -> Array:
         each = np.frompyfunc(function, 1, 1)
         return np.asarray(each(np.asarray(x, dtype="float64")), dtype="float64")
 
@@ -119,92 +121,92 @@ def _digamma(x: float) -> float:
 digamma = over_elements(_digamma)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def silu(x: Any) -> Any:
+def silu(x: Array) -> Array:
     return x * sigmoid(x)
 
 
-def gelu(x: Any) -> Any:
+def gelu(x: Array) -> Array:
     return np.where(np.isneginf(x), 0.0, 0.5 * x * erfc(-x / math.sqrt(2.0)))
 
 
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def gelu_derivative(x: Any) -> Any:
+def gelu_derivative(x: Array) -> Array:
     bell = np.where(np.isinf(x), 0.0, x * np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi))
     return 0.5 * erfc(-x / math.sqrt(2.0)) + bell
 
 
-def tanh_derivative(x: Any) -> Any:
+def tanh_derivative(x: Array) -> Array:
     return 1.0 / np.cosh(x) ** 2
 
 
-def mish(x: Any) -> Any:
+def mish(x: Array) -> Array:
     return x * np.tanh(np.log1p(np.exp(x)))
 
 
-def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     return np.where(beta * x > threshold, x, np.log1p(np.exp(np.minimum(beta * x, threshold))) / beta)
 
 
-def elu(x: Any, slope: float = 1.0) -> Any:
+def elu(x: Array, slope: float = 1.0) -> Array:
     return np.where(x > 0.0, x, slope * np.expm1(np.minimum(x, 0.0)))
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Array, alpha: float = 1.0) -> Array:
     return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
 
 
-def selu(x: Any, scale: float = SELU_SCALE, alpha: float = SELU_ALPHA) -> Any:
+def selu(x: Array, scale: float = SELU_SCALE, alpha: float = SELU_ALPHA) -> Array:
     return scale * np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0)))
 
 
-def hardsigmoid(x: Any) -> Any:
+def hardsigmoid(x: Array) -> Array:
     return np.clip(x / 6.0 + 0.5, 0.0, 1.0)
 
 
-def hardmish(x: Any) -> Any:
+def hardmish(x: Array) -> Array:
     return 0.5 * x * np.clip(x + 2.0, 0.0, 2.0)
 
 
-def hardshrink(x: Any, threshold: float = 0.5) -> Any:
+def hardshrink(x: Array, threshold: float = 0.5) -> Array:
     return np.where(np.abs(x) > threshold, x, 0.0)
 
 
-def softshrink(x: Any, threshold: float = 0.5) -> Any:
+def softshrink(x: Array, threshold: float = 0.5) -> Array:
     return np.sign(x) * np.maximum(np.abs(x) - threshold, 0.0)
 
 
-def xielu(x: Any, alpha_p: float = 0.8, alpha_n: float = 0.8) -> Any:
+def xielu(x: Array, alpha_p: float = 0.8, alpha_n: float = 0.8) -> Array:
     """Quadratic above zero, exponential below, both with slope one half at zero."""
     below = np.minimum(x, -1e-6)
     return np.where(x > 0.0, alpha_p * x * x + 0.5 * x, alpha_n * (np.expm1(below) - x) + 0.5 * x)
 
 
-def xlogy(a: Any, b: Any) -> Any:
+def xlogy(a: Array, b: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(a == 0.0, 0.0, a * np.log(b))
 
 
-def truth(condition: Any) -> Any:
+def truth(condition: Array) -> Array:
     """Comparisons give 1.0 and 0.0."""
     return np.asarray(condition, dtype="float64")
 
 
-def heaviside(x: Any, value: float = 0.5) -> Any:
+def heaviside(x: Array, value: float = 0.5) -> Array:
     return np.heaviside(x, value)
 
 
-def round_decimals(x: Any, decimals: int = 0) -> Any:
+def round_decimals(x: Array, decimals: int = 0) -> Array:
     return np.round(x, decimals)
 
 
-def trunc_division(a: Any, b: Any) -> Any:
+def trunc_division(a: Array, b: Array) -> Array:
     """Integer quotient towards zero."""
     quotient = np.abs(a) // np.abs(b)
     return np.where((a < 0) != (b < 0), -quotient, quotient)

@@ -25,6 +25,9 @@ INTEGER_DTYPES = COMPUTED_INTEGERS
 DATA_FORMATS = {dtype.name: dtype.format for dtype in DTYPES}
 
 
+Meaning = Callable[..., Any]  # NumPy arrays and numbers in, an array out: what a row computes
+
+
 class Unit(Enum):
     """Which engine runs a form, and where its tile operands are."""
 
@@ -136,7 +139,7 @@ class TileOp:
     summary: str
     arity: int  # tile operands
     forms: tuple[UnitForm, ...]
-    reference: Callable[..., Any]  # NumPy meaning, on float64 (or integer) arrays, parameters by keyword
+    reference: Meaning  # NumPy meaning, on float64 (or integer) arrays, parameters by keyword
     python: tuple[str, ...] = ()  # spellings below ttl., e.g. math.exp
     operator: str = ""  # Python operator: + - * / @ ** neg abs ...
     params: tuple[Param, ...] = ()
@@ -175,7 +178,7 @@ class Composite:
     summary: str
     arity: int
     steps: tuple[Step, ...]  # the last one gives the result
-    reference: Callable[..., Any]
+    reference: Meaning
     python: tuple[str, ...] = ()
     operator: str = ""
     params: tuple[Param, ...] = ()

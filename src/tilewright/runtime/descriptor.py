@@ -50,19 +50,25 @@ def compile_time_arguments(thread: ThreadSpec, accessor_words: Sequence[Sequence
     return words
 
 
+# The vendor gives no types: these say what an object is, and nothing checks them.
+Ttnn = Any  # the module
+Device = Any
+DeviceTensor = Any
+Descriptor = Any  # a part of a ttnn.ProgramDescriptor, or an enumeration it takes
+
 DATA_TYPES = {dtype.name: dtype.api for dtype in DTYPES}
 
 
-def accessor_words(ttnn: Any, tensors: Sequence[Any]) -> list[list[int]]:
+def accessor_words(ttnn: Ttnn, tensors: Sequence[DeviceTensor]) -> list[list[int]]:
     """Compile-time arguments of each tensor's ``TensorAccessor``: where its pages are."""
     return [list(ttnn.TensorAccessorArgs(tensor).get_compile_time_args()) for tensor in tensors]
 
 
-def addresses_of(tensors: Sequence[Any]) -> list[int]:
+def addresses_of(tensors: Sequence[DeviceTensor]) -> list[int]:
     return [tensor.buffer_address() for tensor in tensors]
 
 
-def core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:
+def core_ranges(ttnn: Ttnn, places: Sequence[tuple[int, int]]) -> Descriptor:
     """One rectangle if the cores fill one, else single cores."""
     columns, rows = [x for x, _ in places], [y for _, y in places]
     low, high = (min(columns), min(rows)), (max(columns), max(rows))
@@ -75,13 +81,13 @@ def core_ranges(ttnn: Any, places: Sequence[tuple[int, int]]) -> Any:
 class Setup:
     """All of a launch that stays the same from call to call."""
 
-    ttnn: Any
+    ttnn: Ttnn
     program: Program
     texts: Mapping[str, str]  # C++ by role
     accessors: Sequence[Sequence[int]]
-    device: Any
+    device: Device
 
-    def describe(self, tensors: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+    def describe(self, tensors: Sequence[DeviceTensor], numbers: Mapping[str, int]) -> Descriptor:
         program, ttnn = self.program, self.ttnn
         ranges = self.core_ranges()
         arguments = self.arguments(addresses_of(tensors), numbers)
@@ -103,14 +109,14 @@ class Setup:
         buffers = self.buffers(ranges, tensors)
         return ttnn.ProgramDescriptor(kernels=kernels, semaphores=semaphores, cbs=buffers)
 
-    def update(self, described: Any, tensors: Sequence[Any], numbers: Mapping[str, int]) -> None:
+    def update(self, described: Descriptor, tensors: Sequence[DeviceTensor], numbers: Mapping[str, int]) -> None:
         """Other run-time arguments and shards for a descriptor made before; its kernels are not built again."""
         for kernel, words in zip(described.kernels, self.arguments(addresses_of(tensors), numbers), strict=True):
             kernel.runtime_args = words
         if any(buffer.tensor is not None for buffer in self.program.buffers):
             described.cbs = self.buffers(self.core_ranges(), tensors)
 
-    def arguments(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> list[list[tuple[Any, list[int]]]]:
+    def arguments(self, addresses: Sequence[int], numbers: Mapping[str, int]) -> list[list[tuple[Descriptor, list[int]]]]:
         """Run-time arguments of every kernel: per core, in the order the kernel reads them."""
         program = self.program
         places = {core: self.ttnn.CoreCoord(*physical(core, program)) for core in cores(program)}
@@ -127,13 +133,13 @@ class Setup:
         core = self.device.worker_core_from_logical_core(self.ttnn.CoreCoord(column, row))
         return core.x, core.y
 
-    def core_ranges(self) -> Any:
+    def core_ranges(self) -> Descriptor:
         return core_ranges(self.ttnn, [physical(core, self.program) for core in cores(self.program)])
 
-    def buffers(self, ranges: Any, tensors: Sequence[Any]) -> list[Any]:
+    def buffers(self, ranges: Descriptor, tensors: Sequence[DeviceTensor]) -> list[Descriptor]:
         return [self.buffer(buffer, ranges, tensors) for buffer in self.program.buffers if buffer.alias_of is None]
 
-    def buffer(self, buffer: BufferSpec, ranges: Any, tensors: Sequence[Any]) -> Any:
+    def buffer(self, buffer: BufferSpec, ranges: Descriptor, tensors: Sequence[DeviceTensor]) -> Descriptor:
         """Memory in L1, a tensor's shard or its own, with one format per index that names it."""
         ttnn, page = self.ttnn, tile_bytes(buffer.dtype)
         kind = getattr(ttnn, DATA_TYPES[buffer.dtype])
@@ -155,7 +161,7 @@ class Setup:
         described.format_descriptors = forms
         return described
 
-    def configuration(self, thread: ThreadSpec) -> Any:
+    def configuration(self, thread: ThreadSpec) -> Descriptor:
         ttnn, config = self.ttnn, self.program.config
         if thread.role == "reader":
             return ttnn.ReaderConfigDescriptor()

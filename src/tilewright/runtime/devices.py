@@ -15,7 +15,7 @@ from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, TensorSpec
-from tilewright.runtime.descriptor import DATA_TYPES, core_ranges
+from tilewright.runtime.descriptor import DATA_TYPES, Descriptor, Device, DeviceTensor, Ttnn, core_ranges
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of
 
 
@@ -25,7 +25,7 @@ def prepare_environment() -> None:
         os.environ.setdefault("TT_METAL_SLOW_DISPATCH_MODE", "1")
 
 
-def load_ttnn() -> Any:
+def load_ttnn() -> Ttnn:
     prepare_environment()
     try:
         import ttnn  # pyright: ignore
@@ -41,10 +41,10 @@ def installed_release() -> str:
 
 
 MOST_COMPLAINTS = 5
-_opened: list[Any] = []
+_opened: list[Device] = []
 
 
-def device_for(ttnn: Any, args: Sequence[Any]) -> Any:
+def device_for(ttnn: Ttnn, args: Sequence[Any]) -> Device:
     """The device of the first tensor that is on one, else ttnn's default device, else one opened for this process."""
     for value in args:
         if lives_on_device(value):
@@ -54,7 +54,7 @@ def device_for(ttnn: Any, args: Sequence[Any]) -> Any:
     return ttnn.GetDefaultDevice() or (_opened[0] if _opened else open_device(ttnn))
 
 
-def open_device(ttnn: Any) -> Any:
+def open_device(ttnn: Ttnn) -> Device:
     """A card, or the simulator that ``TT_METAL_SIMULATOR`` names."""
     try:
         device = ttnn.open_device(device_id=0)
@@ -67,7 +67,7 @@ def open_device(ttnn: Any) -> Any:
     return device
 
 
-def _close(ttnn: Any) -> None:
+def _close(ttnn: Ttnn) -> None:
     while _opened:
         ttnn.close_device(_opened.pop())
 
@@ -82,12 +82,12 @@ def reason_of(message: str) -> str:
     return after[0] if after else "no reason given"
 
 
-def architecture(device: Any) -> str:
+def architecture(device: Device) -> str:
     """``wormhole_b0`` or ``blackhole``."""
     return str(device.arch()).rpartition(".")[2].lower()
 
 
-def on_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
+def on_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> DeviceTensor:
     """``value`` as a tensor of the device: itself if it is one."""
     if not lives_on_device(value):
         return to_device(ttnn, value, spec, device)
@@ -105,11 +105,11 @@ def on_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
     return value
 
 
-def layout_of(ttnn: Any, spec: TensorSpec) -> Any:
+def layout_of(ttnn: Ttnn, spec: TensorSpec) -> Descriptor:
     return ttnn.ROW_MAJOR_LAYOUT if spec.layout == ROW_MAJOR else ttnn.TILE_LAYOUT
 
 
-def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
+def to_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> DeviceTensor:
     """A copy of a host array, bit for bit."""
     from tilewright.lang.tensors import to_array, to_bits
 
@@ -128,7 +128,7 @@ def to_device(ttnn: Any, value: Any, spec: TensorSpec, device: Any) -> Any:
     return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
 
 
-def memory_config(ttnn: Any, spec: TensorSpec) -> Any:
+def memory_config(ttnn: Ttnn, spec: TensorSpec) -> Descriptor:
     """Interleaved, or cut into the shards the kernel was compiled for."""
     if not spec.shard_cores:
         return ttnn.L1_MEMORY_CONFIG if spec.memory == "l1" else ttnn.DRAM_MEMORY_CONFIG
@@ -140,7 +140,7 @@ def memory_config(ttnn: Any, spec: TensorSpec) -> Any:
     return ttnn.MemoryConfig(layout, ttnn.BufferType.L1 if spec.memory == "l1" else ttnn.BufferType.DRAM, shards)
 
 
-def to_host(ttnn: Any, tensor: Any, value: Any, spec: TensorSpec) -> None:
+def to_host(ttnn: Ttnn, tensor: DeviceTensor, value: Any, spec: TensorSpec) -> None:
     """Copies results into the array they were asked for in."""
     from tilewright.lang.tensors import from_array, from_bits
 
@@ -153,7 +153,7 @@ def to_host(ttnn: Any, tensor: Any, value: Any, spec: TensorSpec) -> None:
     from_array(value, host.to_numpy())
 
 
-def like(tensor: Any) -> Any:
+def like(tensor: DeviceTensor) -> DeviceTensor:
     """An unwritten tensor of the same shape, dtype, layout, memory and device."""
     ttnn = load_ttnn()
     return ttnn.allocate_tensor_on_device(tensor.spec, tensor.device())

@@ -12,7 +12,7 @@ from tilewright.emit.spelling import release
 from tilewright.hardware import CHIPS
 from tilewright.program import Program
 from tilewright.runtime import devices
-from tilewright.runtime.descriptor import Setup, accessor_words, addresses_of, cores, physical
+from tilewright.runtime.descriptor import Descriptor, Device, DeviceTensor, Setup, accessor_words, addresses_of, cores, physical
 from tilewright.runtime.devices import installed_release, load_ttnn
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Launch:
     """What ttnn was handed for one program and one placement of its tensors: only run-time arguments change after that."""
 
     setup: Setup
-    described: Any  # ttnn.ProgramDescriptor
+    described: Descriptor  # ttnn.ProgramDescriptor
     addresses: list[int]
     numbers: dict[str, int]
 
@@ -64,14 +64,16 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     return result
 
 
-def in_order(tensors: Sequence[Any], written: Sequence[int]) -> list[Any]:
+def in_order(tensors: Sequence[DeviceTensor], written: Sequence[int]) -> list[DeviceTensor]:
     """Outputs last. ttnn wants an input, too: a kernel that works in place reads what it writes."""
     read = [tensor for index, tensor in enumerate(tensors) if index not in written]
     outputs = [tensors[index] for index in written]
     return [*(read or outputs[:1]), *outputs]
 
 
-def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int] | None = None, *, device: Any = None) -> Any:
+def describe(
+    program: Program, tensors: Sequence[DeviceTensor], numbers: Mapping[str, int] | None = None, *, device: Device = None
+) -> Descriptor:
     """The ``ttnn.ProgramDescriptor`` of a call: the one of an earlier call with new addresses and numbers, or a new one."""
     ttnn = load_ttnn()
     given = dict(numbers or {})
@@ -93,7 +95,7 @@ def describe(program: Program, tensors: Sequence[Any], numbers: Mapping[str, int
     return launch.described
 
 
-def check_fits(program: Program, device: Any) -> None:
+def check_fits(program: Program, device: Device) -> None:
     """The device is of the program's kind and has every core it wants."""
     chip = devices.architecture(device)
     if chip != program.options.arch:
