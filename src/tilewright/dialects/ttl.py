@@ -58,6 +58,12 @@ def shape_of(kind: Attribute) -> tuple[int, ...]:
     return kind.get_shape()
 
 
+def dtype_of(kind: Attribute) -> str:
+    """Of a block's tiles."""
+    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    return kind.element_type.dtype
+
+
 class MatmulOp(_BlockOp):
     """``%r = ttl.matmul %a, %b``: blocks of MxK and KxN tiles give MxN."""
 

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from tilewright.diagnostics import counted, fail
-from tilewright.dialects.attributes import REQUIRED, TileType, i32_attr, identity_map, pins_of, text_attr, text_value
+from tilewright.dialects.attributes import REQUIRED, i32_attr, identity_map, pins_of, text_attr, text_value
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import (
     KEEP_IN_DST,
@@ -33,6 +33,8 @@ from tilewright.dialects.ttl import (
     TransposeOp,
     YieldOp,
     compute_functions,
+    dtype_of,
+    shape_of,
 )
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import (
@@ -215,9 +217,7 @@ class RegionEmitter:
         self._insert(pushes, anchor)
 
     def _buffer(self, value: SSAValue, location: Attribute) -> SSAValue:
-        kind = value.type
-        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-        key = (kind.get_shape(), kind.element_type.dtype)
+        key = (shape_of(value.type), dtype_of(value.type))
         if self.idle.get(key):
             return self.idle[key].pop()
         index = compiler_buffers.next_index(self.function)
@@ -251,21 +251,13 @@ class RegionEmitter:
 
 
 def _identity(value: SSAValue) -> AffineMapAttr:
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    return identity_map(kind.get_num_dims())
+    return identity_map(len(shape_of(value.type)))
 
 
 def _tile(value: SSAValue) -> Attribute:
     kind = value.type
     assert isinstance(kind, TensorType)
     return kind.element_type
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    return kind.get_shape()
 
 
 def operand_maps(op: Operation) -> list[AffineMapAttr]:
@@ -276,10 +268,10 @@ def operand_maps(op: Operation) -> list[AffineMapAttr]:
         first = affine(*(0 if dim in op.dims else (ROW, COL)[dim] for dim in range(2)))
         return [first] if op.exact else [first, affine(0, 0)]
     if isinstance(op, BcastOp):
-        return [_repeated_map(_shape(op.source), len(_shape(op.results[0])))]
+        return [_repeated_map(shape_of(op.source.type), len(shape_of(op.results[0].type)))]
     if isinstance(op, ReshapeOp):
         terms = tuple(AffineExpr.constant(0) if place is None else AffineExpr.dimension(place) for place in op.places)
-        return [AffineMapAttr(AffineMap(len(_shape(op.results[0])), 0, terms))]
+        return [AffineMapAttr(AffineMap(len(shape_of(op.results[0].type)), 0, terms))]
     if isinstance(op, TransposeOp):
         return [affine(COL, ROW)]
     return [_identity(operand) for operand in op.operands]
@@ -366,7 +358,7 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
         row = "fill_int" if isinstance(op.attributes["value"], IntegerAttr) else "fill"
         return TILE_OPS[row], {"value": op.attributes["value"]}
     if isinstance(op, MatmulOp):
-        right = _shape(op.rhs)
+        right = shape_of(op.rhs.type)
         depth, columns = right[::-1] if TURNED_B in op.attributes else right
         return TileMatmulOp, {**op.attributes, "k": i32_attr(depth), "columns": i32_attr(columns)}
     if isinstance(op, ReduceOp):
@@ -381,7 +373,7 @@ def _tile_op(op: Operation) -> tuple[type[Operation], dict[str, Attribute]]:
 
 def reduced_counts(op: ReduceOp) -> list[Attribute]:
     """Rows and columns of tiles that one result comes from."""
-    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(_shape(op.source))]
+    return [i32_attr(extent if dim in op.dims else 1) for dim, extent in enumerate(shape_of(op.source.type))]
 
 
 def is_free(op: Operation) -> bool:

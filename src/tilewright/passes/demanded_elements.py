@@ -35,7 +35,7 @@ class DemandedElements:
         while changed:
             changed = False
             for value in reversed(values):
-                dims = self._looked_at(value)
+                dims = self._demanded_by_users(value)
                 changed = changed or dims != self.dims(value)
                 self.found[value] = dims
 
@@ -51,7 +51,7 @@ class DemandedElements:
             return frozenset()
         return frozenset.intersection(*(self.dims(block) for block in self.taken[buffer]))
 
-    def _looked_at(self, value: SSAValue) -> Dims:
+    def _demanded_by_users(self, value: SSAValue) -> Dims:
         dims = EVERY
         for use in value.uses:
             dims &= self._by(use.operation, use.index)

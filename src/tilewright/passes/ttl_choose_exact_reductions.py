@@ -10,12 +10,12 @@ sees zeros beside its result.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, TensorType, UnitAttr, f32
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, UnitAttr, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import counted
-from tilewright.dialects.attributes import TileType, i64_list
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.composed_calls import SFPU_REDUCE_SINCE
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttl import (
@@ -28,6 +28,7 @@ from tilewright.dialects.ttl import (
     StoreOp,
     TensorMathOp,
     compute_functions,
+    dtype_of,
 )
 from tilewright.dialects.walking import insert_before, operations
 from tilewright.passes.context import PassContext
@@ -84,9 +85,7 @@ def _scale_before(op: ReduceOp) -> None:
 
 
 def _may_be_exact(op: ReduceOp) -> bool:
-    kind = op.results[0].type
-    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-    return kind.element_type.dtype == "f32" and len(op.operands) == 1 and not _sums_over_a_loop(op)
+    return dtype_of(op.results[0].type) == "f32" and len(op.operands) == 1 and not _sums_over_a_loop(op)
 
 
 def _sums_over_a_loop(op: ReduceOp) -> bool:

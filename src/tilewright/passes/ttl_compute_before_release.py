@@ -15,12 +15,12 @@ from dataclasses import field
 
 from typing_extensions import TypeIs
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import TileType, text_value, trip_count
-from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
+from tilewright.dialects.attributes import text_value, trip_count
+from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, dtype_of, shape_of
 from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
 from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
@@ -150,11 +150,9 @@ class Crossing:
     def _pass(self, value: Operation, users: list[Operation], before: Operation) -> BindCBOp:
         """Through a buffer of its own in front of ``before``; the pop comes when all users are known."""
         result, place = value.results[0], value.location
-        kind = result.type
-        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
         index = compiler_buffers.next_index(self.function)
         name = f"{result.name_hint or 'value'}_{index}"
-        buffer = compiler_buffers.bind(self.function, index, tuple(kind.get_shape()), kind.element_type.dtype, name, place)
+        buffer = compiler_buffers.bind(self.function, index, shape_of(result.type), dtype_of(result.type), name, place)
         bind = buffer.owner
         assert isinstance(bind, BindCBOp)
         bind.attributes[EAGER] = UnitAttr()

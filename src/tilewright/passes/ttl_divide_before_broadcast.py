@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import TileType
 from tilewright.dialects.tile_ops import STEP_FUNCTIONS
-from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, TensorMathOp, compute_functions, shape_of
+from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, TensorMathOp, compute_functions, dtype_of, shape_of
 from tilewright.dialects.walking import erase, insert_before, line_of, operations
 from tilewright.passes.context import PassContext
 
@@ -37,9 +36,9 @@ def _divide_before(function: FuncOp, context: PassContext) -> None:
         if not isinstance(op, TensorMathOp) or op.SPEC.name != "div":
             continue
         divisor = op.rhs.owner
-        if not isinstance(divisor, BcastOp) or not _has_fewer(divisor) or any(_dtype(value) != DTYPE for value in op.operands):
+        if not isinstance(divisor, BcastOp) or not _has_fewer(divisor):
             continue
-        if not _decides_a_step(op):
+        if all(dtype_of(value.type) == DTYPE for value in op.operands) and not _decides_a_step(op):
             _replace(op, divisor)
             why = "the quotient by a broadcast is a product with the broadcast of 1 / x"
             context.trace.decide(NAME, "one reciprocal instead of a division per element", why, place=f"line {line_of(op)}")
@@ -80,9 +79,3 @@ def _replace(op: Operation, divisor: BcastOp) -> None:
     insert_before([recip, spread, product], op)
     op.results[0].replace_all_uses_with(product.results[0])
     erase(op)
-
-
-def _dtype(block: SSAValue) -> str:
-    kind = block.type
-    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-    return kind.element_type.dtype

@@ -5,12 +5,11 @@ Requires: expressions, not yet regions. Ensures: no broadcast reads a broadcast 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.ttl import BcastOp, compute_functions
+from tilewright.dialects.ttl import BcastOp, compute_functions, shape_of
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
@@ -27,13 +26,7 @@ def _fold(function: FuncOp) -> None:
         if not isinstance(op, BcastOp):
             continue
         inner = op.source.owner
-        while isinstance(inner, BcastOp) and _rank(inner.source) == _rank(op.results[0]):
+        while isinstance(inner, BcastOp) and len(shape_of(inner.source.type)) == len(shape_of(op.results[0].type)):
             op.attributes["dims"] = i64_list(sorted({*op.dims, *inner.dims}))
             op.source = inner.source
             inner = op.source.owner
-
-
-def _rank(value: SSAValue) -> int:
-    kind = value.type
-    assert isinstance(kind, TensorType)
-    return kind.get_num_dims()

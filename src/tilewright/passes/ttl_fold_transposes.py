@@ -9,12 +9,10 @@ one.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
 
-from tilewright.dialects.attributes import TileType
-from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp, compute_functions
+from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B, MatmulOp, TransposeOp, compute_functions, dtype_of
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 
@@ -32,12 +30,6 @@ def _fold(function: FuncOp) -> None:
         if not isinstance(op, MatmulOp) or TRANSPOSE_B in op.attributes:
             continue
         right = op.rhs.owner
-        if isinstance(right, TransposeOp) and _dtype(right.source) in TURNED_BY_UNPACKER:
+        if isinstance(right, TransposeOp) and dtype_of(right.source.type) in TURNED_BY_UNPACKER:
             op.rhs = right.source
             op.attributes |= {TRANSPOSE_B: UnitAttr(), TURNED_B: UnitAttr()}
-
-
-def _dtype(block: SSAValue) -> str:
-    kind = block.type
-    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-    return kind.element_type.dtype

@@ -9,13 +9,14 @@ Requires: expressions, not yet regions. Ensures: no expression in a loop reads m
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import TileType
-from tilewright.dialects.ttl import BcastOp, FillBlockOp, ReshapeOp, StoreOp, TransposeOp, compute_functions
+from tilewright.dialects.ttl import BcastOp, FillBlockOp, ReshapeOp, StoreOp, TransposeOp, compute_functions, dtype_of, shape_of
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import ancestor_in, line_of, operations
 from tilewright.hardware import tile_bytes
@@ -84,24 +85,16 @@ def _is_in_loop(user: Operation, op: Operation) -> bool:
 
 
 def _bytes(value: SSAValue) -> int:
-    shape, dtype = _type(value)
-    size = tile_bytes(dtype)
-    for extent in shape:
-        size *= extent
-    return size
-
-
-def _type(value: SSAValue) -> tuple[tuple[int, ...], str]:
-    kind = value.type
-    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
-    return tuple(kind.get_shape()), kind.element_type.dtype
+    return tile_bytes(dtype_of(value.type)) * prod(shape_of(value.type))
 
 
 def _hold(op: Operation, users: list[Operation], function: FuncOp) -> None:
     value, block, place = op.results[0], op.parent, op.location
     assert block is not None
     index = compiler_buffers.next_index(function)
-    buffer = compiler_buffers.bind(function, index, *_type(value), f"{value.name_hint or 'value'}_{index}", place)
+    buffer = compiler_buffers.bind(
+        function, index, shape_of(value.type), dtype_of(value.type), f"{value.name_hint or 'value'}_{index}", place
+    )
     reserve, target = compiler_buffers.stored_to(buffer, place)
     wait = compiler_buffers.waited(buffer, place)
     held = wait[-1].results[0]

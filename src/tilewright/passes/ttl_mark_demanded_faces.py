@@ -44,9 +44,9 @@ def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     candidates = [op for op in ops if isinstance(op, TileOpBase) and any(form.by_faces for form in op.SPEC.forms)]
     if not candidates or not any(isinstance(op, TileBcastOp) for op in ops):
         return
-    looked_at = LookedAt(function, module)
+    demanded = DemandedFaces(function, module)
     for op in candidates:
-        part = PARTS.get(looked_at.dims(op.results[0]))
+        part = PARTS.get(demanded.dims(op.results[0]))
         if part is None or FACES in op.attributes or not op.results[0].uses:
             continue  # marks in text are its author's: `validation.faces` judges them
         op.attributes[FACES] = text_attr(part)
@@ -55,7 +55,7 @@ def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
         context.trace.decide(NAME, title, f"only the first {what} of its result is looked at", place=f"line {line_of(op)}")
 
 
-class LookedAt:
+class DemandedFaces:
     """``dims(value)`` of every tile value and ``kept(memory)`` of every buffer: the most that all readers leave out."""
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:

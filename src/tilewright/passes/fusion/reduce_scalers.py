@@ -6,12 +6,12 @@ Masks have ones where the result of a reduction is.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, FunctionType, LocationAttr, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import FloatAttr, FunctionType, LocationAttr, ModuleOp, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import NOC_THREAD, TileType, text_attr
-from tilewright.dialects.ttl import ReduceOp, thread_kind
+from tilewright.dialects.attributes import NOC_THREAD, text_attr
+from tilewright.dialects.ttl import ReduceOp, dtype_of, thread_kind
 from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, FillScalerOp
 from tilewright.passes import compiler_buffers
 
@@ -26,10 +26,8 @@ class Scalers:
 
     def block_for(self, op: ReduceOp) -> SSAValue:
         """The scaler block for data of this type; made on first use."""
-        kind = op.source.type
-        assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
         # A block-float scaler would be bf16 as well: its value must be exact.
-        dtype = "f32" if kind.element_type.dtype == "f32" else "bf16"
+        dtype = "f32" if dtype_of(op.source.type) == "f32" else "bf16"
         if dtype not in self.blocks:
             self.blocks[dtype] = self._create(dtype, f"ones_{dtype}", op.location, FACES)
         return self.blocks[dtype]

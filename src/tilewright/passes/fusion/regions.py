@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -26,6 +25,7 @@ from tilewright.dialects.ttl import (
     StoreOp,
     TensorMathOp,
     TransposeOp,
+    shape_of,
 )
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import erase, operations
@@ -153,9 +153,7 @@ def _regions(order: list[Operation], cut: set[SSAValue], level: dict[Operation, 
     for op in order:
         root = find(op)
         if root not in found:
-            kind = op.results[0].type
-            assert isinstance(kind, TensorType)
-            found[root] = FusedRegion(kind.get_shape(), level[op])
+            found[root] = FusedRegion(shape_of(op.results[0].type), level[op])
         found[root].ops.append(op)
     return sorted(found.values(), key=lambda region: region.level)
 
