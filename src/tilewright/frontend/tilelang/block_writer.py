@@ -11,6 +11,7 @@ from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block
 from tilewright.dialects.tile_ops import BY_NAME, COMPOSITE_BY_NAME
 from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.frontend.tilelang.dtypes import FLOATS, widest
 from tilewright.frontend.tilelang.layouts import fragment_tiles
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
@@ -28,13 +29,12 @@ from tilewright.frontend.tilelang.symbols import (
     Reduction,
 )
 from tilewright.frontend.tilelang.tile_program import COLUMN, FULL, ROW
+from tilewright.integers import COMPARISONS
 from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.compute import ComputeThread
 
-FLOATS = ("bf16", "f32")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 OPERATORS = ("+", "-", "*", "/", "**", *BIT_OPERATORS)
 REPEATED = {COLUMN: 1, ROW: 0}  # dimension along which a vector is repeated
 
@@ -107,7 +107,7 @@ class BlockWriter:
             arguments[0] = tiles[0]
         layouts = {tile.layout for tile in tiles}
         layout = tiles[0].layout if len(layouts) == 1 else FULL
-        dtype = promoted([tile.block.dtype for tile in tiles])
+        dtype = widest([tile.block.dtype for tile in tiles])
         operands: list[Block | float] = []
         for argument in arguments:
             if isinstance(argument, Tile):
@@ -161,7 +161,7 @@ class BlockWriter:
         like: Any = _Shaped(value.shape, self.target)
         inner = BlockWriter(self.thread, like, FULL)
         source = inner.write(value.argument).block
-        dtype = promoted([source.dtype, self.target.format])
+        dtype = widest([source.dtype, self.target.format])
         return Tile(blocks.reduced(self.thread, value.kind, [source], [value.dim], dtype), COLUMN if value.dim == 1 else ROW)
 
 
@@ -202,11 +202,3 @@ def math_of(value: SSAValue) -> set[Operation]:
             found.add(owner)
             pending += owner.operands
     return found
-
-
-def promoted(dtypes: list[str]) -> str:
-    """f32 with anything is f32; integers stay what they are."""
-    for wide in ("f32", "bf16"):
-        if wide in dtypes:
-            return wide
-    return dtypes[0]

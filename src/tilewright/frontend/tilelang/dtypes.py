@@ -125,7 +125,6 @@ def _is_of(value: Expression, dtype: str) -> bool:
 
 
 FLOATS = ("bf16", "f32")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def format_of(value: Expression) -> str | None:
@@ -139,12 +138,14 @@ def format_of(value: Expression) -> str | None:
     if isinstance(value, Reduction):
         return format_of(value.argument)
     if isinstance(value, Apply):
-        return widest([found for argument in value.arguments if (found := format_of(argument)) is not None])
+        known = [found for argument in value.arguments if (found := format_of(argument)) is not None]
+        return widest(known) if known else None
     return None
 
 
-def widest(formats: list[str]) -> str | None:
-    return next((wide for wide in ("f32", "bf16") if wide in formats), formats[0] if formats else None)
+def widest(formats: list[str]) -> str:
+    """f32 with anything is f32; integers stay what they are."""
+    return next((wide for wide in ("f32", "bf16") if wide in formats), formats[0])
 
 
 def simplified(value: Expression, target: str) -> Expression:

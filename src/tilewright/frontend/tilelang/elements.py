@@ -18,7 +18,7 @@ from tilewright.frontend.tilelang.dtypes import (
     promoted,
     simplified,
 )
-from tilewright.frontend.tilelang.made_tensors import PositionWriter, beyond_bounds, gathered, is_window, refuse_data
+from tilewright.frontend.tilelang.made_tensors import PositionWriter, beyond_bounds, gathered, is_window, refuse_data, sum_of
 from tilewright.frontend.tilelang.reading import Reading, wrong_index_count
 from tilewright.frontend.tilelang.symbols import (
     ALONG,
@@ -257,10 +257,7 @@ def _window(reading: Reading, tensor: Tensor, indices: tuple[Value, ...]) -> tup
 def _rebased(value: Value) -> Value:
     """``(base + i) - i`` written as ``base``."""
     terms, constant = linear(value)
-    total: Value = 0
-    for term, factor in sorted(terms, key=lambda item: str(item[0])):
-        total = make("+", total, make("*", term, factor))
-    return make("+", total, constant)
+    return make("+", sum_of(sorted(terms, key=lambda item: str(item[0]))), constant)
 
 
 def _inside_bounds(reading: Reading, value: Apply) -> TensorElement | None:

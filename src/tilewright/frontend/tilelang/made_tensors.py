@@ -65,13 +65,13 @@ class PositionWriter:
         own, rest = self._split(terms)
         if any(self._varies(term) for term, _ in rest):  # a quotient, a remainder: compare the two sides as they are
             return Apply(value.op, (self.value(left), self.value(right)))
-        base = _sum(rest)
+        base = sum_of(rest)
         reach = abs(constant) + 1 + sum(abs(factor) * self.reading.parallel[term] for term, factor in own)
         reach = -(-reach // TILE) * TILE
         single = next(((term, factor) for term, factor in own if abs(factor) == 1), None)
         if single is not None and all(factor % TILE == 0 for _, factor in rest):
             leaf, sign = single
-            steps = _clamped(_sum([(term, sign * factor // TILE) for term, factor in rest]), reach // TILE)
+            steps = _clamped(sum_of([(term, sign * factor // TILE) for term, factor in rest]), reach // TILE)
             others = [(term, factor) for term, factor in own if term is not leaf]
             start: Value = 0 if isinstance(base, int) and base == 0 else make("+", make("*", steps, TILE), reach)
             shift = 0 if start == 0 else reach
@@ -106,11 +106,11 @@ class PositionWriter:
         offset = constant // TILE * TILE
         aligned = all(factor % TILE == 0 for _, factor in fixed)
         if len(own) == 1 and own[0][1] == 1 and not varying and aligned:
-            return _plus(self._vector(own[0][0], make("+", _sum(fixed), offset)), constant - offset)
+            return _plus(self._vector(own[0][0], make("+", sum_of(fixed), offset)), constant - offset)
         total = self._total(own, constant)
         for term, factor in varying:
             total = Apply("+", (total, _scaled(self.value(term), factor)))
-        return Apply("+", (total, self._scalar(_sum(fixed)))) if fixed else total
+        return Apply("+", (total, self._scalar(sum_of(fixed)))) if fixed else total
 
     def _total(self, own: Terms, constant: int) -> Expression:
         """Parallel variables with their factors, and a number."""
@@ -216,7 +216,7 @@ def _fits(old: tuple[int, ...], new: tuple[int, ...], growing: tuple[int, ...]) 
     return all(a == b for axis, (a, b) in enumerate(zip(old, new, strict=True)) if axis not in growing)
 
 
-def _sum(terms: Terms) -> Value:
+def sum_of(terms: Terms) -> Value:
     total: Value = 0
     for term, factor in terms:
         total = make("+", total, make("*", term, factor))
