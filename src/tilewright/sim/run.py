@@ -154,7 +154,7 @@ def watch(program: Program, tensors: list[Tensor]) -> None:
 
 
 def run_machines(machines: list[Machine], translation: Translation) -> list[list[int]]:
-    """Machines that talk to each other share one schedule; the others run one after another."""
+    """Machines that communicate share one schedule; the others run one after another."""
     counts = [[0] * len(translation.sites) for _ in machines]
     batches: list[list[Coroutine]] = [
         processors_of(machine, translation, own) for machine, own in zip(machines, counts, strict=True)

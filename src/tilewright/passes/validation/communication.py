@@ -65,7 +65,7 @@ def communication_problems(module: ModuleOp, buffers: dict[int, Buffer], grid: t
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
     """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
 
-    ``rooms``: buffers taken to have less room than they have, by index; not for cores that talk to each other.
+    ``rooms``: buffers taken to have less room than they have, by index; not for cores that communicate.
     """
     buffers = buffers_of(module)
     try:

@@ -176,7 +176,7 @@ class NetworkCheck:
     def deadlock(self, machine: GridMachine, stopped: list[Cursor], order: str) -> Diagnostic:
         def rank(cursor: Cursor) -> int:
             assert cursor.event is not None
-            # What talks to another core is the likelier cause; a full buffer can be cured by depth.
+            # What communicates with another core is the likelier cause; a full buffer can be cured by depth.
             return {"level": 0, "send": 1, "arrive": 2, "post": 2, "reserve": 3}.get(cursor.event.word, 4)
 
         first = min(stopped, key=rank)
