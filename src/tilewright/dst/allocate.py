@@ -25,8 +25,6 @@ def allocate(
     problem: Problem,
     allocator: Allocator = "optimal",
     schedule: Schedule = "source",
-    *,
-    recompute_by_cost: bool = False,
 ) -> Plan:
     """A checked plan. ``schedule`` is the op order of ``linear-scan`` (``auto``: phase 0 where it pays); the other allocators
     choose their own.
@@ -34,35 +32,27 @@ def allocate(
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
-    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source", recompute_by_cost)
+    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source")
 
 
 @lru_cache(maxsize=64)
-def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
+def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
-    plan = _allocated(problem, allocator, schedule, recompute_by_cost)
+    plan = _allocated(problem, allocator, schedule)
     check(problem, plan)
     parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
     return replace(plan, parts=parts, remedies=remedies(problem, plan))
 
 
-def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule, recompute_by_cost: bool) -> Plan:
+def _allocated(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
     if allocator == "lars":
         parts = greedy_parts(problem, [live_order(problem, lars_order(problem))])
         buffers = assign_buffers(problem, lifetimes(parts))
         return Plan(parts=parts, allocator="lars", exact=False, full_sync=problem.full_sync, buffers=buffers)
     if allocator == "optimal":
-        return optimal(problem, recompute_by_cost=recompute_by_cost)
+        return optimal(problem)
     try:
         return linear_scan(problem, schedule=schedule)
     except DoesNotFit as error:
         plan = optimal(replace(problem, round_trips=0))
         return replace(plan, notes=(*plan.notes, f"{error}; allocated by optimal instead"))
-
-
-def fits(problem: Problem) -> bool:
-    """Whether the cheapest plan at this capacity is in one part."""
-    try:
-        return len(optimal(replace(problem, round_trips=0)).parts) == 1
-    except DoesNotFit:
-        return False

@@ -6,6 +6,7 @@ A *slot* is a DST tile as one tile of the block sees it. Several tiles are proce
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -44,6 +45,16 @@ class Execute:
 
 
 Step = Load | Copy | Execute
+
+
+def on_slots(step: Step, place: Callable[[int], int]) -> Step:
+    """The step with every slot renamed. Slots are alike, so steps that are all renamed alike mean the same."""
+    if isinstance(step, Load):
+        return Load(step.leaf, place(step.slot))
+    if isinstance(step, Copy):
+        return Copy(step.value, place(step.source), place(step.target))
+    slots = tuple(None if slot is None else place(slot) for slot in step.slots)
+    return Execute(step.op, step.form, slots, place(step.target))
 
 
 @dataclass(frozen=True)

@@ -149,13 +149,6 @@ class Bounds:
         """Scaled math cycles of a tile at least."""
         return self.total + self.correction(0, 0, self.model.outputs) << COST_SHIFT
 
-    def shared(self, tiles: int) -> float:
-        """As ``quick``, from the relaxed cost of one tile that has all slots: what is not math is inits, which tiles share."""
-        whole = self.relaxed(1, self.model.problem.capacity)
-        if whole is None:
-            return 0.0
-        return self.cycles(self._math * tiles + max(whole.root - self._math, 0), tiles) if whole.root < NEVER else float("inf")
-
     def relaxed(self, tiles: int, slots: int) -> RelaxedBound | None:
         """The bound of the region with all leaves alike; None if it does not apply or would take too long."""
         if self.again or slots >= self.relaxed_below or len(self.covering) > SIZE_LIMIT:
@@ -234,13 +227,11 @@ class Relaxation:
         self.load_init = load_inits.pop() if len(load_inits) == 1 else 0  # 0: several, and none is counted
         self.load_cycles = min((model.load_math[leaf] for leaf in bits(model.buffered)), default=0)
         self.leaf_outputs = (model.outputs & model.buffered).bit_count()
-        self.beaten, self.beaten_if_dying = self._beaten()
-        self.variants = [w for w in model.variants if not self.beaten[w.index]]
         self.keepers = self._keepers()
         self.uses = [[self._use(leaf) for leaf in bits(w.in_dst & model.buffered)] for w in model.variants]
         most = max((len(uses) for uses in self.uses), default=0)
         self.users_of_leaves = [0] * most  # ops that may use at least one leaf in DST, two, ...
-        for variant in self.variants:
+        for variant in self.model.variants:
             for count in range(len(self.uses[variant.index])):
                 self.users_of_leaves[count] |= variant.executes
         self.at_once = [
@@ -252,40 +243,9 @@ class Relaxation:
         self.known_useful: dict[int, int] = {}
         self.settled: dict[tuple[int, int], tuple[int, int]] = {}
 
-    def _beaten(self) -> tuple[list[bool], list[int]]:
-        """Per variant: whether another one always costs less, and values that must outlive it so that none does.
-
-        The other one needs no more values in DST and no slot besides; what it may cost are its init, a switch back, and a load of
-        the leaf it destroys.
-        """
-        model = self.model
-        beaten, if_dying = [False] * len(model.variants), [0] * len(model.variants)
-        dearest = max(model.init_prices)
-        reload = self.load_cycles + model.init_prices[self.load_init] + dearest if self.load_init else 1 << 30
-        for variants in model.of_op.values():
-            for one in variants:
-                if one.rule == ZEROED:
-                    continue
-                switches = model.init_prices[one.init] + dearest
-                for other in variants:
-                    saved = other.math - one.math - switches
-                    if saved <= 0 or one.executes != other.executes or one.in_dst & ~other.in_dst:
-                        continue
-                    if one.destroys & self._may_outlive(one):
-                        if_dying[other.index] |= one.destroys
-                    elif not one.destroys & model.buffered or saved > reload:
-                        beaten[other.index] = True
-        return beaten, if_dying
-
-    def _may_outlive(self, variant: Variant) -> int:
-        """The result a variant destroys, if others use it too: it must be copied unless they have run."""
-        destroyed = variant.destroys & ~self.model.buffered
-        used_by_others = destroyed and self.model.users[destroyed.bit_length() - 1] & ~variant.executes
-        return destroyed if used_by_others or destroyed & self.model.outputs else 0
-
     def _keepers(self) -> dict[int, int]:
         keepers = dict.fromkeys(bits(self.model.buffered), 0)
-        for variant in self.variants:
+        for variant in self.model.variants:
             for leaf in bits(variant.in_dst & self.model.buffered & ~(variant.destroys & ~self.copied_leaves)):
                 keepers[leaf] |= variant.executes
         return keepers
@@ -350,12 +310,8 @@ class Relaxation:
         sets, buffered = self.sets, self.model.buffered
         for variant in sets.ready[executed]:
             index = variant.index
-            if self.beaten[index]:
-                continue
             after = executed | variant.executes
             dying = sets.dying(variant, after)
-            if dying & self.beaten_if_dying[index]:
-                continue
             sets.after(executed, variant)
             left = ~after
             gone = fresh = 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Step
+from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Step, on_slots
 from tilewright.dst.problem import Leaf, Place, Problem, ResultRule
 
 # The cycle model ------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def tile_major(problem: Problem, allocation: Allocation, spilled: int) -> Alloca
     renamed = {slot: number for number, slot in enumerate([*shared, *sorted(private)])}
     return priced_allocation(
         problem,
-        [_rename(step, renamed) for step in allocation.steps],
+        [on_slots(step, renamed.__getitem__) for step in allocation.steps],
         [renamed[slot] for slot in allocation.output_slots],
         slots=allocation.slots,
         layout=Layout.TILE_MAJOR,
@@ -140,15 +140,6 @@ def private_slots(problem: Problem, allocation: Allocation) -> set[int]:
         if isinstance(step, Execute) and problem.ops[step.op].forms[step.form].result is ResultRule.ZEROED:
             private.add(step.target)
     return private
-
-
-def _rename(step: Step, renamed: dict[int, int]) -> Step:
-    if isinstance(step, Load):
-        return Load(step.leaf, renamed[step.slot])
-    if isinstance(step, Copy):
-        return Copy(step.value, renamed[step.source], renamed[step.target])
-    slots = tuple(None if slot is None else renamed[slot] for slot in step.slots)
-    return Execute(step.op, step.form, slots, renamed[step.target])
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ class Draft:
     problem: Problem
     effort: Effort
     is_large: bool  # above the size limit
-    recompute_by_cost: bool
     parts: tuple[Part, ...] = ()
     exact: bool = False
     may_be_beaten: bool = True  # by a list schedule or linear scan: it is not proved, or only among op-major plans
@@ -91,12 +90,6 @@ def in_one_part(draft: Draft) -> None:
         draft.notes = (f"not proved: at most {above:.1f} cycles per tile above the optimum",)
 
 
-def computed_again_by_cost(draft: Draft) -> None:
-    """On request: values computed twice where that is cheaper than a copy."""
-    if draft.recompute_by_cost and draft.parts:
-        draft.take(_computed_again(draft))
-
-
 def as_list_schedules(draft: Draft) -> None:
     """Orders by heuristics, forms by cost: for bodies of any size, and for tiles that share slots."""
     if draft.is_large:
@@ -150,20 +143,17 @@ def through_buffers_by_choice(draft: Draft) -> None:
 
 PHASES: tuple[Callable[[Draft], None], ...] = (
     in_one_part,
-    computed_again_by_cost,
     as_list_schedules,
     in_several_parts,
     through_buffers_by_choice,
 )
 
 
-def optimal(
-    problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT, recompute_by_cost: bool = False
-) -> Plan:
+def optimal(problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT) -> Plan:
     """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above."""
     is_large = len(problem.ops) > size_limit
     effort = LARGE if is_large else effort
-    draft = Draft(problem=problem, effort=effort, is_large=is_large, recompute_by_cost=recompute_by_cost)
+    draft = Draft(problem=problem, effort=effort, is_large=is_large)
     for phase in PHASES:
         phase(draft)
     if not draft.parts:

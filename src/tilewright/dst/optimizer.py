@@ -155,15 +155,12 @@ class Optimizer:
 
         So the budget of the answer is usually the first to be searched, and the others need no more than a bound.
         """
-        heap = [(quick, 0, -tiles, slots) for quick, tiles, slots in self.bounds.by_quick(self.bounds.least_slots)]
-        alone = len(heap) == 1
+        heap = [(quick, False, -tiles, slots) for quick, tiles, slots in self.bounds.by_quick(self.bounds.least_slots)]
         while heap and self._may_improve(heap[0][0]):
             bound, refined, negative_tiles, slots = heapq.heappop(heap)
-            if refined == 0 and not alone:
-                heapq.heappush(heap, (max(bound, self.bounds.shared(-negative_tiles)), 1, negative_tiles, slots))
-            elif refined < 2:
+            if not refined:
                 tight = self.bounds.tight(-negative_tiles, slots)
-                heapq.heappush(heap, (bound if tight is None else max(bound, tight), 2, negative_tiles, slots))
+                heapq.heappush(heap, (bound if tight is None else max(bound, tight), True, negative_tiles, slots))
             elif bound < float("inf"):
                 yield -negative_tiles, slots, bound
         if heap:

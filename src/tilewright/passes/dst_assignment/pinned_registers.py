@@ -12,7 +12,7 @@ from dataclasses import replace
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import PINNED, REQUIRED, int_value
 from tilewright.dialects.walking import span_of
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
+from tilewright.dst.allocation import Allocation, Execute, Layout, Part, Plan, on_slots
 from tilewright.dst.checker import check
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem
 
@@ -63,16 +63,7 @@ def _renamed(part: Part, region: RegionProblem, wanted: dict[int, int]) -> Alloc
     for slot in range(allocation.slots):
         if slot not in places:
             places[slot] = next(free)
-    steps = tuple(_moved(step, places) for step in allocation.steps)
+    steps = tuple(on_slots(step, places.__getitem__) for step in allocation.steps)
     outputs = tuple(places[slot] for slot in allocation.output_slots)
     slots = max(places.values()) + 1
     return replace(allocation, steps=steps, output_slots=outputs, slots=slots, footprint=0, layout=Layout.OP_MAJOR)
-
-
-def _moved(step: Step, places: dict[int, int]) -> Step:
-    if isinstance(step, Load):
-        return replace(step, slot=places[step.slot])
-    if isinstance(step, Copy):
-        return replace(step, source=places[step.source], target=places[step.target])
-    slots = tuple(None if slot is None else places[slot] for slot in step.slots)
-    return replace(step, slots=slots, target=places[step.target])

@@ -17,7 +17,7 @@ from dataclasses import replace
 from tilewright.dialects.attributes import int_list, int_value, text_value
 from tilewright.dialects.ttl_compute import ComputeOp, ResidentTileOp
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
+from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step, on_slots
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Op, Problem, ResultRule
@@ -215,7 +215,7 @@ def _retarget(problem: Problem, steps: list[Step], old: int, new: int) -> bool:
         return False
     steps[first] = replace(step, slot=new) if isinstance(step, Load) else replace(step, target=new)
     for index in range(first + 1, len(steps)):
-        steps[index] = _moved(steps[index], old, new)
+        steps[index] = on_slots(steps[index], lambda slot: new if slot == old else slot)
     return True
 
 
@@ -224,17 +224,6 @@ IN_PLACE = (ResultRule.IN_PLACE, ResultRule.ACCUMULATE)
 
 def _rule(problem: Problem, step: Execute) -> ResultRule:
     return problem.ops[step.op].forms[step.form].result
-
-
-def _moved(step: Step, old: int, new: int) -> Step:
-    def other(slot: int) -> int:
-        return new if slot == old else slot
-
-    if isinstance(step, Load):
-        return replace(step, slot=other(step.slot))
-    if isinstance(step, Copy):
-        return replace(step, source=other(step.source), target=other(step.target))
-    return replace(step, slots=tuple(None if s is None else other(s) for s in step.slots), target=other(step.target))
 
 
 def only_added_to(plan: RegionPlan) -> bool:
