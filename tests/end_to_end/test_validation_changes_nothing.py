@@ -6,7 +6,6 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from tilewright.dialects.pass_names import STAGES
 
 import golden_files
 import kernel_corpus
@@ -18,7 +17,7 @@ from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.program import TensorSpec
 
-STAGE = STAGES["ttl-validate"]
+STAGE = pipeline.STAGES["ttl-validate"]
 
 
 @pytest.mark.parametrize("example", golden_files.EXAMPLES, ids=lambda path: path.stem)
