@@ -23,6 +23,7 @@ FACTORS = "ttl.grid_slice %ys {block_factors = [1, 1]}"
 WAIT = "ttl.semaphore_wait %go, %one"
 REDUCE = program("%r = ttl.block_reduce_sum %a {axis = 1 : i64}\nttl.block_store %o, %r", {"a": (2, 2)}, {"o": (2, 1)})
 MAX = REDUCE.replace("reduce_sum", "reduce_max")
+SUM = program("%r = ttl.add %a, %a\nttl.store %r, %o", {"a": (2, 2)}, {"o": (2, 2)})  # on the matrix unit if it reads all bits
 SAME = f" : {block((2, 2), 'bf16')} -> {block((2, 2), 'bf16')}"
 BCAST = program(f"%r = ttl.block_bcast %a {{axis = 1 : i64}}{SAME}\nttl.block_store %o, %r", {"a": (2, 2)}, {"o": (2, 2)}, dtype="bf16")
 TENSOR_LEVEL = {
@@ -69,6 +70,7 @@ CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
     ("tensor_accessor", "tensor_index"): (NAMED, "tensor_index = 1", "tensor_index = 0"),
     ("tensor_accessor", "layout"): (NAMED, 'name = "a"} : !ttl.acc', 'name = "a", layout = "row_major"} : !ttl.acc'),
     ("tensor_accessor", "name"): (NAMED, 'name = "b"} : !ttl.acc', 'name = "weights"} : !ttl.acc'),
+    ("tensor_accessor", "significant_bits"): (SUM, "%a_tensor\n", "%a_tensor {significant_bits = 11 : i32}\n"),
     ("tensor_slice", "strides"): (MANY, "%a_accessor, %zero, %zero :", "%a_accessor, %zero, %zero {strides = [2, 1]} :"),
     ("tensor_slice", "turned"): (MANY, "%a_accessor, %zero, %zero :", "%a_accessor, %zero, %zero {turned} :"),
     ("grid_slice", "block_factors"): (PIPE, FACTORS, FACTORS.replace("[1, 1]", "[2, 1]")),
