@@ -1,7 +1,7 @@
 """Common subexpression elimination: what the source writes twice, or several stores share, is computed once.
 
 Requires: expressions, not yet regions. Ensures: no op of math stands where an equal one, with the same
-operands and attributes, is known.
+operands and attributes, stands before it in the same block.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from tilewright.passes.fusion.regions import BLOCK_MATH
 NAME = "ttl-share-subexpressions"
 
 
-Known = dict[object, SSAValue]
-
-
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
-        count = _share(function.body.block, {})
+        count = _share(function.body.block)
         if count:
             context.trace.decide(NAME, f"{counted(count, 'repeated sub-expression')} computed once")
 
 
-def _share(block: Block, known: Known) -> int:
-    """``known``: values that are there in front of the block, by what they are."""
+def _share(block: Block) -> int:
+    """Within one block: a region runs where its stores stand, and computes what it reads from outside anew in any case."""
+    known: dict[object, SSAValue] = {}
     count = 0
     for op in list(block.ops):
         if isinstance(op, BLOCK_MATH):
@@ -41,5 +39,5 @@ def _share(block: Block, known: Known) -> int:
                 count += 1
         for region in op.regions:
             for inner in region.blocks:
-                count += _share(inner, dict(known))
+                count += _share(inner)
     return count

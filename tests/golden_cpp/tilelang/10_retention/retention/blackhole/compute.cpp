@@ -190,12 +190,12 @@ void kernel_main() {
       cb_pop_front(positions, 2);
       cb_reserve_back(state_kept, 4);  // line 29
       cb_reserve_back(state_kept_exact, 4);
-      cb_reserve_back(between_7, 2);  // line 41
+      cb_reserve_back(between_7, 2);  // line 40
       tile_regs_acquire();
       reconfig_data_format_srca(positions_out);
       transpose_init(positions_out);
       for (uint32_t i2 = 0; i2 < 2; ++i2) {
-        transpose_tile(positions_out, i2, i2);  // line 41
+        transpose_tile(positions_out, i2, i2);  // line 40
       }
       for (uint32_t tile = 0; tile < 2; ++tile) {
         negative_tile(tile);  // line 41
@@ -215,8 +215,8 @@ void kernel_main() {
       pack_reconfig_data_format(between_7);
       pack_block(0, between_7, 2);
       tile_regs_release();
-      cb_push_back(between_7, 2);
-      cb_wait_front(between_7, 2);
+      cb_push_back(between_7, 2);  // line 40
+      cb_wait_front(between_7, 2);  // line 41
       cb_reserve_back(between_9, 4);
       cb_reserve_back(between_9_exact, 4);
       sfpu_mul_bcast_col_init();
