@@ -22,7 +22,7 @@ from tilewright.jit.kernel import Kernel
 from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.records import record
-from tilewright.tune.problem import Problem, Request, Subject, from_json, known_values, plain, pose
+from tilewright.tune.problem import Problem, Request, Subject, from_json, known_values, plain, pose, tuned_names
 from tilewright.tune.space import Config, Space, text_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ class Tuned:
         from tilewright.options import Options
 
         own = self.subject.signature.parameters
-        options = {name: value for name, value in named.items() if name in Options.names() and name not in own}
+        tuned = tuned_names(self.subject, self.request, args, {**self.bound, **named})
+        options = {name: value for name, value in named.items() if name in Options.names() and name not in {*own, *tuned}}
         rest = {name: value for name, value in named.items() if name not in options}
         with execution.session(overrides={**execution.current().overrides, **options}):
             return pose(self.subject, self.request, args, {**self.bound, **rest})

@@ -114,12 +114,11 @@ class Request:
 
 def pose(subject: Subject, request: Request, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Problem, Space]:
     """The problem of one call and its space. Arguments that the space names are the caller's choice and not tuned."""
-    session = execution.current()
-    overrides = dict(session.overrides)
-    chip = str(overrides.get("arch") or _own_options(subject).arch)
+    overrides = dict(execution.current().overrides)
+    chip = chip_of(subject)
     values = _bound(subject, args, named)
     sizes = _sizes(subject, request.dims or {}, values)
-    known = {**values, **sizes, "chip": chip}
+    known = {**_with_dtype(values), **sizes, "chip": chip}
     span = subject.span
     names = _tuned_names(request, known)
     fixed = {name: value for name, value in named.items() if name in names}
@@ -130,10 +129,27 @@ def pose(subject: Subject, request: Request, args: tuple[Any, ...], named: dict[
     return Problem(args, rest, key, chip, overrides), space
 
 
+def chip_of(subject: Subject) -> str:
+    return str(execution.current().overrides.get("arch") or _own_options(subject).arch)
+
+
+def tuned_names(subject: Subject, request: Request, args: tuple[Any, ...], named: Mapping[str, Any]) -> set[str]:
+    """What the configurations of a call name."""
+    values = _bound(subject, args, named)
+    known = {**_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": chip_of(subject)}
+    return _tuned_names(request, known)
+
+
 def known_values(subject: Subject, request: Request, problem: Problem) -> dict[str, Any]:
     """What an author's functions may name: arguments, sizes, the chip."""
     values = _bound(subject, problem.args, problem.named)
-    return {**values, **_sizes(subject, request.dims or {}, values), "chip": problem.chip}
+    return {**_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": problem.chip}
+
+
+def _with_dtype(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``dtype`` is that of the first tensor, unless an argument has this name."""
+    first = next(((name, value) for name, value in values.items() if is_tensor(value)), None)
+    return dict(values) if first is None else {"dtype": describe(first[1], first[0]).dtype, **values}
 
 
 def _own_options(subject: Subject) -> Options:
@@ -153,16 +169,18 @@ def _tuned_names(request: Request, known: Mapping[str, Any]) -> set[str]:
 
 def _bound(subject: Subject, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by parameter. A function that makes kernels does not take the tensors; they are numbered."""
+    parameters = subject.signature.parameters
     if not subject.makes_kernels:
         if hasattr(subject.target, "known_sizes"):  # an eager kernel of TileLang: sizes may be given by their own names
-            return {**dict(zip(subject.signature.parameters, args, strict=False)), **named}
+            return {**dict(zip(parameters, args, strict=False)), **named}
         try:
-            return dict(subject.signature.bind_partial(*args, **named).arguments)
+            own = {name: value for name, value in named.items() if name in parameters or name not in Options.names()}
+            return dict(subject.signature.bind_partial(*args, **own).arguments)
         except TypeError as error:
             remedy = f"its parameters are {subject.signature}"
             raise fail("TW004", f"{subject.name}: {error}", caller_span(subject.name), help=remedy) from None
     tensors = {f"tensor{number}": value for number, value in enumerate(value for value in args if is_tensor(value))}
-    rest = dict(zip(subject.signature.parameters, (value for value in args if not is_tensor(value)), strict=False))
+    rest = dict(zip(parameters, (value for value in args if not is_tensor(value)), strict=False))
     return {**rest, **named, **tensors}
 
 
@@ -185,10 +203,7 @@ def _sizes(subject: Subject, dims: Mapping[str, Sequence[str]], values: Mapping[
 
 def _key(subject: Subject, request: Request, values: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """By the names the author gave, else every size and every argument."""
-    known: dict[str, Any] = {**values, **sizes}
-    tensors = {name: value for name, value in values.items() if is_tensor(value)}
-    if "dtype" not in known and tensors:
-        known["dtype"] = describe(next(iter(tensors.values())), next(iter(tensors))).dtype
+    known: dict[str, Any] = {**_with_dtype(values), **sizes}
     if callable(request.key):
         from tilewright.tune.space import call_with
 

@@ -23,6 +23,7 @@ from tilewright.tune.trial import LOOKED, REFUSED, TIMED, Trial, look, measure_t
 from tilewright.tune.workers import Pool
 
 LOOK_ROUND, TIME_ROUND = 32, 8
+FOLLOW_ROUND = 8  # along an estimate
 SECONDS_PER_CALL = 9e-6  # of a timeline
 PROMISE = 1.25  # an estimate this far above that of the best is not followed
 COVERED = 0.95  # share of the outputs from which on all is written: sizes of long loops are rounded
@@ -112,7 +113,7 @@ class Search:
         done, since_better = 0, 0
         while done < len(order):
             before = self._best_time()
-            following = order[done : done + LOOK_ROUND]
+            following = order[done : done + FOLLOW_ROUND]
             self._look(following)
             done += len(following)
             self._time_all()
@@ -120,6 +121,8 @@ class Search:
             best = self._best()
             if best is None or done >= len(order):
                 continue
+            if best.state != TIMED:  # what the estimate likes best takes too long to time: so does the rest
+                break
             promised = self.estimates[text_of(order[done])]
             if since_better >= PATIENCE or promised > PROMISE * self.estimates[text_of(best.config)]:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
@@ -44,14 +45,23 @@ def text_of(config: Mapping[str, Any]) -> str:
 
 def call_with(function: Callable[..., Any], known: Mapping[str, Any]) -> Any:
     """Calls an author's function with those of the known values that its parameters name."""
-    parameters = inspect.signature(function).parameters
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    names, needed = _named_by(function)
+    if names is None:
         return function(**known)
-    missing = [name for name, each in parameters.items() if each.default is each.empty and name not in known]
+    missing = [name for name in needed if name not in known]
     if missing:
         found = f"'{getattr(function, '__name__', 'a function')}' of autotune names '{missing[0]}', which this call does not have"
         raise fail("TW019", found, help=f"known here: {', '.join(known)}")
-    return function(**{name: known[name] for name in parameters if name in known})
+    return function(**{name: known[name] for name in names if name in known})
+
+
+@functools.lru_cache(maxsize=256)
+def _named_by(function: Callable[..., Any]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Names of the parameters, and of those without a default; None if it takes whatever there is."""
+    parameters = inspect.signature(function).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return None, ()
+    return tuple(parameters), tuple(name for name, each in parameters.items() if each.default is each.empty)
 
 
 def list_space(
@@ -61,7 +71,8 @@ def list_space(
     listed = call_with(configs, known) if callable(configs) else configs
     axes_given = call_with(given, known) if callable(given) else given
     candidates = _product(axes_given or {}, fixed, span) if listed is None else _listed(listed, fixed, span)
-    allowed = [config for config in candidates if where is None or call_with(where, {**known, **config})]
+    chosen = len(candidates) == 1 and set(candidates[0]) == set(fixed)  # all of it by the caller: nobody is asked
+    allowed = [config for config in candidates if chosen or where is None or call_with(where, {**known, **config})]
     unique = list({text_of(config): config for config in allowed}.values())
     if not unique:
         reason = "every configuration is refused by 'where'" if candidates else "the space is empty"

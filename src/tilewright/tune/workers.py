@@ -129,8 +129,10 @@ class Pool:
             self._executor = self._make()
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        if self._client is not None:
+        if self._client is None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+        else:
+            self._executor.shutdown(wait=False)
             self._client.close()
 
     def __enter__(self) -> Pool:
