@@ -1,10 +1,10 @@
 """Find the fastest configuration of the tuned kernels that a script calls, by predicted time. No card needed.
 
 examples:
-  tilewright tune examples/13_tuned.py
-  tilewright tune examples/13_tuned.py --budget 2m --top 10 -o build/tune     table.json, a plot of each space
-  tilewright tune examples/13_tuned.py --scheduler tcp://head:8786            on a Dask cluster
-  tilewright tune examples/13_tuned.py --measure                              times the best on the device, too
+  tilewright tune script.py
+  tilewright tune script.py --budget 2m --top 10 -o build/tune     table.json, a plot of each space
+  tilewright tune script.py --scheduler tcp://head:8786            on a Dask cluster
+  tilewright tune script.py --measure                              times the best on the device, too
 
 The best goes into a file beside the kernel (SCRIPT.tune.json), which later calls use. Ctrl-C keeps what was found; a second run
 goes on where the first one stopped.

@@ -29,7 +29,7 @@ def grids(across: int, down: int, chip: str) -> list[tuple[int, int]]:
     columns, rows = CHIPS[chip].grid
     several = [(x, y) for y in useful(down, rows) for x in useful(across, columns)]
     most = max(x * y for x, y in several)
-    return [(x, y) for x, y in several if 4 * x * y >= most]
+    return [(x, y) for x, y in several if 2 * x * y >= most]
 
 
 def rows_of_cores(blocks: int, chip: str) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -159,8 +160,10 @@ class Tuned:
         return best.config
 
     def search(
-        self, problem: Problem, space: Space, *, budget: float, workers: int = 0, scheduler: str = "", progress: Any = None
-    ) -> Outcome:
+        self, problem: Problem, space: Space, *, budget: float, workers: int = 0, scheduler: str = "", progress: Any = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Outcome:  # fmt: skip
+        """``clock`` is what the budget is counted with."""
         from tilewright.tune.journal import journal_for
         from tilewright.tune.progress import Progress
         from tilewright.tune.search import Search
@@ -170,7 +173,7 @@ class Tuned:
         journal = journal_for(self.subject, problem, space)
         with Pool(Work(self.subject, problem), workers=workers, scheduler=scheduler) as pool:
             known = known_values(self.subject, self.request, problem)
-            return Search(pool, space, journal, progress or Progress(), self.request.estimate, known, budget).run()
+            return Search(pool, space, journal, progress or Progress(), self.request.estimate, known, budget, clock).run()
 
     def keep(self, found: Sequence[tuple[Problem, Outcome]], path: Path | None = None) -> str:
         """Into the file beside the script; what went wrong, if anything."""

@@ -58,13 +58,14 @@ class Search:
     estimate: Callable[..., Any] | None = None
     given: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what the estimate may name
     budget: float = 30.0
+    clock: Callable[[], float] = time.monotonic
     started: float = 0.0
     trials: dict[str, Trial] = field(default_factory=dict[str, Trial])
     estimates: dict[str, float] = field(default_factory=dict[str, float])
     interrupted: bool = False
 
     def run(self) -> Outcome:
-        self.started = time.monotonic()
+        self.started = self.clock()
         ended = "interrupted"
         complete = False
         try:
@@ -203,7 +204,7 @@ class Search:
     # What is known --------------------------------------------------------------------------------------------------------------
 
     def _spent(self) -> float:
-        return time.monotonic() - self.started
+        return self.clock() - self.started
 
     def _too_long(self, trial: Trial) -> bool:
         """Whether timing it would take more than what is left of the budget."""
