@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tilewright import execution, ttl
+from tilewright.diagnostics import KernelError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ENGINES = ("sim", "fast", "native")
@@ -200,3 +201,93 @@ def test_a_ring_that_sends_and_receives_in_one_thread(engine: str, nodes: int, s
     with execution.session(mode=engine):
         ring(nodes, steps)(a, y)
     assert (y == a - np.roll(a, 32, axis=1)).all()
+
+
+def running_ring(nodes: int) -> Any:
+    """Every node hands on what it was handed, into a block that is reserved before the send."""
+
+    @ttl.operation(grid=(nodes, 1))
+    def kernel(a, y):
+        net = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=((x + 1) % nodes, 0)) for x in range(nodes)])
+        own_cb, out_cb, in_cb, y_cb = (ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2) for _ in range(4))
+
+        @ttl.compute()
+        def compute():
+            with own_cb.wait() as own, out_cb.reserve() as out:
+                total = own + 0.0
+                out.store(own)
+            for _ in range(nodes - 1):
+                with in_cb.wait() as other, out_cb.reserve() as out:
+                    total = total + other
+                    out.store(other)
+            with y_cb.reserve() as o:
+                o.store(total)
+
+        @ttl.datamovement()
+        def read():
+            x, _ = ttl.node(dims=2)
+            with own_cb.reserve() as block:
+                ttl.copy(a[0, x], block).wait()
+            for _ in range(nodes - 1):
+                with out_cb.wait() as given, in_cb.reserve() as taken:
+
+                    def send(pipe):
+                        ttl.copy(given, pipe).wait()
+
+                    def receive(pipe):
+                        ttl.copy(pipe, taken).wait()
+
+                    net.if_src(send)
+                    net.if_dst(receive)
+            out_cb.wait().pop()
+
+        @ttl.datamovement()
+        def write():
+            x, _ = ttl.node(dims=2)
+            with y_cb.wait() as block:
+                ttl.copy(block, y[0, x]).wait()
+
+    return kernel
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_ring_into_a_block_reserved_before_the_send(engine: str):
+    a = np.random.default_rng(4).integers(-8, 8, (32, 4 * 32)).astype(np.float32)
+    y = np.zeros_like(a)
+    with execution.session(mode=engine):
+        running_ring(4)(a, y)
+    assert (y == np.tile(sum(np.split(a, 4, axis=1)), 4)).all()
+
+
+def test_a_ring_in_place_deadlocks():
+    """The block that is sent is the one received into: the receive must not start before the send has read it."""
+
+    @ttl.operation(grid=(2, 1))
+    def kernel(a, y):
+        net = ttl.PipeNet([ttl.Pipe(src=(x, 0), dst=(1 - x, 0)) for x in range(2)])
+        y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+
+        @ttl.datamovement()
+        def read():
+            x, _ = ttl.node(dims=2)
+            with y_cb.reserve() as block:
+                ttl.copy(a[0, x], block).wait()
+
+                def send(pipe):
+                    ttl.copy(block, pipe).wait()
+
+                def receive(pipe):
+                    ttl.copy(pipe, block).wait()
+
+                net.if_src(send)
+                net.if_dst(receive)
+
+        @ttl.datamovement()
+        def write():
+            x, _ = ttl.node(dims=2)
+            with y_cb.wait() as block:
+                ttl.copy(block, y[0, x]).wait()
+
+    a = np.zeros((32, 64), np.float32)
+    with pytest.raises(KernelError, match="TW211"):
+        kernel(a, a.copy())

@@ -7,7 +7,7 @@ it was. Requires: every acquire has its release. Ensures: a program whose only f
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp
@@ -18,7 +18,7 @@ from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import Unpredictable, pipe_of
-from tilewright.passes.validation.events import HANDOVERS, buffer_name, buffers_of, functions_of
+from tilewright.passes.validation.events import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 
 NAME = "ttl-start-receives-early"
 
@@ -66,15 +66,17 @@ def _receives_behind_sends(module: ModuleOp) -> Moves:
 
 
 def _start_early(module: ModuleOp) -> list[str]:
-    """Moves what can be moved; the nets whose receives start earlier now."""
+    """Moves what can be moved; the nets whose receives start earlier now. The block may be reserved before the send, too."""
     moved = [receive for receive, send in _receives_behind_sends(module) if _move(receive, send)]
     return [pipe.net.name for pipe in map(pipe_of, moved) if pipe is not None]
 
 
 def _move(receive: CopyOp, send: Operation) -> bool:
     needed = _needed(receive, send)
-    reserves = [op for op in needed if isinstance(op, CBReserveOp)]
-    if len(reserves) != 1 or _touched(reserves[0], send):
+    reserve = acquire_of(receive.target)
+    if not needed or not isinstance(reserve, CBReserveOp) or _used(reserve, send, receive):
+        return False
+    if reserve in needed and _touched(reserve, send):
         return False
     assert send.parent is not None
     for op in needed:
@@ -97,6 +99,12 @@ def _needed(receive: CopyOp, send: Operation) -> list[Operation]:
     movable = (CBReserveOp, AttachCBOp, NetPipeOp)
     plain = all(op is receive or isinstance(op, movable) or op.name.startswith("arith.") for op in ordered)
     return ordered if plain else []
+
+
+def _used(reserve: CBReserveOp, send: Operation, receive: CopyOp) -> bool:
+    """Whether the send or what stands behind it reads or writes the block: a ring in place sends what it then receives into."""
+    ops = [inner for op in (send, *_between(send, receive)) for inner in op.walk() if not isinstance(inner, AttachCBOp)]
+    return any(acquire_of(operand) is reserve for op in ops for operand in op.operands if isinstance(operand.type, TensorType))
 
 
 def _touched(reserve: CBReserveOp, send: Operation) -> bool:
