@@ -35,6 +35,10 @@ TENSORS = [(name, 64, 64, "{dtype}") for name in ("lhs", "rhs", "out")]
 # name: dtype of all tensors, the code, the statement with what is wrong in it between backticks, a part of the message
 CASES = {
     "attribute_of_arrays": ("bf16", "TW003", "o.store(a @ `a.T`)", "has no 'T'"),
+    "element_of_expression": ("bf16", "TW004", "o.store(a * `ttl.read_index(a * 2, 0, 0)`)", "read_index of a block"),
+    "element_of_reserved_block": ("bf16", "TW203", "o.store(a * `ttl.read_index(o, 0, 0)`)", "that was reserved"),
+    "element_written_in_compute": ("bf16", "TW013", "`ttl.raw_element_write(a, 0, 0, 1.0)`", "in the compute thread"),
+    "element_as_operand": ("bf16", "TW004", "o.store(`a * ttl.raw_element_read(a, 0, 0)`)", "an element of bf16"),
     "broadcast_missing_dimension": ("bf16", "TW004", "o.store(a * `ttl.block.broadcast(b, dims=[-3], shape=o.shape)`)", "no dimension -3"),
     "broadcast_other_size": ("bf16", "TW101", "o.store(a + `ttl.math.broadcast(b, dims=[1], shape=(2, 2))`)", "cannot be repeated"),
     "broadcast_to_number": ("bf16", "TW004", "o.store(a - `ttl.block.broadcast(b, dims=[0], shape=2)`)", "shape is 2"),

@@ -459,6 +459,12 @@ RUNS: dict[str, Code] = {
         "other results. A 16-bit DST does not have it, at 2.4e-2 rms. The simulator and the native run compute again without "
         "the erratum when it struck, and report the results that differ.",
     ),
+    "TW521": Code(
+        "a number from data is outside its bounds",
+        "The kernel reads an element as an integer (ttl.read_index) and says how large it can be with low= and high=, both "
+        "included; without them it is from 0 to 2**31 - 1. Slices and loops were checked for those numbers only. Give data that "
+        "keeps to them, or declare what the data can be.",
+    ),
     "TW601": Code(
         "a package is not installed",
         "The script or the option needs a package that this Python does not have. Tilewright itself needs neither "

@@ -28,13 +28,13 @@ GroupTransfer = LanguageFunction("GroupTransfer")
 core_linear = LanguageFunction("core_linear")
 grid_slice = LanguageFunction("grid_slice")
 signpost = LanguageFunction("signpost")
+read_index = LanguageFunction("read_index")
+raw_element_read = LanguageFunction("raw_element_read")
+raw_element_write = LanguageFunction("raw_element_write")
 math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
-    "raw_element_read",
-    "raw_element_write",
-    "read_index",
     "call_extern_func",
     "wait_any",
     "make_dfb_allocation_group",
@@ -95,6 +95,9 @@ __all__ = [
     "make_dfb",
     "make_tensor_backed_dfb",
     "math",
+    "raw_element_read",
+    "raw_element_write",
+    "read_index",
     "runtime_int",
     "signpost",
 ]

@@ -48,6 +48,7 @@ from tilewright.dialects.ttl import (
 )
 from tilewright.dialects.ttl_buffers import BUFFER_OPS, MOVEMENT_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
+from tilewright.dialects.ttl_elements import ELEMENT_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG
@@ -94,6 +95,8 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "cb_push": ("tiles",),
     "cb_pop": ("tiles",),
     "fill_scaler": ("value", "pattern"),
+    "read_element": ("form", "low", "high"),
+    "write_element": ("form",),
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
@@ -246,6 +249,7 @@ TTL = Dialect(
     [
         *BUFFER_OPS,
         *MOVEMENT_OPS,
+        *ELEMENT_OPS,
         *DEBUG_OPS,
         *COMPUTE_OPS,
         *BLOCK_OPS,

@@ -152,6 +152,11 @@ STRUCTURAL_CALLS = (
         "pipe_announcement", "d", "block ready", 1, "what a receiver adds to the ready semaphore: one, and where its block lies"
     ),
     Call("dprint", "umpd", None, 0, "text with numbers; attributes text, subject (what the first operand is), processor, pages"),
+    Call(
+        "read_element", "umpd", "buffer row column", 1,
+        "an element of the held block, as a number or as its bits; attributes form, dtype, across, down, first, reserved",
+    ),
+    Call("write_element", "d", "buffer row column value", 0, "an element of the held block; attributes as of read_element"),
     Call("pipe_target", "d", "ready receivers", 1, "ready semaphore, receivers: where their blocks lie"),
 )
 

@@ -72,6 +72,7 @@ class _Writer:
             lines += ["namespace NAMESPACE {"]
         if any("word(" in line for line in body):
             lines += [*statements.WORD_FUNCTION, ""]
+        lines += statements.element_functions(body)
         lines += ["void kernel_main() {", *(f"{INDENT}{line}" if line else "" for line in body), "}"]
         if old and self.thread.role == "compute":
             lines += ["void MAIN { kernel_main(); }", "}  // namespace NAMESPACE"]
@@ -219,6 +220,13 @@ class _Writer:
             slot = self.arguments.table_slot(op) if name == "core_table" else 0
             self.expressions.names[op.results[0]] = statements.inline_text(op, arguments, slot)
             return None
+        if name == "read_element":
+            text = statements.read_element(op, arguments, computes=self.thread.role == "compute")
+            result = self._fresh(op.results[0].name_hint or "number")
+            self.expressions.names[op.results[0]] = result
+            return f"const uint32_t {result} = {text}"
+        if name == "write_element":
+            return statements.write_element(op, arguments)
         if name == "pipe_target":
             result = self._fresh("target")
             self.expressions.names[op.results[0]] = result

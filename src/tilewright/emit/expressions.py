@@ -6,7 +6,7 @@ from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from tilewright.dialects.attributes import I1, constant_of
+from tilewright.dialects.attributes import I1, constant_of, int_value
 from tilewright.integers import FORMS, PREDICATES
 
 SIGNED_COMPARISONS = (2, 3, 4, 5)
@@ -99,7 +99,7 @@ class Expressions:
         number = constant_of(value)
         if number is not None:
             return number < 0
-        if owner.name == "arith.subi":
+        if owner.name == "arith.subi" or int_value(owner, "low", 0) < 0:  # an element that may be
             return True
         if isinstance(owner, ForOp) and isinstance(value, OpResult):
             return self.may_be_negative(owner.body.block.args[1 + value.index])

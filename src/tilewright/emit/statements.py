@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import line_of
+from tilewright.dtypes import FLOATS, WORDS
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
 from tilewright.hardware import FACE_COLS, FACE_ROWS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, tile_bytes
 
@@ -229,3 +230,106 @@ def _read_and_part(arguments: list[str], counter: str, part: int) -> str:
             "}",
         )
     )
+
+
+# Single elements of a block in L1. Tiles lie one behind the other, row by row, and each of them face by face.
+
+ELEMENT_FUNCTIONS = {
+    "element_at": (
+        "inline uint32_t element_at(uint32_t row, uint32_t column, uint32_t across) {  // tiles lie face by face",
+        "  const uint32_t face = (row / 32 * across + column / 32) * 4 + row / 16 % 2 * 2 + column / 16 % 2;",
+        "  return face * 256 + row % 16 * 16 + column % 16;",
+        "}",
+    ),
+    "whole_number": (
+        "inline uint32_t whole_number(uint32_t bits) {  // of a float that is not negative, without its fraction",
+        "  const uint32_t exponent = bits >> 23 & 0xff;",
+        "  const uint32_t digits = (bits & 0x7fffff) | 0x800000;",
+        "  if (exponent < 127 || exponent > 157) {",
+        "    return exponent < 127 ? 0 : 0x7fffffff;",
+        "  }",
+        "  return exponent < 150 ? digits >> (150 - exponent) : digits << (exponent - 150);",
+        "}",
+    ),
+    "float_bits": (
+        "inline uint32_t float_bits(uint32_t number) {  // as an f32, rounded to the nearest",
+        "  if (number == 0) {",
+        "    return 0;",
+        "  }",
+        "  const uint32_t sign = number & 0x80000000;",
+        "  const uint32_t size = sign ? -number : number;",
+        "  const uint32_t zeros = __builtin_clz(size);",
+        "  const uint32_t digits = size << zeros;  // the first one is the highest bit",
+        "  const uint32_t rest = digits & 0xff;",
+        "  const uint32_t up = rest > 0x80 || (rest == 0x80 && (digits & 0x100));",
+        "  return sign | (((157 - zeros) << 23) + (digits >> 8) + up);",
+        "}",
+    ),
+    "bf16_bits": (
+        "inline uint32_t bf16_bits(uint32_t bits) {  // of an f32, rounded to the nearest",
+        "  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;",
+        "}",
+    ),
+}
+
+
+def element_functions(body: Sequence[str]) -> list[str]:
+    """Those that the statements call."""
+    used = [lines for name, lines in ELEMENT_FUNCTIONS.items() if any(f"{name}(" in line for line in body)]
+    return [line for lines in used for line in (*lines, "")]
+
+
+def _element_place(op: KernelCallOp, row: str, column: str) -> str:
+    """Its number among the elements of the buffer's block."""
+    across, first = int_value(op, "across", 1), int_value(op, "first", 0) * TILE_ELEMENTS
+    if row.isdigit() and column.isdigit():
+        return str(first + element_number(int(row), int(column), across))
+    place = f"element_at({row}, {column}, {across})"
+    return f"{first} + {place}" if first else place
+
+
+def element_number(row: int, column: int, across: int) -> int:
+    tile = row // TILE_ROWS * across + column // TILE_COLS
+    face = tile * 4 + row % TILE_ROWS // FACE_ROWS * 2 + column % TILE_COLS // FACE_COLS
+    return face * FACE_ROWS * FACE_COLS + row % FACE_ROWS * FACE_COLS + column % FACE_COLS
+
+
+def _in_l1(op: KernelCallOp, buffer: str, place: str) -> str:
+    pointer = "get_write_ptr" if "reserved" in op.attributes else "get_read_ptr"
+    word = f"{WORDS[text_value(op, 'dtype')]}_t"
+    return f"reinterpret_cast<volatile tt_l1_ptr {word}*>({pointer}({buffer}))[{place}]"
+
+
+def read_element(op: KernelCallOp, arguments: Sequence[str], *, computes: bool) -> str:
+    buffer, row, column = arguments
+    dtype, place = text_value(op, "dtype"), _element_place(op, row, column)
+    if computes:
+        found = _tile_value(buffer, place, TILE_ELEMENTS * 4 // tile_bytes(dtype))
+    else:
+        found = _in_l1(op, buffer, place)
+    if dtype not in FLOATS or text_value(op, "form") == "bits":
+        return found
+    wide = found if dtype == "f32" else f"static_cast<uint32_t>({found}) << 16"
+    return f"whole_number({wide})"
+
+
+def _tile_value(buffer: str, place: str, per_word: int) -> str:
+    """The unpacker reads a word of 32 bits and tells the other two."""
+    if place.isdigit():
+        tile, within = divmod(int(place), TILE_ELEMENTS)
+        word = f"read_tile_value({buffer}, {tile}, {within // per_word})"
+        shift = str(within % per_word * (32 // per_word))
+    else:
+        word = f"read_tile_value({buffer}, ({place}) / {TILE_ELEMENTS}, ({place}) % {TILE_ELEMENTS} / {per_word})"
+        shift = f"({place}) % {per_word} * {32 // per_word}"
+    if per_word == 1:
+        return word
+    return f"({word} >> ({shift}) & 0x{(1 << 32 // per_word) - 1:x})"
+
+
+def write_element(op: KernelCallOp, arguments: Sequence[str]) -> str:
+    buffer, row, column, value = arguments
+    dtype = text_value(op, "dtype")
+    if text_value(op, "form") == "number":
+        value = f"float_bits({value})" if dtype == "f32" else f"bf16_bits(float_bits({value}))"
+    return f"{_in_l1(op, buffer, _element_place(op, row, column))} = {value}"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tilewright.builder import functions, movement
+from tilewright.builder import elements, functions, movement
 from tilewright.builder.blocks import plain_number
 from tilewright.builder.network import RemoteSemaphore, core_linear, for_each_pipe, is_end, net_of, semaphore_method
 from tilewright.builder.values import Block, Transfer, TransferGroup, described
@@ -207,6 +207,8 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         return movement.grid_slice(thread, args, named)
     if function.name == "signpost":
         return None
+    if function.name in elements.FUNCTIONS:
+        return elements.call_element(thread, function.name, args, named)
     numbers = {name: plain_number(value) for name, value in named.items()}
     values = carried.typed(thread, [plain_number(arg) for arg in args], node)
     thread.at(node)

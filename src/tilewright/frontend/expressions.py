@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.builder import blocks, functions
 from tilewright.builder.blocks import plain_number
+from tilewright.builder.elements import Element, compare_elements
 from tilewright.builder.network import REMOTE_METHODS, PipeEnd, RemoteSemaphore, pipe_attribute
 from tilewright.builder.values import Block, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError
@@ -180,6 +181,12 @@ def _function_instead(method: str) -> str | None:
     return next((names[word] for word in wanted if word in names), None)
 
 
+NOT_OPERANDS: dict[type, str] = {
+    CircularBuffer: "wait() for a block of a buffer and compute with it",
+    Element: "elements are moved and compared; ttl.read_index gives an integer, and floats are computed with in blocks",
+}
+
+
 def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
     left, right = carried.typed(thread, [plain_number(left), plain_number(right)], node)
     if (isinstance(left, Block) or isinstance(right, Block)) and not has_operators(thread, left, right):
@@ -196,7 +203,7 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
                 "TW004",
                 f"{symbol} on {described(side)}",
                 node,
-                help="wait() for a block of a buffer and compute with it" if isinstance(side, CircularBuffer) else "",
+                help=NOT_OPERANDS.get(type(side), ""),
             )
     if not is_dynamic(left) and not is_dynamic(right):
         return native(thread, node, PYTHON_BINARY[symbol], left, right)
@@ -277,6 +284,9 @@ def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
         thread.at(node)
         left, right = plain_number(left), plain_number(right)
         return blocks.compare(thread, symbol, left, right)
+    if isinstance(left, Element) or isinstance(right, Element):
+        thread.at(node)
+        return compare_elements(thread, symbol, plain_number(left), plain_number(right))
     if not is_dynamic(left) and not is_dynamic(right):
         return native(thread, node, COMPARISONS[symbol], left, right)
     if not (is_int_like(left) and is_int_like(right)):

@@ -12,6 +12,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
+from tilewright.builder.elements import Element
 from tilewright.builder.network import RemoteSemaphore
 from tilewright.builder.values import Block, CountedLoop, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Span
@@ -175,4 +176,4 @@ class LeaveBody(Exception):
         self.kind = kind
 
 
-RUNTIME_VALUES = (Block, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, Scope)
+RUNTIME_VALUES = (Block, Element, Transfer, TransferGroup, TensorSlice, BoundMethod, RemoteSemaphore, Scope)

@@ -21,6 +21,7 @@ from tilewright.passes.kernel_calls.buffers import (
     MovementConverter,
     call,
     convert_buffer_op,
+    convert_element,
     convert_print,
     convert_table,
 )
@@ -62,7 +63,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         if not op.name.startswith("ttl."):
             continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
-        done = done or convert_print(op, buffers, movement.accessors)
+        done = done or convert_print(op, buffers, movement.accessors) or convert_element(op, buffers)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
             done_with.append(op)

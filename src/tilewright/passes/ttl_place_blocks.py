@@ -14,12 +14,14 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import i32_attr, trip_count
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
+from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import insert_before, runs_after
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 
 NAME = "ttl-place-blocks"
 Key = tuple[int, str]
+BY_ADDRESS = (StoreOp, CopyOp, ReadElementOp, WriteElementOp)
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
@@ -100,7 +102,7 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
         operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
     )
     used_after = [
-        effect for effect in effects(view.results[0]) if isinstance(effect, (StoreOp, CopyOp)) and runs_after(effect, release)
+        effect for effect in effects(view.results[0]) if isinstance(effect, BY_ADDRESS) and runs_after(effect, release)
     ]
     if not used_after:
         return view

@@ -17,7 +17,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.validation.blocks import check_blocks
 from tilewright.passes.validation.buffers import check_ends
 from tilewright.passes.validation.communication import communication_problems
-from tilewright.passes.validation.communication_trace import Unpredictable, pipe_of
+from tilewright.passes.validation.communication_trace import Unpredictable, pipe_of, trace_thread
 from tilewright.passes.validation.events import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 
 NAME = "ttl-start-receives-early"
@@ -42,7 +42,8 @@ def _deadlocks(module: ModuleOp, grid: tuple[int, ...]) -> bool:
     if check_ends(buffers) or any(check_blocks(function, grid) for function in functions_of(module)):
         return False
     try:
-        problems, _ = communication_problems(module, buffers, grid)
+        threads = [trace_thread(function) for function in functions_of(module)]
+        problems, _ = communication_problems(module, threads, buffers, grid)
     except Unpredictable:
         return False
     return any(found.code == DEADLOCK for found in problems)

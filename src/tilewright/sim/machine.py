@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,6 +100,9 @@ class Machine:
         self.packer = PackSetup()
         self.transfers: dict[str, Transfers] = {}
         self.semaphores = Semaphores()
+        self.has_values = True  # a timeline may run on tiles that have none
+        self.mail: dict[str, deque[int]] = {"m": deque(), "p": deque()}  # numbers that the unpacker has sent
+        self.elements: dict[tuple[int, int], tuple[Any, Array]] = {}  # by buffer and slot: a tile whose elements were read
         self.neighbours: dict[tuple[int, ...], Machine] = {}
         self.tile_shape = (self.core_count, hardware.TILE_ROWS, hardware.TILE_COLS)
 

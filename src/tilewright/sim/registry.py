@@ -90,6 +90,19 @@ def value(*names: str, per_core: bool = False) -> Callable[[Callable[..., Any]],
     return register
 
 
+MAILED: dict[str, Callable[..., Any]] = {}  # values that the unpacker of a compute thread reads for all three processors
+
+
+def mailed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``@mailed("read_element")``: a number from data. In a compute thread math and pack get what unpack has read."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        MAILED[name] = _VALUES[name] = function
+        return function
+
+    return register
+
+
 def find_value(name: str) -> Callable[..., Any] | None:
     return _VALUES.get(name)
 

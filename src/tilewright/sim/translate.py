@@ -66,6 +66,11 @@ class Clocks:
 TURN = Wait(Site("turn", "", "d", None, {}), lambda: True, lambda: "lets others go first")
 
 
+def letter(box: Collection[int], site: Site) -> Wait | None:
+    """Math and pack wait for the numbers that the unpacker reads."""
+    return None if box else Wait(site, lambda: bool(box), lambda: "waits for a number that the unpacker reads")
+
+
 def translate(program: Program, clocks: Clocks | None = None) -> Translation:
     functions = {op.sym_name.data: op for op in program.module.walk() if isinstance(op, func.FuncOp)}
     sites: list[Site] = []
@@ -102,7 +107,7 @@ class _ThreadTranslator:
         self.sites = sites
         self.varies = core_dependent(function)
         self.names: dict[SSAValue, str] = {}
-        self.scope: dict[str, Any] = {**integers.NAMES, "TURN": TURN}
+        self.scope: dict[str, Any] = {**integers.NAMES, "TURN": TURN, "letter": letter}
 
     def translate(self) -> TranslatedThread:
         roles = COMPUTE_ROLES if _thread_kind(self.function) == "compute" else "d"
@@ -219,7 +224,8 @@ class _RoleEmitter:
         return texts
 
     def value_lines(self, op: KernelCallOp, indent: str) -> list[str]:
-        if op.results[0] not in self.live:
+        mailed = op.CALL.name in registry.MAILED and self.role in COMPUTE_ROLES
+        if op.results[0] not in self.live and not mailed:
             return []
         function = registry.find_value(op.CALL.name)
         if function is None:
@@ -228,7 +234,17 @@ class _RoleEmitter:
         self.live.update(op.operands)
         self.thread.scope[f"c{number}"] = function
         arguments = ", ".join(["machine", f"s{number}", *map(self.text, op.operands)])
-        return [f"{indent}{self.text(op.results[0])} = c{number}({arguments})"]
+        name = self.text(op.results[0])
+        if mailed and self.role != "u":
+            box = f"machine.mail[{self.role!r}]"
+            lines = [f"{indent}while (wait := letter({box}, s{number})): yield wait", f"{indent}{name} = {box}.popleft()"]
+        else:
+            lines = [f"{indent}{name} = c{number}({arguments})"]
+            lines += [f"{indent}for box in machine.mail.values(): box.append({name})"] if mailed else []
+        if op.CALL.name in registry.MAILED and self.thread.clocks is not None and self.role != SKELETON:
+            self.thread.scope[f"k{number}"] = self.thread.clocks.function(op.CALL.name, self.role)
+            lines.append(f"{indent}k{number}({arguments})")
+        return lines
 
     def skeleton_lines(self, op: KernelCallOp, indent: str) -> list[str]:
         free = registry.CORE_DEPENDENT_OPERANDS.get(op.CALL.name, frozenset())
@@ -398,7 +414,7 @@ def all_cores(grid: Sequence[int]) -> list[Core]:
 
 def group_cores(program: Program, translation: Translation, scalars: dict[str, int]) -> list[list[Core]]:
     """Run the integer skeleton of every thread; where cores disagree, part them and try again."""
-    if translation.cross_core:
+    if translation.cross_core or translation.calls & registry.MAILED.keys():
         return [[core] for core in all_cores(program.grid)]
     alike: dict[tuple[Any, ...], list[Core]] = {}
     for core in all_cores(program.grid):

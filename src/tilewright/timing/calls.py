@@ -278,6 +278,28 @@ def fill_scaler(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
     machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share))
 
 
+# Elements: a processor reads L1 itself. In a compute thread unpack does, and the other two wait for its letter.
+
+
+@clocked("read_element", on="du")
+def read_element(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, column: int) -> None:
+    engine = machine.engine(site)
+    engine.work(site, machine.constants.semaphore_local)
+    for times in machine.letters.values() if site.role == "u" else ():
+        times.append(engine.now)
+
+
+@clocked("read_element", on="mp")
+def read_letter(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, column: int) -> None:
+    sent = machine.letters[site.role].popleft()
+    machine.engine(site).poll(site, machine.constants.semaphore_local, sent, "a number that unpack reads")
+
+
+@clocked("write_element", on="d")
+def write_element(machine: ClockedMachine, site: Site, buffer: Buffer, row: int, column: int, value: int) -> None:
+    machine.engine(site).work(site, machine.constants.semaphore_local)
+
+
 # Between cores ------------------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -199,7 +200,8 @@ class ClockedMachine(Machine):
         self._levels: dict[str, int] = {}  # long loops each engine is in
         self._semaphores: dict[int, SemaphoreLog] = {}
         self._movers = {name: Mover(self.engines[name], self.network, net, self.place) for name, net in shared.nets.items()}
-        self._with_values = not isinstance(arithmetic, NoArithmetic)
+        self.has_values = not isinstance(arithmetic, NoArithmetic)
+        self.letters: dict[str, deque[float]] = {"m": deque(), "p": deque()}  # when numbers were sent to them
 
     def seed(self, index: int, tiles: int) -> None:
         buffer = self.buffers[index]
@@ -300,7 +302,7 @@ class ClockedMachine(Machine):
         return self.network.die.worker((page % columns, page // columns % rows))
 
     def page_numbers(self, site: Site, tensor: Tensor, page: Any) -> Array:
-        if self._with_values or not isinstance(page, int) or not 0 <= page < tensor.count:
+        if self.has_values or not isinstance(page, int) or not 0 <= page < tensor.count:
             return super().page_numbers(site, tensor, page)
         return page  # pyright: ignore[reportReturnType]  # nobody looks it up
 

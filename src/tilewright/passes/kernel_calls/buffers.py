@@ -44,6 +44,7 @@ from tilewright.dialects.ttl_buffers import (
     TensorSliceOp,
     WaitOp,
 )
+from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.walking import erase, insert_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
@@ -254,6 +255,36 @@ def block_pointer(buffer: SSAValue, before: Operation, *, written: bool) -> SSAV
     pointer.results[0].name_hint = f"{buffer.name_hint or 'cb'}_l1"
     insert_before(pointer, before)
     return pointer.results[0]
+
+
+# Elements -----------------------------------------------------------------------------------------------------------------
+# Single elements of a held block.
+
+
+def convert_element(op: Operation, buffers: dict[SSAValue, SSAValue]) -> bool:
+    """Inserts the call; False if ``op`` is about no element. A thread that computes has it read by its unpacker for all three."""
+    if not isinstance(op, (ReadElementOp, WriteElementOp)):
+        return False
+    buffer, first, written = block_place(op.block)
+    kind = buffer.type
+    assert isinstance(kind, CBType)
+    attributes = dict(op.attributes) | {
+        "dtype": text_attr(kind.tile.dtype),
+        "across": i32_attr(kind.dims[-1]),
+        "down": i32_attr(kind.block_tiles // kind.dims[-1]),
+        "first": i32_attr(first),
+    }
+    if written:
+        attributes["reserved"] = UnitAttr()
+    operands = [buffers[buffer], *op.operands[1:]]
+    if isinstance(op, WriteElementOp):
+        insert_before(call("write_element", operands, attributes=attributes, like=op), op)
+        return True
+    read = call("read_element", operands, [INDEX], attributes, op)
+    read.results[0].name_hint = op.results[0].name_hint
+    insert_before(read, op)
+    op.results[0].replace_all_uses_with(read.results[0])
+    return True
 
 
 # Debug --------------------------------------------------------------------------------------------------------------------

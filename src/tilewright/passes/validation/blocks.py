@@ -16,6 +16,7 @@ from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import place_of
 from tilewright.passes.validation.communication_trace import Ways, ways_of_cores
 from tilewright.passes.validation.events import (
@@ -86,6 +87,8 @@ class BlockChecker:
                 self.copy(op, state)
             elif isinstance(op, WaitOp):
                 self.copy_end(op, state)
+            elif isinstance(op, (ReadElementOp, WriteElementOp)):
+                self.element(op, state)
             elif isinstance(op, TensorMathOp):
                 self.math(op)
             elif isinstance(op, scf.IfOp):
@@ -156,21 +159,42 @@ class BlockChecker:
         if self.thread == "compute":
             self.report("TW014", "copy in a compute thread", op, help="copy in a data-movement thread")
         source, target = op.operands
-        filled = acquire_of(source)
-        if filled is not None and not self.copies_written(filled, state):
-            self.read(source, op, state)
-        elif filled is not None and filled in state.filling:
-            self.report(
-                "TW214",
-                f"block of '{buffer_name(filled)}' is read before the copy that fills it has ended",
-                op,
-                notes=(Note("the copy is started here", place_of(state.filling[filled])),),
-                help="wait() for the copy first",
-            )
+        if acquire_of(source) is not None:
+            self.read_where_filled(source, op, state)
         acquire = acquire_of(target)
         if acquire is not None:
             self.write(target, op, state)
             state.filling[acquire] = op
+
+    def read_where_filled(self, value: SSAValue, op: Operation, state: Held) -> None:
+        """As data movement reads: also what its own thread has filled and not pushed yet."""
+        filled = acquire_of(value)
+        assert filled is not None
+        if not self.copies_written(filled, state):
+            self.read(value, op, state)
+        else:
+            self.while_filling(filled, op, state, "read")
+
+    def while_filling(self, acquire: Operation, op: Operation, state: Held, word: str) -> None:
+        if acquire in state.filling:
+            self.report(
+                "TW214",
+                f"block of '{buffer_name(acquire)}' is {word} before the copy that fills it has ended",
+                op,
+                notes=(Note("the copy is started here", place_of(state.filling[acquire])),),
+                help="wait() for the copy first",
+            )
+
+    def element(self, op: ReadElementOp | WriteElementOp, state: Held) -> None:
+        """Whoever waited for a block owns it until the pop, and may change elements of it."""
+        acquire = acquire_of(op.block)
+        assert acquire is not None
+        if isinstance(op, ReadElementOp):
+            return self.read_where_filled(op.block, op, state)
+        if key_of(acquire)[1] == "wait" and acquire not in state.released:
+            return None
+        self.while_filling(acquire, op, state, "written")
+        return self.write(op.block, op, state)
 
     def copies_written(self, acquire: Operation, state: Held) -> bool:
         """A block that was filled may be sent or copied on before it is pushed: both only read it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -19,6 +20,7 @@ from tilewright.machine.events import Chunk, Event, Trace
 from tilewright.machine.grid import GridMachine
 from tilewright.machine.rings import Ring
 from tilewright.passes.context import PassContext
+from tilewright.passes.validation.assumed_numbers import Assumptions
 from tilewright.passes.validation.buffers import several_users
 from tilewright.passes.validation.communication_trace import (
     ThreadTrace,
@@ -37,7 +39,8 @@ DEPTH_TRIES = 64
 
 def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
     try:
-        problems, groups = communication_problems(module, buffers, context.grid)
+        threads = [trace_thread(function) for function in functions_of(module)]
+        problems, groups = _under_assumptions(module, threads, buffers, context)
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
         return [found for buffer in buffers.values() for found in several_users(buffer)]
@@ -45,9 +48,10 @@ def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: P
     return problems
 
 
-def communication_problems(module: ModuleOp, buffers: dict[int, Buffer], grid: tuple[int, ...]) -> tuple[list[Diagnostic], int]:
+def communication_problems(
+    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: tuple[int, ...]
+) -> tuple[list[Diagnostic], int]:
     """Checks one core of each group of cores whose threads do the same; also says how many groups there are."""
-    threads = [trace_thread(function) for function in functions_of(module)]
     groups = core_groups(threads, grid)
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()}
     communicating = cores_communicate(module)
@@ -62,6 +66,21 @@ def communication_problems(module: ModuleOp, buffers: dict[int, Buffer], grid: t
     return check_network(module, threads, buffers, grid) if communicating else [], len(groups)
 
 
+def _under_assumptions(
+    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], context: PassContext
+) -> tuple[list[Diagnostic], int]:
+    """As `communication_problems`, for numbers from data taken in several ways within their bounds."""
+    assumptions = Assumptions(threads)
+    groups = 0
+    for tried in assumptions.each():
+        problems, groups = communication_problems(module, threads, buffers, context.grid)
+        if problems:
+            return [replace(found, notes=(*found.notes, *tried.notes())) for found in problems], groups
+    if assumptions.numbers:
+        context.trace.decide(NAME, "deadlock proof assumes numbers from data", assumptions.text())
+    return [], groups
+
+
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
     """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
 
@@ -73,6 +92,8 @@ def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int
         groups = core_groups(threads, grid)
     except Unpredictable:
         return False
+    if any(thread.numbers for thread in threads):
+        return False  # it would have to hold whatever they are
     if cores_communicate(module):
         return rooms is None and not check_network(module, threads, buffers, grid)
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()} | dict(rooms or {})

@@ -18,8 +18,9 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilewright.dialects.attributes import CBType, PipeType, constant_of
-from tilewright.dialects.ttl import CoreOp, WorkOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, PublishCBOp, WaitOp
+from tilewright.dialects.ttl import CoreOp, StoreOp, WorkOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, PublishCBOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_elements import LARGEST, ReadElementOp, WriteElementOp
 from tilewright.dialects.ttl_network import (
     CoreTableOp,
     CreateSemaphoreOp,
@@ -62,6 +63,8 @@ class ThreadTrace:
     by_core: bool  # whether cores differ
     tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
     made: dict[Any, int] = field(default_factory=dict[Any, int])  # chunks that exist with certain integers only
+    numbers: list[Number] = field(default_factory=list["Number"])  # from data, on which the trace depends
+    assumed: Callable[[Number, tuple[int, ...]], int] = field(default=lambda number, place: number.low)
 
     def items(self, core: tuple[int, ...], grid: tuple[int, ...]) -> tuple[Item, ...]:
         number = core_number(core, grid)
@@ -72,8 +75,11 @@ class ThreadTrace:
         def table(index: int, position: int = 0) -> int:
             return self.tables[index].values[number][position]
 
+        def number_at(index: int, *place: int) -> int:
+            return self.assumed(self.numbers[index], place)
+
         out: list[Any] = []
-        self.run(core, out, work, table, self._with_integers)
+        self.run(core, out, work, table, self._with_integers, number_at)
         merged: list[tuple[int, int]] = []
         for identity, count in self._flattened(out):
             if merged and merged[-1][0] == identity:
@@ -122,10 +128,86 @@ class ThreadTrace:
 def trace_thread(function: FuncOp) -> ThreadTrace:
     writer = Writer()
     writer.block(function.body.block, 1)
-    text = "def run(core, out, work, table, make):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
+    text = "def run(core, out, work, table, make, element):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
     scope: dict[str, Any] = dict(PYTHON_NAMES)
     exec(compile(text, f"<trace of {function.sym_name.data}>", "exec"), scope)
-    return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables)
+    return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables, numbers=writer.numbers)
+
+
+@record
+class Number:
+    """An integer that a thread reads from data, and where from: the same element of the same tensor is the same number in
+    every thread, if the kernel does not write it."""
+
+    op: ReadElementOp
+    tensor: str  # the argument it comes from; empty if it is computed, or that is not known
+    low: int
+    high: int
+
+    @property
+    def source(self) -> object:
+        return self.tensor or self.op
+
+
+MOST_ASSUMED = 8  # of a number that nothing is said about
+
+
+def number_of(read: ReadElementOp) -> tuple[Number, list[SSAValue]]:
+    """The number, and what tells it from others of its source: the slice that was copied to its block, and its place there."""
+    low, high = read.bounds
+    high = high if read.declared and high < LARGEST else low + MOST_ASSUMED
+    place = [read.row, read.column]
+    copy = _copied_to(read)
+    if copy is None:
+        return Number(read, "", low, high), place
+    cut = copy.source.owner
+    assert isinstance(cut, TensorSliceOp) and isinstance(cut.accessor.owner, TensorAccessorOp)
+    return Number(read, cut.accessor.owner.tensor_name, low, high), [*cut.operands[1:], *place]
+
+
+def _copied_to(read: ReadElementOp) -> CopyOp | None:
+    """The one copy that fills the buffer of a block, if the reading thread can tell what it copied."""
+    acquire, function = acquire_of(read.block), read
+    while not isinstance(function, FuncOp):
+        parent = function.parent_op()
+        assert parent is not None
+        function = parent
+    module = function.parent_op()
+    if acquire is None or module is None:
+        return None
+    index = bind_of(acquire.operands[0]).cb_index
+    filled: list[CopyOp] = []
+    for op in operations(module):
+        target = op.target if isinstance(op, (CopyOp, StoreOp)) else op.block if isinstance(op, WriteElementOp) else None
+        held = None if target is None else acquire_of(target)
+        if held is not None and bind_of(held.operands[0]).cb_index == index:
+            if not isinstance(op, CopyOp) or not isinstance(op.source.owner, TensorSliceOp):
+                return None
+            filled.append(op)
+    if len(filled) != 1 or not isinstance(cut := filled[0].source.owner, TensorSliceOp):
+        return None
+    accessor = cut.accessor.owner
+    if not isinstance(accessor, TensorAccessorOp) or _is_written(accessor, module):
+        return None
+    here = function.is_ancestor(filled[0]) and _visible(filled[0], read)
+    return filled[0] if here or all(constant_of(start) is not None for start in cut.operands[1:]) else None
+
+
+def _visible(op: Operation, user: Operation) -> bool:
+    """Whether numbers at ``op`` are those that ``user`` would see: it stands in the same body, or in one around it."""
+    block = user.parent
+    while block is not None:
+        if block is op.parent:
+            return True
+        around = block.parent_op()
+        block = None if around is None else around.parent
+    return False
+
+
+def _is_written(accessor: TensorAccessorOp, module: Operation) -> bool:
+    cuts = [op.target.owner for op in operations(module) if isinstance(op, CopyOp)]
+    owners = [cut.accessor.owner for cut in cuts if isinstance(cut, TensorSliceOp)]
+    return any(isinstance(owner, TensorAccessorOp) and owner.tensor_index == accessor.tensor_index for owner in owners)
 
 
 @record(frozen=False)
@@ -135,6 +217,8 @@ class Writer:
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     by_core: bool = False
     tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
+    assumes: bool = True  # numbers from data are whatever is assumed; else they make a thread unpredictable
+    numbers: list[Number] = field(default_factory=list[Number])
     _outs: list[str] = field(default_factory=lambda: ["out"])
 
     def line(self, depth: int, text: str) -> None:
@@ -231,6 +315,12 @@ class Writer:
             return f"table({len(self.tables) - 1}{''.join(', ' + self.value(operand) for operand in owner.operands)})"
         if isinstance(owner, RuntimeArgumentOp) and owner.given is not None:
             return str(owner.given)
+        if isinstance(owner, ReadElementOp) and self.assumes:
+            number, place = number_of(owner)
+            self.by_core = True
+            self.numbers.append(number)
+            index = len(self.numbers) - 1
+            return f"element({', '.join([str(index), *map(self.value, place)])})"
         if isinstance(owner, WorkOp):
             self.by_core = True
             return f"work({owner.argument.part!r}, {owner.argument.amount})"
@@ -378,7 +468,7 @@ def _between_cores(op: Operation) -> bool:
 
 def ways_of_cores(function: FuncOp, grid: tuple[int, ...]) -> list[Ways]:
     """Every combination that some core takes, once."""
-    writer = Writer()
+    writer = Writer(assumes=False)
     tests: dict[scf.IfOp, Any] = {}
     for op in operations(function):
         if isinstance(op, scf.IfOp):

@@ -27,6 +27,7 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
 
@@ -64,9 +65,9 @@ class Buffer:
 
     @property
     def staging(self) -> bool:
-        """Whether a data-movement thread fills its blocks and copies them on itself; then nobody needs to wait for them."""
-        copies = (op for thread in self.producers for op in operations(thread) if isinstance(op, CopyOp))
-        sources = (acquire_of(op.source) for op in copies)
+        """Whether a data-movement thread fills its blocks and copies or reads them itself; then nobody needs to wait for them."""
+        uses = [op for thread in self.producers for op in operations(thread) if isinstance(op, (CopyOp, ReadElementOp))]
+        sources = (acquire_of(op.source if isinstance(op, CopyOp) else op.block) for op in uses)
         return not self.consumers and any(source is not None and key_of(source) == (self.index, "reserve") for source in sources)
 
 
@@ -155,7 +156,7 @@ def _attachment(value: SSAValue) -> AttachCBOp | None:
 
 
 def effects(value: SSAValue) -> Iterator[Operation]:
-    """Ops that read or write a block for good: stores, copies and regions, through any expression; and waits of copies."""
+    """Ops that read or write a block for good: stores, copies, elements and regions, through any expression; waits of copies."""
     seen: set[Operation] = set()
     pending = [value]
     while pending:
@@ -164,7 +165,7 @@ def effects(value: SSAValue) -> Iterator[Operation]:
             if user in seen:
                 continue
             seen.add(user)
-            if isinstance(user, StoreOp):
+            if isinstance(user, (StoreOp, ReadElementOp, WriteElementOp)):
                 yield user
             elif isinstance(user, ComputeOp):
                 yield user

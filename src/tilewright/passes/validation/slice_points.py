@@ -14,6 +14,7 @@ from tilewright.diagnostics import Diagnostic, counted
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_elements import ReadElementOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.grid import core_number
 from tilewright.integers import FORMS, NUMPY_COMPARISONS, PREDICATES
@@ -45,6 +46,9 @@ class Points:
                 self.values[leaf] = _shares(leaf, places, grid)
             for leaf in cores:
                 self.values[leaf] = places[leaf.owner.results.index(leaf)]  # pyright: ignore
+        for leaf in needed:
+            if isinstance(leaf.owner, ReadElementOp):
+                self._every(leaf, *leaf.owner.bounds)
         for outer, inner in chain:
             if isinstance(outer, scf.ForOp):
                 self._loop(outer, outer.body.block.args[0] in needed)
@@ -76,6 +80,15 @@ class Points:
         self.values = {leaf: array[rows] for leaf, array in self.values.items()}
         self.values[loop.body.block.args[0]] = counter
         self.count = total
+
+    def _every(self, leaf: SSAValue, low: int, high: int) -> None:
+        """Each number that the author allows, with all that came before."""
+        numbers = high - low + 1
+        if self.count * numbers > POINT_LIMIT:
+            raise Unknown
+        self.values = {known: np.repeat(array, numbers) for known, array in self.values.items()}
+        self.values[leaf] = np.tile(np.arange(low, high + 1), self.count)
+        self.count *= numbers
 
     def _keep(self, mask: Any) -> None:
         self.values = {leaf: array[mask] for leaf, array in self.values.items()}
@@ -165,7 +178,7 @@ def leaves(value: SSAValue) -> set[SSAValue]:
         return set()
     if isinstance(owner, CoreTableOp) and owner.operands:
         raise Unknown
-    if isinstance(owner, (CoreOp, WorkOp, CoreTableOp)):
+    if isinstance(owner, (CoreOp, WorkOp, CoreTableOp)) or (isinstance(owner, ReadElementOp) and owner.declared):
         return {value}
     assert isinstance(owner, Operation)
     if owner.name not in ARITHMETIC and not isinstance(owner, arith.CmpiOp):

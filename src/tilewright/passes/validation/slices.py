@@ -5,6 +5,7 @@ First by intervals, which is enough for most kernels; where that leaves doubt, b
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from xdsl.dialects import scf
@@ -15,12 +16,13 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
+from tilewright.dialects.ttl_elements import ReadElementOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.integers import FORMS, interval
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import problem
+from tilewright.passes.validation.events import acquire_of, buffer_name, problem
 from tilewright.records import record
 
 NAME = "ttl-validate"
@@ -38,15 +40,39 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
         try:
             points = Points(op, context.grid)
         except Unknown:
+            numbers = numbers_below(op.operands[1:])
             context.trace.decide(
                 NAME,
-                "slice not checked before the run",
-                "its start depends on a value carried by a loop",
+                "slice assumed to lie inside its tensor" if numbers else "slice not checked before the run",
+                f"its start follows from a number {place_text(numbers)}; every run checks it, high= would let the compiler"
+                if numbers
+                else "its start depends on a value carried by a loop",
                 place=f"line {line_of(op)}",
             )
             continue
         problems += points.outside(op, _axes(op))
     return problems
+
+
+def numbers_below(values: Iterable[SSAValue]) -> list[ReadElementOp]:
+    """The elements of blocks that values, or the loops that count them, are computed from."""
+    found: dict[Operation, None] = {}
+    pending = list(values)
+    while pending:
+        owner = pending.pop().owner
+        loop = None if isinstance(owner, Operation) else owner.parent_op()
+        owner = loop if isinstance(loop, scf.ForOp) else owner
+        if isinstance(owner, Operation) and owner not in found:
+            found[owner] = None
+            pending += [] if isinstance(owner, ReadElementOp) else owner.operands
+    return [op for op in found if isinstance(op, ReadElementOp)]
+
+
+def place_text(numbers: Sequence[ReadElementOp]) -> str:
+    """``read from 'pos_cb' in line 12``"""
+    reads = [(acquire, op) for op in numbers if (acquire := acquire_of(op.block)) is not None]
+    places = {f"'{buffer_name(acquire)}' in line {line_of(op)}" for acquire, op in reads}
+    return f"read from {' and '.join(sorted(places))}"
 
 
 def _axes(op: TensorSliceOp) -> list[tuple[SSAValue, int, int]]:
@@ -83,7 +109,7 @@ class Ranges:
             return 0, self.grid[owner.results.index(value)] - 1  # pyright: ignore
         if isinstance(owner, WorkOp):
             return 0, owner.argument.largest
-        if isinstance(owner, RuntimeArgumentOp):
+        if isinstance(owner, (RuntimeArgumentOp, ReadElementOp)):
             return owner.bounds
         if isinstance(owner, CoreTableOp):
             numbers = [number for row in owner.values for number in row]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.sim.calls import (
     broadcast,
     data_movement,
+    elements,
     matrix,
     packing,
     printing,
@@ -13,7 +14,7 @@ from tilewright.sim.calls import (
     vector,
 )
 
-MODULES = (broadcast, data_movement, matrix, packing, printing, setup, synchronisation, vector)
+MODULES = (broadcast, data_movement, elements, matrix, packing, printing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:

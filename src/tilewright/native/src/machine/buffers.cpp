@@ -150,10 +150,27 @@ u32 cb_tile_address(u32 cb, u32 tile, Loc at) {
     return buffer.base + (buffer.read + tile) * buffer.page_bytes;
 }
 
+// The unpack thread reads, and sends the word to the other two.
 u32 cb_tile_value(u32 cb, u32 tile, u32 element, Loc at) {
+    self().last = at;
+    Core& core = self_core();
+    if (self_role() == Role::Math || self_role() == Role::Pack) {
+        std::deque<u32>& box = core.mail[self_role() == Role::Pack];
+        wait_until([&] { return !box.empty(); }, "read_tile_value", at, [] { return std::string("waits for the unpack thread"); });
+        const u32 word = box.front();
+        box.pop_front();
+        return word;
+    }
+    const Buffer& buffer = core.buffer(cb, at);
+    if (tile >= buffer.waited) {
+        report("missing-wait", at, "read_tile_value of tile %u of buffer %u after waiting for %u", tile, cb, buffer.waited);
+    }
     const u32 address = cb_tile_address(cb, tile, at) + element * 4;
     u32 word;
     std::memcpy(&word, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address)), 4);
+    if (self_role() == Role::Unpack) {
+        for (std::deque<u32>& box : core.mail) box.push_back(word);
+    }
     return word;
 }
 

@@ -111,6 +111,7 @@ struct Core {
     u32 math_offset = 0;                 // DST tile the math thread last worked on: addresses count from there
     SourceSetup source_a, source_b;
     std::deque<SourceTiles> sources;
+    std::deque<u32> mail[2];  // words that the unpack thread has sent to math and to pack
     VectorState vector[2];  // math, pack
     bool pack_known = false;
     Format pack_format = Format::Float16_b;

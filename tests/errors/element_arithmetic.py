@@ -1,0 +1,30 @@
+"""Floats of a block have no arithmetic outside of the compute thread."""
+
+from tilewright import ttl
+
+
+@ttl.operation(grid=(1, 1))
+def kernel(table, out):
+    n_cb = ttl.make_dataflow_buffer_like(table, shape=(1, 1), block_count=1)
+    a_cb = ttl.make_dataflow_buffer_like(table, shape=(1, 1), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_cb.wait() as a, out_cb.reserve() as o:
+            o.store(a)
+
+    @ttl.datamovement()
+    def read():
+        with n_cb.reserve() as numbers, a_cb.reserve() as a:
+            ttl.copy(table[0, 0], numbers).wait()
+            ttl.copy(table[1, 0], a).wait()
+            ttl.raw_element_write(a, 0, 0, ttl.raw_element_read(numbers, 0, 0) + 1)  # error TW004 at `ttl.raw_element_read(numbers, 0, 0) + 1`: an element of bf16
+
+    @ttl.datamovement()
+    def write():
+        with out_cb.wait() as o:
+            ttl.copy(o, out[0, 0]).wait()
+
+
+TENSORS = [("table", 128, 32), ("out", 32, 32)]
