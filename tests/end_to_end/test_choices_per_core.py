@@ -8,6 +8,50 @@ import pytest
 from compute_bodies import DTYPES, compiler_buffers, decisions, run
 
 FORMS = {
+    "numbers of lists in expressions": (
+        """
+        table = [0.5, 2.0, -1.0]
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            y = x * [3.0, 4.0, 5.0][node] + table[node]
+            y += 0.25 if node == 0 else 0.5
+            y *= [1.0, 2.0, 4.0][[2, 0, 1][node]]
+            if table[node] > 0.75:
+                y = y * 2
+            o_block.store(y)
+        """,
+        lambda core, a, b: ([((a[0] * (3, 4, 5)[core] + (0.5, 2, -1)[core] + (0.25, 0.5, 0.5)[core]) * (4, 1, 2)[core]) * (1, 2, 1)[core]], []),
+        {"cores": 3, "reads": (1, 0)},
+    ),
+    "functions of a list": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            o_block.store([ttl.math.exp, ttl.math.abs][node](x) * [0.5, 2][node])
+        """,
+        lambda core, a, b: ([(np.exp, np.abs)[core](a[0]) * (0.5, 2)[core]], []),
+        {"cores": 2, "reads": (1, 0)},
+    ),
+    "lists read from their ends": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            o_block.store(x * [1, 2, 3, 4][node - 2] + [0.5, 1.0, 1.5][node - 3])
+        """,
+        lambda core, a, b: ([a[0] * [1, 2, 3, 4][core - 2] + [0.5, 1.0, 1.5][core - 3]], []),
+        {"cores": 3, "reads": (1, 0)},
+    ),
+    "entries that only some cores read": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            factor = [3][node] if node < 1 else 2
+            if node < 1 and [7][node] == 7:
+                o_block.store(x * [5.0][node])
+            elif node < 1 or [8][node - 1] == 7:
+                o_block.store(x)
+            else:
+                o_block.store(x * factor)
+        """,
+        lambda core, a, b: ([a[0] * (5, 2)[core]], []),
+        {"cores": 2, "reads": (1, 0)},
+    ),
     "taken from a list": (
         """
         with a_dfb.wait() as x, b_dfb.wait() as w:

@@ -99,3 +99,22 @@ def test_a_block_with_a_coordinate_in_a_loop(kernels):
     kernels.run(KERNEL.format(**{**PLAIN, "grid": (4, 2), "steps": 3, "value": "a * node", "index": "node * 3 + step"}), x, out)
     wanted = x.reshape(8, 3, 32, 32) * np.arange(8, dtype=np.float32)[:, None, None, None]
     assert (out.reshape(8, 3, 32, 32) == wanted).all()
+
+
+OUTSIDE = {
+    "table[node]": ("(1, 2, 3)", "IndexError: the index is 3 on core (3, 0), of 3 entries"),
+    "table[node - 4]": ("(1.0, 2.0, 3.0)", "IndexError: the index is -4 on core (0, 0), of 3 entries"),
+    "table[node // 2 + step]": ("[1, 2]", "IndexError: the index is 2 on core (2, 0), of 2 entries"),
+    "table[node] * 0": ("{0: 2.0, 1: 3.0, 3: 4.0}", "KeyError: the key is 2 on core (2, 0), of 3 entries"),
+    "(table[node] if step > 0 else 1)": ("[1] * 3", "IndexError: the index is 3 on core (3, 0), of 3 entries"),
+}
+
+
+@pytest.mark.parametrize("entry", OUTSIDE)
+def test_entries_that_a_core_does_not_find(kernels, entry):
+    table, message = OUTSIDE[entry]
+    source = KERNEL.format(**{**PLAIN, "grid": (4, 1), "steps": 2, "table": table, "value": f"a * {entry}", "index": "node * 2 + step"})
+    x = tiles(8)
+    with pytest.raises(KernelError) as caught:
+        kernels.compile(source, x, np.zeros_like(x))
+    assert "TW017" in str(caught.value) and message in str(caught.value)

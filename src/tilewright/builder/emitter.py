@@ -40,6 +40,9 @@ class Emitter:
         self.span = Span("", 1)
         self._open: list[tuple[IRBlock, dict[object, SSAValue]]] = [(self.entry, {})]
         self._leaves: dict[int, tuple[SSAValue, IRBlock]] = {}
+        self._conditions: dict[IRBlock, Value] = {}  # under which a branch runs
+        self._given: list[Value] = []  # what holds where an expression is evaluated, without a branch
+        self.counters: dict[Leaf, tuple[IRBlock, range]] = {}  # of loops that take the same turns on every core
 
     def add(
         self,
@@ -112,6 +115,27 @@ class Emitter:
         owner = ssa.owner
         home = owner.parent if isinstance(owner, Operation) else owner
         return any(home is block for block, _ in self._open)
+
+    @contextmanager
+    def given(self, condition: Value) -> Generator[None, None, None]:
+        """Python would evaluate what follows only if this holds."""
+        self._given.append(condition)
+        try:
+            yield
+        finally:
+            self._given.pop()
+
+    def reached(self) -> Value | None:
+        """The condition under which a core comes here, for turns of the `counters`; None if a loop around may have no turn."""
+        certain = {body for body, turns in self.counters.values() if turns}
+        result: Value = True
+        for block, _ in self._open[1:]:
+            if block not in certain and block not in self._conditions:
+                return None
+            result = make("and", result, self._conditions.get(block, True))
+        for condition in self._given:
+            result = make("and", result, condition)
+        return result
 
     def varies(self, value: Value) -> bool:
         """Whether a value may be another one in another iteration of a loop; a core's own numbers are not."""
@@ -233,6 +257,7 @@ class Emitter:
         """An ``scf.if``; its two blocks are still to be entered and closed by the caller."""
         then, otherwise = IRBlock(), IRBlock()
         self.add(scf.IfOp, [self.integer(condition)], regions=[Region(then), Region(otherwise)])
+        self._conditions[then], self._conditions[otherwise] = condition, make("not", condition)
         return then, otherwise
 
     def close_branch(self) -> None:

@@ -31,9 +31,14 @@ from tilewright.frontend.values import MISSING, Branches, Choice, Parted, Unusab
 from tilewright.integers import Value, is_dynamic, is_int_like, is_truth, make
 
 READS = "tilewright_reads"  # names that a statement reads, kept with the node
-INLINE = "tilewright_choices"  # its conditional expressions, kept with the node
-SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+INLINE = "tilewright_choices"  # its conditional expressions and subscripts, kept with the node
+NAMING = (ast.Assign, ast.AnnAssign, ast.Return)
+SIMPLE = (*NAMING, ast.Expr, ast.AugAssign)
 OWN_SCOPE = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.BoolOp)
+# Of indices that may be evaluated twice.
+SYNTAX_OF_INDICES = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.List, ast.Tuple)
+WORDS_OF_INDICES = (ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)
+TABLES = (list, tuple, dict)
 
 
 def merged(thread: Thread, name: str, branches: Branches, first: Any, second: Any) -> Any:
@@ -131,7 +136,10 @@ def choose(thread: Thread, condition: Value, node: ast.IfExp) -> Any:
 
 
 def _selected(thread: Thread, condition: Value, node: ast.IfExp) -> Value:
-    values = [thread.evaluate(node.body), thread.evaluate(node.orelse)]
+    values: list[Any] = []
+    for side, holds in ((node.body, condition), (node.orelse, make("not", condition))):
+        with thread.emitter.given(holds):
+            values.append(thread.evaluate(side))
     found = _known_per_core(condition, *values)
     if found is None:
         raise _no_choice(thread, values, node)
@@ -282,34 +290,57 @@ def with_names(thread: Thread, statement: ast.stmt) -> ast.stmt:
     if not inline:
         return statement
     instead: dict[ast.AST, ast.expr] = {}
+    inside: set[ast.AST] = set()  # parts of what has a name already
     for position, node in enumerate(inline):
-        if isinstance(truth(thread, thread.evaluate(node.test), node.test), bool):
+        if node in inside or not _is_open(thread, node):
             continue
         value = thread.evaluate(node)
         if not is_int_like(value):
             name = f"choice {node.lineno}:{node.col_offset} {position}"
             thread.frame.names[name] = value
             instead[node] = ast.copy_location(ast.Name(name, ast.Load()), node)
+            inside.update(ast.walk(node))
     return _replaced(statement, instead) if instead else statement
 
 
-def _inline(statement: ast.stmt) -> list[ast.IfExp]:
-    """Conditional expressions that a statement evaluates exactly once, outermost first."""
+def _is_open(thread: Thread, node: ast.IfExp | ast.Subscript) -> bool:
+    """Whether each core chooses; found out without doing anything twice."""
+    if isinstance(node, ast.IfExp):
+        return not isinstance(truth(thread, thread.evaluate(node.test), node.test), bool)
+    if not all(isinstance(part, (*SYNTAX_OF_INDICES, *WORDS_OF_INDICES)) for part in ast.walk(node.slice)) or not _is_table(
+        thread, node.value
+    ):
+        return False
+    index = thread.evaluate(node.slice)
+    return is_dynamic(index) and not thread.emitter.varies(index)
+
+
+def _is_table(thread: Thread, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        frame = thread.frame
+        value = frame.names.get(node.id, frame.outer.get(node.id))
+        return isinstance(value, TABLES) or getattr(value, "ndim", 0) == 1
+    return isinstance(node, (ast.List, ast.Tuple, ast.Dict))
+
+
+def _inline(statement: ast.stmt) -> list[ast.IfExp | ast.Subscript]:
+    """Conditional expressions and subscripts that a statement evaluates exactly once, outermost first."""
     if isinstance(statement, ast.With):
         parts: list[ast.AST] = [item.context_expr for item in statement.items]
+    elif isinstance(statement, ast.If):
+        parts = [statement.test]
     elif isinstance(statement, SIMPLE):
-        value = statement.value
-        # The value of an assignment gets its name there.
-        whole_value = isinstance(value, ast.IfExp) and not isinstance(statement, ast.Expr)
-        parts = [] if value is None or whole_value else [value]
+        parts = [] if statement.value is None else [statement.value]
+        if isinstance(statement, NAMING) and isinstance(statement.value, (ast.IfExp, ast.Subscript)):
+            parts = [] if isinstance(statement.value, ast.IfExp) else [statement.value.slice]  # the whole gets its name there
     else:
         return []
-    found: list[ast.IfExp] = []
+    found: list[ast.IfExp | ast.Subscript] = []
     while parts:
         part = parts.pop(0)
-        if isinstance(part, ast.IfExp):
+        if isinstance(part, (ast.IfExp, ast.Subscript)):
             found.append(part)
-        elif not isinstance(part, OWN_SCOPE):
+        if not isinstance(part, (ast.IfExp, *OWN_SCOPE)):
             parts = [*ast.iter_child_nodes(part), *parts]
     return found
 

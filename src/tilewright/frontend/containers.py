@@ -5,9 +5,11 @@ elements are assigned.
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from tilewright.builder.movement import Range, write_slice
@@ -18,13 +20,14 @@ from tilewright.frontend.host_calls import spelt
 from tilewright.frontend.thread import Thread, native, truth
 from tilewright.frontend.values import RUNTIME_VALUES, Text
 from tilewright.grid import Field, cores_of
-from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, make, replaced
+from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, leaves, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 
 UNROLL_LIMIT = 4096
 
 
+TURNS_LIMIT = 1024  # of the loops around a table, looked at for each core
 SELECT_LIMIT = 64  # entries of a table that is a chain of selects
 ARGUMENTS_LIMIT = 128  # numbers of a table that one core is given
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp
@@ -61,9 +64,7 @@ def set_element(thread: Thread, target: ast.Subscript, value: Any, node: ast.AST
     owner = thread.evaluate(target.value)
     if not isinstance(owner, (list, dict)):
         what = described(owner)
-        raise thread.error(
-            "TW001", f"assignment to an element of {what}", target, help="store into a block with block.store(x)"
-        )
+        raise thread.error("TW001", f"assignment to an element of {what}", target, help="store into a block with block.store(x)")
     _check_changeable(thread, owner, target)
     index = thread.evaluate(target.slice)
     if is_dynamic(index):
@@ -129,6 +130,8 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
         owner = owner.tolist()  # of NumPy
     items = cast("list[Any]", list(owner) if isinstance(owner, (tuple, list, range)) else [])  # pyright: ignore
     table: dict[Any, Any] = cast("dict[Any, Any]", owner) if isinstance(owner, dict) else dict(enumerate(items))
+    if not isinstance(index, slice) and _reached(thread, table, index, is_list=bool(items), node=node):
+        index = make("select", make("<", index, 0), make("+", index, len(items)), index)
     if not isinstance(index, slice) and not thread.emitter.varies(index) and _is_table(table):
         return _entry(thread, table, index, node)
     if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
@@ -144,6 +147,45 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
     for position in range(len(items) - 2, -1, -1):
         result = make("select", make("==", index, position), items[position], result)
     return result
+
+
+def _reached(thread: Thread, table: dict[Any, Any], index: Value, *, is_list: bool, node: ast.Subscript) -> bool:
+    """Whether a list is read from its end: some core comes here with a negative index. Raises if one reads what is not there.
+
+    Where it is not known which cores come here, or with what, nothing is said.
+    """
+    low, high = bounds(index)
+    if high - low < len(table) and all(place in table for place in range(low, high + 1)):
+        return False
+    reached = thread.emitter.reached()
+    if reached is None:
+        return False
+    from_end = False
+    for core in cores_of(thread.build.grid):
+        own = {leaf: place for leaf, place in zip(thread.coordinates_read, core, strict=False) if isinstance(leaf, Leaf)}
+        for place in _values_of(thread, replaced(index, own), replaced(reached, own)):
+            from_end = from_end or (is_list and place < 0)
+            if place not in table and not (is_list and place + len(table) in table):
+                what = "IndexError: the index" if is_list else "KeyError: the key"
+                message = f"{what} is {place} on core {core}, of {counted(len(table), 'entry', 'entries')}"
+                raise thread.error("TW017", message, node, help="guard the statement with an if, or make the table longer")
+    return from_end
+
+
+def _values_of(thread: Thread, index: Value, reached: Value) -> Iterable[int]:
+    """The values that an index takes on a core, in all turns of the loops around; none if they are not known."""
+    counters = sorted(leaves(index) | leaves(reached), key=lambda leaf: leaf.ident)
+    if any(leaf not in thread.emitter.counters for leaf in counters):
+        return
+    turns = [thread.emitter.counters[leaf][1] for leaf in counters]
+    if math.prod(map(len, turns)) > TURNS_LIMIT:
+        return
+    for turn in itertools.product(*turns):
+        known = dict(zip(counters, turn, strict=True))
+        if replaced(reached, known) is True:
+            place = replaced(index, known)
+            assert isinstance(place, int)
+            yield place
 
 
 def _is_table(table: dict[Any, Any]) -> bool:

@@ -263,7 +263,9 @@ def _bool_op(thread: Thread, node: ast.BoolOp) -> Any:
     word = "and" if isinstance(node.op, ast.And) else "or"
     result: Any = None
     for index, part in enumerate(node.values):
-        value = evaluate(thread, part)
+        so_far = True if index == 0 else truth(thread, result, node)
+        with thread.emitter.given(so_far if word == "and" else make("not", so_far) if index else True):
+            value = evaluate(thread, part)
         result = value if index == 0 else make(word, truth(thread, result, node), truth(thread, value, part))
         if not is_dynamic(result) and bool(truth(thread, result, part)) is (word == "or"):
             return result  # decided: Python does not look at the rest either

@@ -139,9 +139,7 @@ def _may_not_run(thread: Thread, sequence: range | DynamicRange) -> bool:
     return False
 
 
-def _counted_loop(
-    thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None
-) -> None:
+def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange, name: str, counted: CountedLoop | None) -> None:
     frame = thread.frame
     assigned, exposed = loop_names(node)
     _settle(thread, assigned & exposed, node)
@@ -204,11 +202,14 @@ def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
 
 
 def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value, step: int, backwards: bool) -> Value:
+    emitter = thread.emitter
     low, high = bounds(start)[0], bounds(stop)[1] - 1
-    if not backwards:
-        return thread.emitter.leaf(argument, name, low, max(low, high))
-    most = max(0, (bounds(start)[1] - bounds(stop)[0] - 1) // -step)
-    return make("-", start, make("*", thread.emitter.leaf(argument, name, 0, most), -step))
+    most = max(0, (bounds(start)[1] - bounds(stop)[0] - 1) // -step) if backwards else max(low, high)
+    leaf = emitter.leaf(argument, name, 0 if backwards else low, most)
+    if isinstance(start, int) and isinstance(stop, int):
+        turns = range(start, stop, step)
+        emitter.counters[leaf] = (emitter.block, range(len(turns)) if backwards else turns)
+    return make("-", start, make("*", leaf, -step)) if backwards else leaf
 
 
 def _carried_integers(thread: Thread, names: list[str], node: ast.For) -> list[str]:
