@@ -85,7 +85,7 @@ def test_the_failure_behind_an_unrolled_loop_is_the_one_told(tiles_read):
 
 
 def test_the_failure_of_a_loop_that_cannot_be_unrolled_is_told_as_it_was(tiles_read):
-    thread = "x, _ = ttl.core(dims=2)\nnames = ('a', 'b')\nfor i in range(2):\n    print(names[x])"
+    thread = "x, _ = ttl.core(dims=2)\nname = lambda: ('a', 'b')[x]\nfor i in range(2):\n    print(name())"
     with pytest.raises(KernelError, match=r"print of 'a' or, on other cores, 'b'"):
         tiles_read(thread, grid=(2, 1))
 
