@@ -90,6 +90,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     ),
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
     "ttkernel-place-inits": (
+        Pass("ttkernel-defer-write-barriers", "what reads a tensor is a call now, whoever made it"),
         Pass("ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted"),
         Pass("ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet"),
         Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),

@@ -132,7 +132,7 @@ STRUCTURAL_CALLS = (
     Call("noc_async_write", "d", "address target bytes", 0, "L1 address, NoC address, bytes"),
     Call(
         "noc_async_write_multicast", "d", "address target bytes receivers", 0,
-        "L1 address, NoC address, bytes, receivers other than this core",
+        "L1 address, NoC address, bytes, receivers other than this core; attribute linked: the next one goes the same way",
     ),
     Call(
         "noc_async_write_multicast_loopback_src", "d", "address target bytes receivers", 0,
@@ -144,6 +144,10 @@ STRUCTURAL_CALLS = (
     Call(
         "noc_semaphore_set_multicast", "d", "word target receivers", 0,
         "the same to several cores; receivers other than this core",
+    ),
+    Call(
+        "noc_semaphore_set_multicast_loopback_src", "d", "word target receivers", 0,
+        "the same, with this core among the receivers",
     ),
     Call("noc_semaphore_wait", "d", "semaphore value", 0, "until this core's semaphore is the value"),
     Call("noc_semaphore_wait_min", "d", "semaphore value", 0, "until it is not below the value"),

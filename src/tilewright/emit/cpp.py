@@ -244,6 +244,8 @@ class _Writer:
             arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)
         arguments += self._face_mode(op)
+        if "linked" in op.attributes:
+            arguments.append("true")
         spelled, template = self._row_spelling(op)
         if name == "pack_tile":
             template = ("true",) if "out_of_order" in op.attributes else ("false",)

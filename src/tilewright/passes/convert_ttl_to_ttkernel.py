@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, insert_before, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import (
     IndexBuilder,
@@ -36,6 +36,7 @@ from tilewright.passes.kernel_calls.network import (
 
 NAME = "convert-ttl-to-ttkernel"
 
+SENDS = {f"ttkernel.noc_async_write{form}" for form in ("", "_multicast", "_multicast_loopback_src")}
 VIEW_OPS = frozenset[type[Operation]]((AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp))
 
 
@@ -68,19 +69,22 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         if done or (computes and math.convert(op)):
             done_with.append(op)
     present = operations(function)
-    _finish_increments(function, present)
+    _finish_transfers(function, present)
     _drop_block_results(present)
     for op in reversed(done_with):  # ops that earlier passes took out may still name them
         op.detach()
         op.drop_all_references()
 
 
-def _finish_increments(function: FuncOp, ops: list[Operation]) -> None:
-    """A thread that changed semaphores of other cores ends when the changes have arrived."""
-    if any(op.name == "ttkernel.noc_semaphore_inc" for op in ops):
-        last = function.body.block.last_op
-        assert last is not None
-        function.body.block.insert_op_before(call("noc_async_atomic_barrier"), last)
+def _finish_transfers(function: FuncOp, ops: list[Operation]) -> None:
+    """A thread ends when what it sent to other cores, and what it changed there, has arrived."""
+    last = function.body.block.last_op
+    assert last is not None
+    names = {op.name for op in ops}
+    if names & SENDS:
+        insert_before(call("noc_async_write_barrier"), last)
+    if "ttkernel.noc_semaphore_inc" in names:
+        insert_before(call("noc_async_atomic_barrier"), last)
 
 
 def _drop_block_results(ops: list[Operation]) -> None:

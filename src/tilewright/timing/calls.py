@@ -321,7 +321,8 @@ def read_unicast(machine: ClockedMachine, site: Site, address: NocAddress, targe
 
 @clocked("noc_async_write_multicast", "noc_async_write_multicast_loopback_src", on="d", in_turn=True)
 def write_multicast(machine: ClockedMachine, site: Site, source: int, address: NocAddress, size: int, count: int) -> None:
-    machine.mover(site).multicast(site, _places(machine, address), size, machine.constants.multicast_issue)
+    linked = "linked" in site.attributes
+    machine.mover(site).multicast(site, _places(machine, address), size, machine.constants.multicast_issue, linked=linked)
 
 
 @clocked("noc_semaphore_set", on="d", in_turn=True)
@@ -343,13 +344,13 @@ def change_semaphore(machine: ClockedMachine, site: Site, first: Any, second: An
         machine.touch(other)
 
 
-@clocked("noc_semaphore_set_multicast", on="d", in_turn=True)
+@clocked("noc_semaphore_set_multicast", "noc_semaphore_set_multicast_loopback_src", on="d", in_turn=True)
 def set_multicast(machine: ClockedMachine, site: Site, source: Semaphore, address: NocAddress, count: int) -> None:
     assert isinstance(address.target, Semaphore)
     there = machine.mover(site).multicast(site, _places(machine, address), 4, machine.constants.multicast_issue)
     for core in address.cores:
         other = machine.other(core)
-        if other is not machine:
+        if other is not machine or site.name.endswith("loopback_src"):
             other.semaphore(address.target).change(there, other.semaphores.level(address.target.number), adds=False)
             machine.touch(other)
 

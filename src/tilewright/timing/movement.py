@@ -52,15 +52,17 @@ class Mover:
         self.left = max(self.left, entered + self.network.flits(size))
         self.acknowledged = max(self.acknowledged, known)
 
-    def multicast(self, site: Site, targets: tuple[Place, ...], size: float, issue: float) -> float:
-        """Unlinked multicasts of one core go one after the other: each reserves its path. When the data are everywhere."""
+    def multicast(self, site: Site, targets: tuple[Place, ...], size: float, issue: float, *, linked: bool = False) -> float:
+        """When the data are everywhere. Unlinked multicasts of one core go one after the other: each reserves its path. What
+        follows a linked one goes the same way at once.
+        """
         constants = self.network.constants
         self.engine.wait(site, self._path_free, PATH)
         start = self._issue(site, issue)
         there = self.network.multicast(self.net, self.place, targets, size, start)
         inside = self.place in targets
         release = constants.multicast_release_loopback if inside else constants.multicast_release
-        self._path_free = self.engine.now - issue + release + size / constants.flit_bytes
+        self._path_free = self.engine.now - issue + (0.0 if linked else release) + size / constants.flit_bytes
         self.left = max(self.left, start + self.network.flits(size))
         self.acknowledged = max(self.acknowledged, there + constants.multicast_acknowledged)
         return there

@@ -58,13 +58,13 @@ def multicast(dst, grid=(4, 2), *, loopback=False):
 def test_a_rectangle_is_one_multicast():
     text = multicast(lambda row: (slice(1, 4), row)).compile(*arrays()).cpp["reader"]
     corners = "noc_x(1), noc_y(core_y), noc_x(3), noc_y(core_y)"
-    assert f"noc_async_write_multicast(a_cb_l1, get_noc_multicast_addr({corners}, target), 4096, 3);" in text
+    assert f"noc_async_write_multicast(a_cb_l1, get_noc_multicast_addr({corners}, target), 4096, 3, true);" in text
     assert f"noc_semaphore_set_multicast(one, get_noc_multicast_addr({corners}, net_valid), 3);" in text
     assert "if (core_x == 0) {" in text and "if (core_x >= 1) {" in text
     source, destination = text.split("if (core_x >= 1) {")
     for branch in (source, destination):  # the block's address is asked for once, under the same name in both
         assert branch.count("const uint32_t a_cb_l1 = get_write_ptr(a_cb);") == branch.count("get_write_ptr") == 1
-    assert source.count("noc_async_write_barrier();") == 1
+    assert source.count("noc_async_writes_flushed();") == text.count("noc_async_write_barrier();") == 1
 
 
 def test_the_writer_names_corners_the_other_way_round():
@@ -125,7 +125,7 @@ def test_destinations_that_are_no_rectangle_get_one_write_each():
 def test_every_spelling(metal):
     text = multicast(lambda row: (slice(0, 4), row), loopback=True).compile(*arrays(), metal=metal).cpp["reader"]
     assert "noc_async_write_multicast_loopback_src(" in text and "noc_semaphore_wait_min(word(net_ready), 4 << 24);" in text
-    assert text.count("noc_semaphore_set(word(net_valid), 1);") == 1, "the sender is a receiver too"
+    assert text.count("noc_semaphore_set_multicast_loopback_src(one, ") == 1, "the sender is a receiver too"
 
 
 def test_pipes_tell_where_they_lead():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from xdsl.dialects.arith import CmpiOp, DivUIOp, RemUIOp
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -142,6 +142,10 @@ def insert(op: Operation, before: Operation) -> SSAValue:
 # * ``ready``, at the source: every receiver adds 2^24 and the place of its block (distance from the semaphore, in units of 16
 #   bytes). When the count is complete, the mean of the places is where the data goes: it is the same on all receivers.
 # * ``valid``, at each receiver: 1 when the data has arrived.
+#
+# Data and signal take the same way on the same virtual channel, so the signal need not wait for the data's acknowledgement: it
+# follows when the data has left, and then the source's block is free too. A multicast is linked to its signal, which then
+# does not reserve the way again. What is under way when a thread ends is awaited there.
 
 
 @record(kw_only=True)
@@ -300,7 +304,7 @@ class PipeConverter:
     def _unicast(self, op: Operation, sending: Sending, place: tuple[Number, Number]) -> None:
         address = self.places.address(*place, sending.target, op)
         put("noc_async_write", [sending.pointer, address, self.indices.value(sending.size)], op)
-        put("noc_async_write_barrier", [], op)
+        put("noc_async_writes_flushed", [], op)
         valid = self.places.address(*place, self._valid(sending.plan), op)
         put("noc_semaphore_inc", [valid, self.indices.value(1)], op)
 
@@ -311,20 +315,15 @@ class PipeConverter:
             self._number(pipe, {key: box[corner] for key, box in boxes.items()}, names[corner], op) for corner in range(4)
         )
         corners = (x0, y0, x1, y1)
-        count = self.indices.value(self._number(pipe, {k: len(cores) for k, cores in receivers.items()}, "receivers", op))
-        others = self.indices.value(
-            self._number(pipe, {k: len(cores) - own for k, cores in receivers.items()}, "other_receivers", op)
-        )
+        receiving = {key: len(cores) for key, cores in receivers.items()}
+        count = self.indices.value(self._number(pipe, receiving, "receivers", op))
         address = self.places.multicast_address(corners, sending.target, op)
-        name = "noc_async_write_multicast_loopback_src" if own else "noc_async_write_multicast"
-        put(name, [sending.pointer, address, self.indices.value(sending.size), count], op)
+        suffix = "_loopback_src" if own else ""
+        operands = [sending.pointer, address, self.indices.value(sending.size), count]
+        insert_before(call(f"noc_async_write_multicast{suffix}", operands, attributes={"linked": UnitAttr()}, like=op), op)
         put("noc_async_writes_flushed", [], op)
         valid = self.places.multicast_address(corners, self._valid(plan), op)
-        one = self.semaphore(plan.one, "one", 1)
-        put("noc_semaphore_set_multicast", [one, valid, others], op)
-        if own:
-            put("noc_async_write_barrier", [], op)
-            put("noc_semaphore_set", [self._valid(plan), self.indices.value(1)], op)
+        put(f"noc_semaphore_set_multicast{suffix}", [self.semaphore(plan.one, "one", 1), valid, count], op)
 
     def _one_by_one(self, op: CopyOp, sending: Sending) -> None:
         """Receivers that form no rectangle: one write each."""
@@ -391,9 +390,7 @@ class PipeConverter:
     def _wait(self, op: WaitOp) -> None:
         for copy in _copies(op):
             assert is_pipe_copy(copy), "a wait is for one copy"
-            if is_send(copy):
-                if not _written_and_awaited(op):
-                    put("noc_async_write_barrier", [], op)
+            if is_send(copy):  # the block has left already: who receives it is told behind it
                 continue
             valid = self._valid(self.plans[pipe_of(copy).net.number])
             put("noc_semaphore_wait", [valid, self.indices.value(1)], op)
@@ -432,18 +429,6 @@ class PipeConverter:
 
 def _copies(op: WaitOp) -> list[CopyOp]:
     return [operand.owner for operand in op.operands if isinstance(operand.owner, CopyOp)]
-
-
-def _written_and_awaited(op: Operation) -> bool:
-    """A barrier stands before ``op`` and no write after it; increments are none, and have a barrier of their own at the end."""
-    earlier = op.prev_op
-    while earlier is not None and not earlier.regions:
-        if earlier.name == "ttkernel.noc_async_write_barrier":
-            return True
-        if earlier.name.startswith(("ttkernel.noc_async_write", "ttkernel.noc_semaphore_set_")):
-            return False
-        earlier = earlier.prev_op
-    return False
 
 
 def drop_anchor(anchor: Operation) -> None:

@@ -302,10 +302,10 @@ def set_remote_semaphore(machine: Machine, site: Site, source: Semaphore, addres
         other.semaphores.set(address.target.number, level(machine, source))
 
 
-@call("noc_semaphore_set_multicast", on="d", cross_core=True)
+@call("noc_semaphore_set_multicast", "noc_semaphore_set_multicast_loopback_src", on="d", cross_core=True)
 def set_multicast_semaphore(machine: Machine, site: Site, source: Semaphore, address: NocAddress, count: int) -> None:
     assert isinstance(address.target, Semaphore)
-    others = neighbours(machine, site, address, loopback=False)
+    others = neighbours(machine, site, address, loopback=site.name.endswith("loopback_src"))
     check_destinations(site, others, count)
     for other in others:
         other.semaphores.set(address.target.number, level(machine, source))

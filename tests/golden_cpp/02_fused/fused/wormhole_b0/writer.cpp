@@ -18,8 +18,9 @@ void kernel_main() {
           noc_async_write_page(row * 8 * 16 + column * 8 + row2 * 16 + col, y, y_dfb_l1 + (row2 * 8 + col) * 2048);  // line 48
         }
       }
-      noc_async_write_barrier();
+      noc_async_writes_flushed();
       cb_pop_front(y_dfb, 64);  // line 47
     }
   }
+  noc_async_write_barrier();
 }

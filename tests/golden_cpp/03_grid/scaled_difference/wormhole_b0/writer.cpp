@@ -24,10 +24,11 @@ void kernel_main() {
               noc_async_write_page(row * 2 * 26 + column * 2 + row2 * 26 + col, y, y_dfb_l1 + (row2 * 2 + col) * 4096);  // line 63
             }
           }
-          noc_async_write_barrier();
+          noc_async_writes_flushed();
           cb_pop_front(y_dfb, 4);  // line 62
         }
       }
     }
   }
+  noc_async_write_barrier();
 }

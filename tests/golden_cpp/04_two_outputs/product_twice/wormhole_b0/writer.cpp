@@ -21,7 +21,7 @@ void kernel_main() {
       noc_async_write_page(index, positive, positive_dfb_l1 + index * 2048);  // line 45
     }
   }
-  noc_async_write_barrier();
+  noc_async_writes_flushed();
   cb_pop_front(positive_dfb, 35);  // line 44
   cb_wait_front(shifted_dfb, 35);  // line 46
   const uint32_t shifted_dfb_l1 = get_read_ptr(shifted_dfb);  // line 47

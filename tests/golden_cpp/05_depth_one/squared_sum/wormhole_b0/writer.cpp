@@ -18,8 +18,9 @@ void kernel_main() {
           noc_async_write_page(row * 2 * 12 + column * 2 + row2 * 12 + col, y, y_dfb_l1 + (row2 * 2 + col) * 4096);  // line 43
         }
       }
-      noc_async_write_barrier();
+      noc_async_writes_flushed();
       cb_pop_front(y_dfb, 4);  // line 42
     }
   }
+  noc_async_write_barrier();
 }

@@ -31,10 +31,9 @@ void kernel_main() {
       noc_semaphore_wait_min(word(row_net_ready), 7 << 24);  // line 38
       const uint32_t target = row_net_ready + (*word(row_net_ready) & 0xffffff) / 7 * 16;
       noc_semaphore_set(word(row_net_ready), 0);
-      noc_async_write_multicast(a_dfb_l1, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), target), 8192, 7);
+      noc_async_write_multicast(a_dfb_l1, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), target), 8192, 7, true);
       noc_async_writes_flushed();
       noc_semaphore_set_multicast(one, get_noc_multicast_addr(noc_x(1), noc_y(core_y), noc_x(7), noc_y(core_y), row_net_valid), 7);
-      noc_async_write_barrier();
       cb_push_back(a_dfb, 2);  // line 36
     }
     if (core_x >= 1) {
@@ -46,5 +45,6 @@ void kernel_main() {
       cb_push_back(a_dfb, 2);  // line 41
     }
   }
+  noc_async_write_barrier();
   noc_async_atomic_barrier();
 }

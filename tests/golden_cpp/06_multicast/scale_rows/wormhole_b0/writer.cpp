@@ -17,7 +17,8 @@ void kernel_main() {
     for (uint32_t col = 0; col < 2; ++col) {
       noc_async_write_page((core_y * 8 + core_x) * 10 + block * 2 + col, y, y_dfb_l1 + col * 4096);  // line 54
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(y_dfb, 2);  // line 52
   }
+  noc_async_write_barrier();
 }

@@ -27,7 +27,7 @@ void kernel_main() {
     const uint32_t target = ring_ready + (*word(ring_ready) & 0xffffff) * 16;
     noc_semaphore_set(word(ring_ready), 0);
     noc_async_write(out_dfb_l1, get_noc_addr(noc_x(to_x), noc_y(0), target), 4096);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     noc_semaphore_inc(get_noc_addr(noc_x(to_x), noc_y(0), ring_valid), 1);
     cb_pop_front(out_dfb, 1);  // line 55
   }
@@ -36,5 +36,6 @@ void kernel_main() {
   noc_async_write_page(core_x, y, y_dfb_l1);
   noc_async_write_barrier();
   cb_pop_front(y_dfb, 1);  // line 60
+  noc_async_write_barrier();
   noc_async_atomic_barrier();
 }

@@ -38,7 +38,7 @@ void kernel_main() {
     noc_semaphore_set(word(to_right_ready), 0);
     const uint32_t index = core_x + 1;
     noc_async_write(edge_dfb_l1_2, get_noc_addr(noc_x(index), noc_y(core_y), target), 4096);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     noc_semaphore_inc(get_noc_addr(noc_x(index), noc_y(core_y), to_right_valid), 1);
     cb_pop_front(edge_dfb, 1);  // line 80
   }
@@ -57,7 +57,7 @@ void kernel_main() {
         noc_semaphore_set(word(to_left_ready), 0);
         const uint32_t index2 = core_x - 1;
         noc_async_write(edge_dfb_l1_2, get_noc_addr(noc_x(index2), noc_y(core_y), target), 4096);
-        noc_async_write_barrier();
+        noc_async_writes_flushed();
         noc_semaphore_inc(get_noc_addr(noc_x(index2), noc_y(core_y), to_left_valid), 1);
         cb_pop_front(edge_dfb, 1);  // line 86
       }
@@ -65,8 +65,9 @@ void kernel_main() {
     cb_wait_front(y_dfb, 1);  // line 93
     const uint32_t y_dfb_l1 = get_read_ptr(y_dfb);  // line 94
     noc_async_write_page(core_y * 24 + core_x * 3 + index, y, y_dfb_l1);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(y_dfb, 1);  // line 93
   }
+  noc_async_write_barrier();
   noc_async_atomic_barrier();
 }

@@ -37,10 +37,9 @@ void kernel_main() {
       noc_semaphore_wait_min(word(b_net_ready), 7 << 24);  // line 62
       const uint32_t target = b_net_ready + (*word(b_net_ready) & 0xffffff) / 7 * 16;
       noc_semaphore_set(word(b_net_ready), 0);
-      noc_async_write_multicast(b_dfb_l1, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), target), 8192, 7);
+      noc_async_write_multicast(b_dfb_l1, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), target), 8192, 7, true);
       noc_async_writes_flushed();
       noc_semaphore_set_multicast(one, get_noc_multicast_addr(noc_x(core_x), noc_y(7), noc_x(core_x), noc_y(1), b_net_valid), 7);
-      noc_async_write_barrier();
       cb_push_back(b_dfb, 4);  // line 59
     }
     if (core_y >= 1) {
@@ -61,5 +60,6 @@ void kernel_main() {
   }
   noc_async_write_barrier();
   cb_pop_front(c_dfb, 4);  // line 71
+  noc_async_write_barrier();
   noc_async_atomic_barrier();
 }

@@ -23,8 +23,9 @@ void kernel_main() {
           noc_async_write(face + 1024, target + 64, 64);
         }  // line 48
       }
-      noc_async_write_barrier();  // line 49
+      noc_async_writes_flushed();  // line 49
       cb_pop_front(y_dfb, 2);  // line 47
     }
   }
+  noc_async_write_barrier();
 }

@@ -17,7 +17,8 @@ void kernel_main() {
     cb_wait_front(C_tile, 1);  // line 17
     const uint32_t C_tile_l1 = get_read_ptr(C_tile);
     noc_async_write_page(tid / grid_x * 8 + tid % grid_x, C, C_tile_l1);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(C_tile, 1);
   }
+  noc_async_write_barrier();
 }

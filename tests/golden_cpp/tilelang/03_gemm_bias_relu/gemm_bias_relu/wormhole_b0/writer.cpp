@@ -21,7 +21,8 @@ void kernel_main() {
         noc_async_write_page(tid / grid_x * 4 * 16 + tid % grid_x * 4 + row * 16 + col, C, C_local_l1 + (row * 4 + col) * 2048);  // line 31
       }
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(C_local, 16);
   }
+  noc_async_write_barrier();
 }

@@ -17,7 +17,8 @@ void kernel_main() {
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_write_page((start_id + i) * 8 + col, Y, x_out_l1 + col * 4096);  // line 23
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(x_out, 8);
   }
+  noc_async_write_barrier();
 }

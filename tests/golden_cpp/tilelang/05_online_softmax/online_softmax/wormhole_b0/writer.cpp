@@ -18,8 +18,9 @@ void kernel_main() {
       for (uint32_t col = 0; col < 2; ++col) {
         noc_async_write_page((start_id + i) * 16 + k * 2 + col, Y, y_l1 + col * 4096);  // line 36
       }
-      noc_async_write_barrier();
+      noc_async_writes_flushed();
       cb_pop_front(y, 2);
     }
   }
+  noc_async_write_barrier();
 }

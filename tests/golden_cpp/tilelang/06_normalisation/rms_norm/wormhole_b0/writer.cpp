@@ -17,7 +17,8 @@ void kernel_main() {
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_write_page((start_id + i) * 8 + col, B, A_shared_out_l1 + col * 4096);  // line 26
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(A_shared_out, 8);
   }
+  noc_async_write_barrier();
 }

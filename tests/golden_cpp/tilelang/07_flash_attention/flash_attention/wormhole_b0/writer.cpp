@@ -22,7 +22,8 @@ void kernel_main() {
         noc_async_write_page((tid / grid_x % grid_y * 8 + tid % grid_x * 2) * 2 + row * 2 + col, Output, acc_o_l1 + (row * 2 + col) * 2048);  // line 69
       }
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(acc_o, 4);
   }
+  noc_async_write_barrier();
 }

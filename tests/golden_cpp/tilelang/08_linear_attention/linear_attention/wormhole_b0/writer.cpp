@@ -21,8 +21,9 @@ void kernel_main() {
           noc_async_write_page(((start_id + i) % grid_x * 8 + n * 2) * 2 + row * 2 + col, Out, out_l1 + (row * 2 + col) * 2048);  // line 35
         }
       }
-      noc_async_write_barrier();
+      noc_async_writes_flushed();
       cb_pop_front(out, 4);
     }
   }
+  noc_async_write_barrier();
 }

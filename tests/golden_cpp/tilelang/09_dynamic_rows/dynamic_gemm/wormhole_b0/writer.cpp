@@ -20,7 +20,8 @@ void kernel_main() {
         noc_async_write_page((start_id + i) % grid_x * 2 + row * 4 + col, C, C_local_l1 + (row * 2 + col) * 2048);  // line 22
       }
     }
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(C_local, 8);
   }
+  noc_async_write_barrier();
 }

@@ -22,8 +22,9 @@ void kernel_main() {
           noc_async_write_page(((tid / grid_x * 4 + tid % grid_x) * 8 + n * 2) * 2 + row * 2 + col, Out, inner_l1 + (row * 2 + col) * 2048);  // line 44
         }
       }
-      noc_async_write_barrier();
+      noc_async_writes_flushed();
       cb_pop_front(inner, 4);
     }
   }
+  noc_async_write_barrier();
 }

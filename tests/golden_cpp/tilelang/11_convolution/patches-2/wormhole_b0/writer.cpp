@@ -17,7 +17,8 @@ void kernel_main() {
     cb_wait_front(total, 1);  // line 35
     const uint32_t total_l1 = get_read_ptr(total);
     noc_async_write_page(tid / grid_x * 2 + tid % grid_x, out_flat, total_l1);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(total, 1);
   }
+  noc_async_write_barrier();
 }

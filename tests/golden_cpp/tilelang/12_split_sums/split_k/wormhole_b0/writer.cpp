@@ -19,7 +19,8 @@ void kernel_main() {
     cb_wait_front(C_parts_block, 1);  // line 24
     const uint32_t C_parts_block_l1 = get_read_ptr(C_parts_block);
     noc_async_write_page((index / grid_y * 2 + index % grid_y) * 2 + tid % grid_x, C_parts, C_parts_block_l1);
-    noc_async_write_barrier();
+    noc_async_writes_flushed();
     cb_pop_front(C_parts_block, 1);
   }
+  noc_async_write_barrier();
 }
