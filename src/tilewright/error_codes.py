@@ -151,7 +151,8 @@ SHAPES: dict[str, Code] = {
     ),
     "TW105": Code(
         "tensor not tile-aligned",
-        "The last two dimensions of a tensor must be multiples of 32. Pad the tensor before the call.",
+        "Tiles need two dimensions, none of them empty. Arrays and tiled tensors of any size are padded to multiples of 32; a "
+        "row-major tensor has no padding, so its last two dimensions must be multiples of 32 already.",
     ),
     "TW106": Code(
         "not a tensor the compiler takes",
@@ -190,6 +191,15 @@ SHAPES: dict[str, Code] = {
         "follows from what was stored into its buffer or sent through its pipe. Here a wait() gets a reduced block in some "
         "iterations or on some cores and a full one in others, and the result would depend on it. Give each its own buffer, "
         "or repeat the element where it is stored: ttl.block.broadcast(x, dims=[1], shape=block.shape).",
+    ),
+    "TW113": Code(
+        "padding at a place that is not known",
+        "Tensors whose sides are no multiples of 32 end in padding, and blocks may stick out of a tensor. Elementwise math may "
+        "do as it likes there, but a maximum or a sum must not see it, so the compiler puts minus infinity or zero in its "
+        "place. For that it must know which elements of the block are padding. It does if the edge is at the same place in "
+        "every block of the buffer, and if the block that was read is reduced itself. Here neither holds: the value went "
+        "through another buffer or a pipe, or came from blocks whose edges differ. Reduce the block that was read, let one "
+        "block hold the whole dimension, or pad the tensor to multiples of 32 with the number that does no harm.",
     ),
 }
 

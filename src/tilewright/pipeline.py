@@ -45,10 +45,12 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now"),
         Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it"),
         Pass("ttl-start-receives-early", "a ring that sends first would stand still"),
+        Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts"),
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),
+        Pass("ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is"),
         Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it"),
         Pass("ttl-fold-broadcasts", "a broadcast of a broadcast is one"),
         Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element"),

@@ -17,7 +17,7 @@ def kernel(lhs, rhs, out):
     @ttl.datamovement()
     def read():
         with a_cb.reserve() as blk:
-            ttl.copy(lhs[1:3, 0:2], blk).wait()  # error TW103 at `1:3`: tiles 1:3 lie outside dimension 0
+            ttl.copy(lhs[2:4, 0:2], blk).wait()  # error TW103 at `2:4`: tiles 2:4 lie outside dimension 0
         with b_cb.reserve() as blk:
             ttl.copy(rhs[0:2, 0:2], blk).wait()
 

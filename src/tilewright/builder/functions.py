@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xdsl.ir import Operation
+
 from tilewright import hardware
 from tilewright.builder.blocks import (
     BareFill,
@@ -26,9 +28,10 @@ from tilewright.builder.blocks import (
 )
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
+from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
-from tilewright.dialects.ttl import ReshapeOp
+from tilewright.dialects.ttl import MEAN, ReshapeOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 
@@ -205,11 +208,15 @@ def reduce_mean(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -
     total = reduction("sum")(thread, args, named)
     source = readable(thread, next(arg for arg in args if isinstance(arg, Block)))
     count = 1
-    for dim in set(total.reduced).difference(source.reduced):
+    dims = set(total.reduced).difference(source.reduced)
+    for dim in dims:
         count *= source.shape[dim] * hardware.TILE_ROWS
     if count == 1:
         return total
-    return apply_op(thread, BY_NAME["mul_scalar"], [total], {"scalar": 1.0 / count})
+    mean = apply_op(thread, BY_NAME["mul_scalar"], [total], {"scalar": 1.0 / count})
+    assert isinstance(mean.ssa.owner, Operation)
+    mean.ssa.owner.attributes[MEAN] = i64_list(sorted(dim - len(source.shape) + 2 for dim in dims))
+    return mean
 
 
 def _expect_shape(thread: ThreadBuilder, given: Any, expected: tuple[int, ...]) -> None:

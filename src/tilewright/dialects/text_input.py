@@ -36,6 +36,7 @@ from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
 from tilewright.dialects.ttl import (
     BLOCK_OPS,
     DEBUG_OPS,
+    MEAN,
     SYNC_OPS,
     TENSOR_OPS,
     TILE_OPS,
@@ -75,7 +76,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "get_remote_multicast_semaphore": ("core_range",),
     "semaphore_wait": ("at_least",),
     "tensor_accessor": ("tensor_index", "layout", "significant_bits", *NAMED),
-    "tensor_slice": ("strides", "turned"),
+    "tensor_slice": ("strides", "turned", "clipped"),
     "grid_slice": ("block_factors",),
     "core": ("dims",),
     "grid_size": ("dims",),
@@ -97,6 +98,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "fill_scaler": ("value", "pattern"),
     "read_element": ("form", "low", "high"),
     "write_element": ("form",),
+    "fill_mask": ("axis", "limit"),
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
@@ -156,7 +158,7 @@ FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
     "ttl.in_dst", "ttl.spill", "eager", "as_value",
 )  # fmt: skip
-ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", *PINS)}
+ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", MEAN, *PINS)}
 
 
 @lru_cache(maxsize=4096)

@@ -40,6 +40,7 @@ from tilewright.grid import PARTS, WorkArgument
 REDUCE_KINDS = ("sum", "max")
 TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit
 KEEP_IN_DST = "keep_in_dst"  # the result stays in DST wherever a unit can read it there
+MEAN = "mean"  # on the factor of a mean, until ttl-mask-padding: the dimensions it is taken over
 TURNED_B = "turned_b"  # the right operand's tiles lie columns by rows
 
 

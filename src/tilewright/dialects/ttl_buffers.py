@@ -31,6 +31,7 @@ from tilewright.dialects.attributes import (
     SliceType,
     TransferType,
     int_array,
+    int_list,
     scalar_format,
 )
 from tilewright.hardware import MOST_BUFFERS
@@ -295,7 +296,8 @@ class TensorSliceOp(FlatOp):
 
     One index per tensor dimension, in tiles. Dimensions before the last two are single (the slice has the rank of a block).
     ``strides`` (one per dimension of the slice, default 1) steps over tiles. ``turned``: rows of the slice run along the tensor's
-    columns, so that tiles (not what is in them) are transposed on the way.
+    columns, so that tiles (not what is in them) are transposed on the way. ``clipped`` lists dimensions of the tensor in which
+    the slice may stick out: tiles outside are read as zeros and not written.
     """
 
     name = "ttl.tensor_slice"
@@ -335,6 +337,19 @@ class TensorSliceOp(FlatOp):
     @property
     def turned(self) -> bool:
         return "turned" in self.attributes
+
+    @property
+    def clipped(self) -> tuple[int, ...]:
+        return int_list(self, "clipped")
+
+    @property
+    def axes(self) -> list[tuple[SSAValue, int, int]]:
+        """Start, number of tiles and size of the tensor, per dimension of the tensor."""
+        accessor, kind = self.accessor.type, self.results[0].type
+        assert isinstance(accessor, AccessorType) and isinstance(kind, SliceType)
+        own = tuple((dim - 1) * stride + 1 for dim, stride in zip(kind.dims, self.strides, strict=True))
+        extents = (1,) * (len(accessor.dims) - len(kind.dims)) + (own[::-1] if self.turned else own)
+        return list(zip(self.starts, extents, accessor.dims, strict=True))
 
 
 class CopyOp(FlatOp):
@@ -381,4 +396,22 @@ class FillScalerOp(FlatOp):
         expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
 
 
-MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp)
+class FillMaskOp(FlatOp):
+    """``ttl.fill_mask %cb, %start {axis = 1, limit = 100}``: push one block of ones inside a tensor and zeros beside it.
+
+    Along rows (``axis = 0``) or columns (1) the block starts at tile ``%start`` of a tensor that has ``limit`` elements there.
+    """
+
+    name = "ttl.fill_mask"
+    buffer = Operand(0)
+    start = Operand(1)
+
+    def verify_(self) -> None:
+        expect_operands(self, 2)
+        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
+        expect(self, isinstance(self.start.type, IndexType), "starts at a tile, of type index")
+        for name in ("axis", "limit"):
+            expect(self, isinstance(self.attributes.get(name), IntegerAttr), f"needs the attribute '{name}'")
+
+
+MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp, FillMaskOp)

@@ -234,10 +234,13 @@ class _Writer:
         arguments = statements.word_arguments(name, arguments)
         if name == "fill_scaler":
             return statements.fill_scaler(op, arguments[0])
+        if name == "fill_mask":
+            names = self._local("datum", "place")
+            return statements.fill_mask(op, arguments[0], self.expressions.text(op.operands[1], 12), names)
+        if name == "fill_zeros":
+            return statements.fill_zeros(op, arguments[0], *self._local("word"))
         if name in statements.TILE_ROWS_CALLS:
-            names = [self._fresh(hint) for hint in ("element_row", "source" if "read" in name else "target", "face")]
-            for word in names:
-                self._release(word)
+            names = self._local("element_row", "source" if "read" in name else "target", "face")
             row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
             return statements.tile_rows(op, [row, column, *arguments[2:]], names)
         if name == "pack_relu_config":
@@ -253,6 +256,13 @@ class _Writer:
         shape = tuple(str(int_value(op, key, 0)) for key in ("transpose", "ct", "rt", "kt")) if is_product else ()
         written = Written(spelled, tuple(arguments), template, self._dst_format(op), shape)
         return spell(written, self.release)
+
+    def _local(self, *hints: str) -> list[str]:
+        """Names that are free here and again after the statement."""
+        names = [self._fresh(hint) for hint in hints]
+        for word in names:
+            self._release(word)
+        return names
 
     def _row_spelling(self, op: KernelCallOp) -> tuple[str, tuple[str, ...]]:
         """Name and template arguments of a call of the op table, as the chosen release has them."""

@@ -164,6 +164,49 @@ def fill_scaler(op: KernelCallOp, buffer: str) -> str:
     )
 
 
+def fill_mask(op: KernelCallOp, buffer: str, start: str, names: list[str]) -> str:
+    """Ones inside a tensor and zeros beside it, over the tiles of a block."""
+    kind = op.operand("buffer").type
+    assert isinstance(kind, KernelCBType)
+    short = kind.tile.bytes == 2 * TILE_ELEMENTS
+    word, one = ("uint16_t", "0x3f80") if short else ("uint32_t", "0x3f800000u")
+    axis, limit = int_value(op, "axis"), int_value(op, "limit")
+    face = FACE_ROWS * FACE_COLS
+    i, place = names
+    within = (
+        f"{i} / {2 * face} % 2 * {FACE_ROWS} + {i} % {face} / {FACE_COLS}" if axis == 0
+        else f"{i} / {face} % 2 * {FACE_COLS} + {i} % {FACE_COLS}"
+    )  # fmt: skip
+    tile = f"{i} / {TILE_ELEMENTS}" if start == "0" else f"({start} + {i} / {TILE_ELEMENTS})"
+    name = ("row", "column")[axis]
+    return "\n".join(
+        (
+            "{",
+            f"  // Ones in {name}s that the tensor has, {limit} of them; zeros in its padding.",
+            f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
+            f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
+            f"    const uint32_t {place} = {tile} * {(TILE_ROWS, TILE_COLS)[axis]} + {within};",
+            f"    data[{i}] = {place} < {limit} ? {one} : 0;",
+            "  }",
+            "}",
+        )
+    )
+
+
+def fill_zeros(op: KernelCallOp, address: str, i: str) -> str:
+    return "\n".join(
+        (
+            "{",
+            "  // A tile outside the tensor.",
+            f"  auto* words = reinterpret_cast<volatile uint32_t*>({address});",
+            f"  for (uint32_t {i} = 0; {i} < {int_value(op, 'bytes') // 4}; ++{i}) {{",
+            f"    words[{i}] = 0;",
+            "  }",
+            "}",
+        )
+    )
+
+
 # The statements that move one tile between L1 and a row-major tensor, whose pages are rows of elements.
 
 TILE_ROWS_CALLS = ("noc_async_read_tile_rows", "noc_async_write_tile_rows")

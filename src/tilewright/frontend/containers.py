@@ -396,10 +396,12 @@ def _integer(thread: Thread, value: Any, node: ast.AST) -> Value:
 
 
 def _check_constant(thread: Thread, found: Range, size: int, axis: int, tensor: KernelTensor, node: ast.AST) -> None:
-    """Starts that vary are checked by ttl-validate, which knows the loops and guards around them."""
+    """Starts that vary are checked by ttl-validate, which knows the loops and guards around them. A rectangle that starts inside
+    may stick out."""
     length = 1 if len(found.starts) > 1 else (found.size - 1) * found.step + 1
     for start in found.starts:
-        if is_dynamic(start) or not isinstance(start, int) or (start >= 0 and start + length <= size):
+        inside = size if found.step == 1 and len(found.starts) == 1 and axis >= len(tensor.tile_shape) - 2 else size - length + 1
+        if is_dynamic(start) or not isinstance(start, int) or 0 <= start < inside:
             continue
         place = str(start) if length == 1 else f"{start}:{start + length}"
         raise thread.error(

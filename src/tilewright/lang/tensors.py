@@ -151,18 +151,30 @@ def is_writable(value: Any) -> bool:
 
 
 def stored_shape(value: Any) -> tuple[int, ...]:
-    """Shape in memory: ttnn rounds the last two dimensions of a tiled tensor up to whole tiles, with zeros.
+    """Shape in memory: the last two dimensions are rounded up to whole tiles, with zeros. ttnn does that with tiled tensors, the
+    host with arrays.
 
-    A vector is the first row of its tiles there, a number the first element of one.
+    A vector is the first row of its tiles in ttnn, a number the first element of one.
     """
-    shape = tuple(int(size) for size in getattr(value, "padded_shape", value.shape))
-    if len(shape) >= 2 or not hasattr(value, "padded_shape") or _is_row_major(value):
+    if not hasattr(value, "padded_shape"):
+        return padded_to_tiles(tuple(int(size) for size in value.shape))
+    shape = tuple(int(size) for size in value.padded_shape)
+    if len(shape) >= 2 or _is_row_major(value):
         return shape
     columns = shape[0] if shape else 1
     return (hardware.TILE_ROWS, -(-columns // hardware.TILE_COLS) * hardware.TILE_COLS)
 
 
+def padded_to_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows and columns in whole tiles."""
+    if len(shape) < 2:
+        return shape
+    sizes = zip(shape[-2:], (hardware.TILE_ROWS, hardware.TILE_COLS), strict=True)
+    return (*shape[:-2], *(-(-size // tile) * tile for size, tile in sizes))
+
+
 def check_aligned(spec: TensorSpec, span: Span | None) -> None:
+    """What is left are tensors whose memory has no padding: rows of elements, and tensors without any."""
     rows, cols = hardware.TILE_ROWS, hardware.TILE_COLS
     if len(spec.shape) < 2:
         raise fail(
@@ -172,7 +184,7 @@ def check_aligned(spec: TensorSpec, span: Span | None) -> None:
             help="reshape it to (1, n) padded to tiles",
         )
     if spec.shape[-2] % rows or spec.shape[-1] % cols or 0 in spec.shape:
-        padded = (*spec.shape[:-2], -(-spec.shape[-2] // rows) * rows or rows, -(-spec.shape[-1] // cols) * cols or cols)
+        padded = padded_to_tiles((*spec.shape[:-2], spec.shape[-2] or rows, spec.shape[-1] or cols))
         raise fail(
             "TW105",
             f"tensor '{spec.name}' of shape {spec.shape} does not divide into {rows}x{cols} tiles",
@@ -291,19 +303,24 @@ def to_bits(value: Any) -> NDArray[Any]:
 def from_array(value: Any, array: NDArray[Any]) -> None:
     """Writes elements into ``value`` in place, rounded to what it holds."""
     if isinstance(value, BFloat16View):
-        value.array[...] = _round_to_bf16(array).astype(value.array.dtype).reshape(value.array.shape)
+        value.array[...] = _round_to_bf16(_cut(value, array)).astype(value.array.dtype).reshape(value.array.shape)
         return
     if _is_torch(value):
-        _write_torch(value, array)
+        _write_torch(value, _cut(value, array))
         return
     import numpy as np
 
     target = _host_array(value)
-    whole = stored_shape(value)
-    sizes = (1,) * (len(whole) - target.ndim) + target.shape
-    inside = array.reshape(whole)[tuple(slice(size) for size in sizes)]
+    inside = _cut(value, array)
     with np.errstate(over="ignore"):  # a float16 overflows to infinity, as it does in arithmetic
         target[...] = inside.reshape(target.shape).astype(target.dtype)
+
+
+def _cut(value: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """What the caller's tensor has room for of an array in whole tiles."""
+    whole, shape = stored_shape(value), tuple(int(size) for size in value.shape)
+    sizes = (1,) * (len(whole) - len(shape)) + shape
+    return array.reshape(whole)[tuple(slice(size) for size in sizes)]
 
 
 def from_bits(value: Any, bits: NDArray[Any]) -> None:

@@ -20,15 +20,17 @@ def next_index(function: FuncOp) -> int:
     return max((op.cb_index for op in operations(module) if isinstance(op, BindCBOp)), default=-1) + 1
 
 
-def bind(function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr) -> SSAValue:
-    """A buffer of one block, bound behind the user's at the top of the function."""
+def bind(
+    function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr, factor: int = 1
+) -> SSAValue:
+    """A buffer of ``factor`` blocks, bound behind the user's at the top of the function."""
     attributes = {
         "cb_index": i32_attr(index),
-        "buffer_factor": i32_attr(1),
+        "buffer_factor": i32_attr(factor),
         "name": text_attr(name),
         "origin": text_attr("compiler"),
     }
-    op = BindCBOp.create(result_types=[cb_type(shape, dtype, 1)], attributes=attributes, location=location)
+    op = BindCBOp.create(result_types=[cb_type(shape, dtype, factor)], attributes=attributes, location=location)
     entry = function.body.block
     following = entry.first_op
     while isinstance(following, BindCBOp):

@@ -105,6 +105,13 @@ def on_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
     return value
 
 
+def zero_padded(ttnn: Ttnn, tensor: DeviceTensor, spec: TensorSpec) -> DeviceTensor:
+    """With zeros in the padding, on which sums and products rely: an op of ttnn may have left anything there."""
+    if spec.layout == ROW_MAJOR or spec.dtype in BLOCK_FLOATS:
+        return tensor
+    return ttnn.fill_implicit_tile_padding(tensor, 0)
+
+
 def layout_of(ttnn: Ttnn, spec: TensorSpec) -> Descriptor:
     return ttnn.ROW_MAJOR_LAYOUT if spec.layout == ROW_MAJOR else ttnn.TILE_LAYOUT
 

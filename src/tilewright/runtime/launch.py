@@ -50,10 +50,13 @@ def run(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None
     device = devices.device_for(ttnn, args)
     check_fits(program, device)
     tensors = [devices.on_device(ttnn, value, spec, device) for value, spec in zip(args, program.tensors, strict=True)]
+    written = program.written_tensors
+    for index, spec in enumerate(program.tensors):
+        if spec.logical_shape and index not in written and tensors[index] is args[index]:
+            tensors[index] = devices.zero_padded(ttnn, tensors[index], spec)
     described = describe(program, tensors, numbers, device=device)
     if device.get_num_devices() > 1:  # every device of a mesh runs the same program on its part of the tensors
         described = ttnn.MeshProgramDescriptor({ttnn.MeshCoordinateRange(device.shape): described})
-    written = program.written_tensors
     try:
         result = ttnn.generic_op(in_order(tensors, written), described)
     except RuntimeError as error:

@@ -300,6 +300,18 @@ def write_element(machine: ClockedMachine, site: Site, buffer: Buffer, row: int,
     machine.engine(site).work(site, machine.constants.semaphore_local)
 
 
+@clocked("fill_mask", on="d")
+def fill_mask(machine: ClockedMachine, site: Site, buffer: Buffer, start: Any) -> None:
+    share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
+    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share) * site.attributes["tiles"])
+
+
+@clocked("fill_zeros", on="d")
+def fill_zeros(machine: ClockedMachine, site: Site, address: int) -> None:
+    share = site.attributes["bytes"] / hardware.tile_bytes("bf16")
+    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share))
+
+
 # Between cores ------------------------------------------------------------------------------------------------------------------
 
 

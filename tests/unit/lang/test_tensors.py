@@ -79,9 +79,21 @@ def test_what_is_refused():
             describe(value, "x")
     with pytest.raises(KernelError, match="float64"):
         describe(np.zeros((32, 32)), "x")
-    for shape in ((100, 64), (32,), (32, 33), (0, 32)):
+    for shape in ((32,), (0, 32), (40, 0)):
         with pytest.raises(KernelError, match="TW105"):
             describe(np.zeros(shape, np.float32), "x")
+
+
+def test_arrays_are_padded_by_the_host():
+    array = np.arange(1.0, 100 * 33 + 1, dtype=np.float32).reshape(100, 33)
+    spec = describe(array, "x")
+    assert (spec.shape, spec.logical_shape) == ((128, 64), (100, 33))
+    image = to_array(array)
+    assert image.shape == (128, 64) and image.sum() == array.sum(dtype=np.float64).astype(np.float32)
+    wanted = array * 2
+    from_array(array, image * 2)
+    np.testing.assert_array_equal(array, wanted)
+    assert describe(np.zeros((3, 32, 64), np.float32), "x").logical_shape == ()
 
 
 def test_view_of_the_body():

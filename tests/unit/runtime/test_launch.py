@@ -41,6 +41,16 @@ def test_descriptor(ttnn, make_tensor, make_device, program):
     assert [(buffer.total_size, buffer.format_descriptors[0].page_size) for buffer in described.cbs] == [(2 * 2048, 2048)] * 3
 
 
+def test_padding_of_inputs_is_zero_before_the_launch(ttnn, make_tensor, make_device, program, monkeypatch):
+    cleared = []
+    monkeypatch.setattr(ttnn, "fill_implicit_tile_padding", lambda tensor, value: cleared.append((tensor, value)) or tensor, raising=False)
+    tensors = [make_tensor(make_device(), place) for place in range(3)]
+    padded = tuple(replace(spec, logical_shape=(60, 60)) for spec in program.tensors)
+    monkeypatch.setattr(program, "tensors", padded)
+    assert launch.run(program, tensors) == "result"
+    assert cleared == [(tensors[0], 0), (tensors[1], 0)]
+
+
 def test_another_call_changes_addresses_only(ttnn, make_tensor, make_device, program):
     device = make_device()
     first = launch.describe(program, [make_tensor(device, 100 * n) for n in range(3)], device=device)

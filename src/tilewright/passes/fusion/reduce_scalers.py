@@ -44,31 +44,32 @@ class Scalers:
         buffer = compiler_buffers.bind(self.function, index, (1, 1), dtype, name, location)
         ops = compiler_buffers.waited(buffer, location)
         entry = self.function.body.block
-        entry.insert_ops_after(ops, _last_bind(buffer))
+        entry.insert_ops_after(ops, last_bind(buffer))
         assert entry.last_op is not None
         entry.insert_op_before(CBPopOp.create(operands=[buffer], location=location), entry.last_op)
-        mover = self._mover()
+        mover = data_movement_thread(self.module)
         there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, location)
         attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
         fill = FillScalerOp.create(operands=[there], attributes=attributes, location=location)
-        mover.body.block.insert_op_after(fill, _last_bind(there))
+        mover.body.block.insert_op_after(fill, last_bind(there))
         return ops[-1].results[0]
 
-    def _mover(self) -> FuncOp:
-        """A data-movement thread; a kernel without one gets one."""
-        for function in self.module.ops:
-            if isinstance(function, FuncOp) and thread_kind(function) == "noc":
-                return function
-        body = Block()
-        body.add_op(ReturnOp())
-        function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
-        function.attributes["ttl.kernel_thread"] = NOC_THREAD
-        function.attributes["ttl.role"] = text_attr("reader")
-        self.module.body.block.add_op(function)
-        return function
+
+def data_movement_thread(module: ModuleOp) -> FuncOp:
+    """A data-movement thread; a kernel without one gets one."""
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "noc":
+            return function
+    body = Block()
+    body.add_op(ReturnOp())
+    function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
+    function.attributes["ttl.kernel_thread"] = NOC_THREAD
+    function.attributes["ttl.role"] = text_attr("reader")
+    module.body.block.add_op(function)
+    return function
 
 
-def _last_bind(buffer: SSAValue) -> Operation:
+def last_bind(buffer: SSAValue) -> Operation:
     """The last of the binds at the top of a function."""
     anchor = buffer.owner
     assert isinstance(anchor, BindCBOp)

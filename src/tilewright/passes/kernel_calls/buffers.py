@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from xdsl.dialects.arith import AndIOp, CmpiOp
 from xdsl.dialects.builtin import IntAttr, IntegerAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright import hardware
 from tilewright.dialects.attributes import (
@@ -38,6 +40,7 @@ from tilewright.dialects.ttl_buffers import (
     CBReserveOp,
     CBWaitOp,
     CopyOp,
+    FillMaskOp,
     FillScalerOp,
     PublishCBOp,
     TensorAccessorOp,
@@ -334,6 +337,8 @@ class MovementConverter:
             self._wait(op)
         elif isinstance(op, FillScalerOp):
             self._fill_scaler(op)
+        elif isinstance(op, FillMaskOp):
+            self._fill_mask(op)
         else:
             return isinstance(op, TensorSliceOp)
         return True
@@ -421,13 +426,55 @@ class MovementConverter:
         if unit == "tile_rows" and name == "noc_async_read":
             part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
             attributes["row_bytes"] = i32_attr(self.chip.row_read_bytes(part, tensor.memory.data))
-        inner.insert_op_before(call(f"{name}_{unit}", operands, attributes=attributes, like=op), placeholder)
+        transfer = call(f"{name}_{unit}", operands, attributes=attributes, like=op)
+        if cut.clipped:
+            steps_of = {dim: variable for _, variable, dim in anchors}
+            self._guard(cut, transfer, steps_of, placeholder, operands[-1] if name == "noc_async_read" else None)
+        else:
+            inner.insert_op_before(transfer, placeholder)
         erase(placeholder)
         for body, _, _ in anchors:
             body.add_op(loop_end())
         for new in list(scratch.ops):
             new.detach()
             block.insert_op_before(new, op)
+
+    def _guard(
+        self, cut: TensorSliceOp, transfer: Operation, steps: dict[int, SSAValue], before: Operation, address: SSAValue | None
+    ) -> None:
+        """The transfer of a tile that may lie outside its tensor: then a read leaves zeros at ``address``, a write nothing."""
+        kind = cut.results[0].type
+        assert isinstance(kind, SliceType)
+        lead = len(cut.axes) - len(kind.dims)
+        tests: list[Operation] = []
+        for axis in cut.clipped:
+            start, _, size = cut.axes[axis]
+            dim = len(kind.dims) - 1 - (axis - lead) if cut.turned else axis - lead
+            place = self.indices.add(start, steps.get(dim, 0), before)
+            tests.append(CmpiOp(self.indices.value(place), self.indices.value(size), "ult"))
+        condition = tests[0].results[0]
+        for test in tests[1:]:
+            both = AndIOp(condition, test.results[0])
+            condition = both.results[0]
+            tests = [*tests, both]
+        regions = [Region(Block([transfer, YieldOp.create()])), Region()]
+        if address is not None:
+            zeros = call("fill_zeros", [address], attributes={"bytes": i32_attr(kind.tile.bytes)}, like=transfer)
+            regions[1] = Region(Block([zeros, YieldOp.create()]))
+        branch = IfOp.create(operands=[condition], regions=regions)
+        branch.location = transfer.location
+        insert_before([*tests, branch], before)
+
+    def _fill_mask(self, op: FillMaskOp) -> None:
+        kind = op.buffer.type
+        assert isinstance(kind, CBType)
+        buffer, tiles = self.buffers[op.buffer], self.indices.value(kind.block_tiles)
+        calls = [
+            call("cb_reserve_back", [buffer, tiles], like=op),
+            call("fill_mask", [buffer, op.start], attributes={**op.attributes, "tiles": i32_attr(kind.block_tiles)}, like=op),
+            call("cb_push_back", [buffer, tiles], like=op),
+        ]
+        insert_before(calls, op)
 
     def _fill_scaler(self, op: FillScalerOp) -> None:
         block = op.parent

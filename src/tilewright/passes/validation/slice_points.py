@@ -111,14 +111,27 @@ class Points:
             raise Unknown
         return function(*(self.of(operand) for operand in owner.operands))
 
-    def outside(self, op: TensorSliceOp, axes: list[tuple[SSAValue, int, int]]) -> list[Diagnostic]:
-        """One example per dimension in which the slice leaves its tensor; ``axes`` are start, tiles and size of each."""
+    def starts(self, value: SSAValue) -> Any:
+        return np.broadcast_to(self.of(value), (self.count,))
+
+    def sticking_out(self, op: TensorSliceOp) -> tuple[int, ...]:
+        """Dimensions in which the slice somewhere starts inside its tensor and ends outside."""
+        found = [
+            axis
+            for axis, (start, extent, size) in enumerate(op.axes)
+            if ((starts := self.starts(start)) < size).any() and (starts[starts < size] + extent > size).any()
+        ]
+        return tuple(found)
+
+    def outside(self, op: TensorSliceOp) -> list[Diagnostic]:
+        """One example per dimension in which the slice leaves its tensor."""
         problems: list[Diagnostic] = []
         accessor = op.accessor.owner
         name = accessor.tensor_name if isinstance(accessor, TensorAccessorOp) else "tensor"
-        for axis, (start, extent, size) in enumerate(axes):
-            starts = np.broadcast_to(self.of(start), (self.count,))
-            wrong = np.flatnonzero((starts < 0) | (starts + extent > size))
+        for axis, (start, extent, size) in enumerate(op.axes):
+            starts = self.starts(start)
+            needed = 1 if axis in op.clipped else extent
+            wrong = np.flatnonzero((starts < 0) | (starts + needed > size))
             if not len(wrong):
                 continue
             at = int(starts[wrong[0]])

@@ -33,7 +33,7 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     ranges = Ranges(context.grid)
     for op in operations(function):
-        if not isinstance(op, TensorSliceOp) or all(_inside(ranges.of(v), n, d) for v, n, d in _axes(op)):
+        if not isinstance(op, TensorSliceOp) or ranges.hold(op):
             continue
         from tilewright.passes.validation.slice_points import Points, Unknown  # late: few kernels need it, and it needs NumPy
 
@@ -50,7 +50,7 @@ def check_slices(function: FuncOp, context: PassContext) -> list[Diagnostic]:
                 place=f"line {line_of(op)}",
             )
             continue
-        problems += points.outside(op, _axes(op))
+        problems += points.outside(op)
     return problems
 
 
@@ -75,15 +75,6 @@ def place_text(numbers: Sequence[ReadElementOp]) -> str:
     return f"read from {' and '.join(sorted(places))}"
 
 
-def _axes(op: TensorSliceOp) -> list[tuple[SSAValue, int, int]]:
-    """Start, number of tiles and size of the tensor, per dimension."""
-    accessor, kind = op.accessor.type, op.results[0].type
-    assert isinstance(accessor, AccessorType) and isinstance(kind, SliceType)
-    own = tuple((dim - 1) * stride + 1 for dim, stride in zip(kind.dims, op.strides, strict=True))
-    extents = (1,) * (len(accessor.dims) - len(kind.dims)) + (own[::-1] if op.turned else own)
-    return list(zip(op.operands[1:], extents, accessor.dims, strict=True))
-
-
 def _inside(bounds: tuple[int, int] | None, extent: int, size: int) -> bool:
     return bounds is not None and bounds[0] >= 0 and bounds[1] + extent <= size
 
@@ -94,6 +85,10 @@ class Ranges:
 
     grid: tuple[int, ...]
     known: dict[SSAValue, tuple[int, int] | None] = field(default_factory=dict[SSAValue, "tuple[int, int] | None"])
+
+    def hold(self, op: TensorSliceOp) -> bool:
+        """Whether a slice surely lies inside its tensor."""
+        return all(_inside(self.of(start), extent, size) for start, extent, size in op.axes)
 
     def of(self, value: SSAValue) -> tuple[int, int] | None:
         if value not in self.known:

@@ -136,6 +136,26 @@ def fill_scaler(machine: Machine, site: Site, buffer: Buffer) -> None:
     buffer.slots[slot] = machine.arithmetic.constant_tile(values, buffer.dtype)
 
 
+@call("fill_mask", on="d", per_core=(1,))
+def fill_mask(machine: Machine, site: Site, buffer: Buffer, start: Any) -> None:
+    """The processor itself writes ones up to attribute ``limit`` along attribute ``axis``, zeros behind it."""
+    axis, limit = site.attributes["axis"], site.attributes["limit"]
+    within = np.arange(hardware.TILE_ROWS if axis == 0 else hardware.TILE_COLS)
+    first = np.reshape(np.asarray(start), (-1, 1))  # of each core
+    for tile in range(site.attributes["tiles"]):
+        inside = ((first + tile) * len(within) + within < limit).astype(np.float32)
+        values = np.broadcast_to(inside[:, :, None] if axis == 0 else inside[:, None, :], machine.tile_shape)
+        slot = buffer.back_slot(site, tile)
+        buffer.slots[slot] = machine.arithmetic.constant_tile(np.array(values), buffer.dtype)
+
+
+@call("fill_zeros", on="d")
+def fill_zeros(machine: Machine, site: Site, address: int) -> None:
+    buffer, slot = machine.slot_at(site, address)
+    buffer.back_slot(site, slot - buffer.write)
+    buffer.slots[slot] = machine.arithmetic.constant_tile(np.zeros(machine.tile_shape, np.float32), buffer.dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class Semaphore:
     """A semaphore every core has at the same address."""

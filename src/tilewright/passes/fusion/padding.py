@@ -1,0 +1,317 @@
+"""Which elements of block values lie inside the tensors they were computed from, and whether the others are zero.
+
+Followed from the copies that fill buffers through stores, pipes, math, loops and branches until nothing changes. Sizes of
+operands agree as in NumPy, so of an elementwise result as many elements are inside as of any operand that has an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.attributes import PipeType, SliceType, constant_of, is_block, text_value
+from tilewright.dialects.ttl import (
+    TURNED_B,
+    BcastOp,
+    FillBlockOp,
+    MatmulOp,
+    ReduceOp,
+    ReshapeOp,
+    StoreOp,
+    TensorMathOp,
+    TransposeOp,
+    shape_of,
+    thread_kind,
+)
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    CBReserveOp,
+    CBWaitOp,
+    CopyOp,
+    PublishCBOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+)
+from tilewright.dialects.ttl_network import NetPipeOp
+from tilewright.dialects.walking import function_of, operations
+from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.passes.context import PassContext
+from tilewright.passes.validation.events import acquire_of, bind_of, functions_of
+from tilewright.passes.validation.slice_points import Points, Unknown
+from tilewright.records import record
+
+# How many rows or columns of elements are inside, counted from the start of the block.
+Inside: TypeAlias = "int | Operation"  # an op: the wait whose blocks differ in it
+ALL = -1
+ANY = -2  # one number or one line repeats: it goes with any size
+LOST = -3
+VARIES = -4  # from one block of a buffer to the next
+SIDES = (TILE_ROWS, TILE_COLS)
+
+
+@record
+class Padding:
+    inside: tuple[Inside, Inside] = (ALL, ALL)  # of rows and of columns
+    zero: bool = True  # what is not inside is zero
+
+    @property
+    def padded(self) -> bool:
+        return any(side not in (ALL, ANY) for side in self.inside)
+
+
+def _joined(first: Padding | None, second: Padding | None) -> Padding | None:
+    """Of a place that holds either."""
+    if first is None or second is None:
+        return first or second
+    sides = zip(first.inside, second.inside, strict=True)
+    rows, columns = (one if one == other or other == ANY else other if one == ANY else LOST for one, other in sides)
+    return Padding((rows, columns), first.zero and second.zero)
+
+
+def _combined(operands: Sequence[Padding]) -> tuple[Inside, Inside]:
+    """Of math on operands of one size."""
+    rows, columns = (_common([operand.inside[axis] for operand in operands]) for axis in (0, 1))
+    return rows, columns
+
+
+def _common(sides: Sequence[Inside]) -> Inside:
+    counts = [side for side in sides if isinstance(side, int) and side >= 0]
+    if counts:
+        return min(counts)
+    moving = next((side for side in sides if isinstance(side, Operation)), None)
+    if moving is not None:
+        return moving
+    return next((word for word in (LOST, ALL) if word in sides), ANY)
+
+
+class PaddingOfValues:
+    def __init__(self, module: ModuleOp, context: PassContext) -> None:
+        self.context = context
+        self.values: dict[SSAValue, Padding] = {}
+        self.buffers: dict[int, Padding] = {}
+        self.nets: dict[int, Padding] = {}
+        self.functions = functions_of(module)
+        self.ops = [op for function in self.functions for op in operations(function)]
+        self.written = {
+            cut.accessor.owner.tensor_index
+            for op in self.ops
+            if isinstance(op, CopyOp) and isinstance(cut := op.target.owner, TensorSliceOp)
+            if isinstance(cut.accessor.owner, TensorAccessorOp)
+        }
+        reads = [op for op in self.ops if isinstance(op, CopyOp) and isinstance(op.source.type, SliceType)]
+        self.copied = {op: self._copied(op) for op in reads}
+        changed = True
+        while changed:
+            changed = False
+            for op in self.ops:
+                changed = self._visit(op) or changed
+
+    def __contains__(self, value: SSAValue) -> bool:
+        return value in self.values
+
+    def of(self, value: SSAValue) -> Padding:
+        return self.values.get(value, Padding())
+
+    def moving(self, buffer: int, axis: int) -> list[tuple[CopyOp, SSAValue, int]] | None:
+        """The copies that fill a buffer, each with its start and the size of its tensor; None if a mask cannot go beside them."""
+        found: dict[Operation, tuple[CopyOp, SSAValue, int]] = {}
+        acquires = [op for op in self.ops if isinstance(op, (CBReserveOp, CBWaitOp, PublishCBOp))]
+        users = [op for op in acquires if bind_of(op.operands[0]).cb_index == buffer]
+        for op in self.ops:
+            if isinstance(op, (StoreOp, CopyOp)) and _buffer_written(op) == buffer:
+                if op not in self.copied:
+                    return None
+                assert isinstance(op, CopyOp)
+                cut, reserve = op.source.owner, acquire_of(op.target)
+                assert isinstance(cut, TensorSliceOp) and reserve is not None
+                start, limit = cut.starts[axis - 2], self._limits(cut)[axis]
+                known = found.setdefault(reserve, (op, start, limit))
+                if reserve.parent is not op.parent or known[1:] != (start, limit) or function_of(op) is not self._mover():
+                    return None
+        known_users = all(
+            op in found if isinstance(op, CBReserveOp) else isinstance(op, CBWaitOp) and thread_kind(function_of(op)) == "compute"
+            for op in users
+        )
+        return list(found.values()) if known_users else None
+
+    def _mover(self) -> FuncOp | None:
+        return next((function for function in self.functions if thread_kind(function) == "noc"), None)
+
+    # Where padding comes from -----------------------------------------------------------------------------------------------
+
+    def _limits(self, cut: TensorSliceOp) -> tuple[int, int]:
+        """Rows and columns of elements of the tensor."""
+        accessor = cut.accessor.owner
+        stored = [size * side for (_, _, size), side in zip(cut.axes[-2:], SIDES, strict=True)]
+        if isinstance(accessor, TensorAccessorOp) and accessor.tensor_index < len(self.context.tensors):
+            spec = self.context.tensors[accessor.tensor_index]
+            if spec.logical_shape != () and len(stored) == 2:
+                rows, columns = (1, *spec.logical_shape)[-2:]
+                return rows, columns
+        return stored[0], stored[1]
+
+    def _copied(self, op: CopyOp) -> Padding:
+        """What a copy from a tensor leaves in its block."""
+        cut, target = op.source.owner, op.target
+        assert isinstance(cut, TensorSliceOp)
+        kind, accessor = cut.results[0].type, cut.accessor.owner
+        assert isinstance(kind, SliceType)
+        sides: list[Inside] = []
+        for axis, (start, extent, _) in enumerate(cut.axes[-2:]):
+            side = self._side(cut, start, extent, self._limits(cut)[axis], SIDES[axis])
+            whole = kind.dims[axis - 2] == shape_of(target.type)[axis - 2] and cut.strides[axis - 2] == 1 and not cut.turned
+            sides.append(side if whole or side == ALL else LOST)
+        written = isinstance(accessor, TensorAccessorOp) and accessor.tensor_index in self.written
+        return Padding((sides[0], sides[1]), zero=not written)
+
+    def _side(self, cut: TensorSliceOp, start: SSAValue, extent: int, limit: int, side: int) -> Inside:
+        known = constant_of(start)
+        if known is None:
+            try:
+                starts = Points(cut, self.context.grid).starts(start)
+            except Unknown:
+                return VARIES
+        else:
+            starts = np.array([known])
+        counts = np.unique(np.clip(limit - starts * side, 0, extent * side))
+        if len(counts) > 1:
+            return VARIES
+        return ALL if not len(counts) or counts[0] == extent * side else int(counts[0])
+
+    # How it spreads ---------------------------------------------------------------------------------------------------------
+
+    def _visit(self, op: Operation) -> bool:
+        if isinstance(op, CopyOp):
+            return self._copy(op)
+        if isinstance(op, StoreOp):
+            value = self.values.get(op.value)
+            return value is not None and self._fill(_buffer_written(op), _apart(value))
+        if isinstance(op, scf.ForOp):
+            changed = False
+            last = op.body.block.last_op
+            assert last is not None
+            for argument, start, result, end in zip(op.body.block.args[1:], op.iter_args, op.results, last.operands, strict=True):
+                found = _joined(self.values.get(start), self.values.get(end))
+                changed = self._set(argument, found) or changed
+                changed = self._set(result, found) or changed
+            return changed
+        if isinstance(op, scf.IfOp):
+            ends = [region.block.last_op for region in op.regions if region.blocks]
+            yields = [end.operands for end in ends if end is not None]
+            changed = False
+            for number, result in enumerate(op.results):
+                found: Padding | None = None
+                for values in yields:
+                    found = _joined(found, self.values.get(values[number]))
+                changed = self._set(result, found) or changed
+            return changed
+        if len(op.results) == 1 and is_block(op.results[0].type):
+            return self._set(op.results[0], self._result(op))
+        return False
+
+    def _copy(self, op: CopyOp) -> bool:
+        if op in self.copied:
+            return self._fill(_buffer_written(op), self.copied[op])
+        if isinstance(op.target.type, PipeType):
+            block = acquire_of(op.source)
+            found = self.buffers.get(bind_of(block.operands[0]).cb_index) if block is not None else None
+            net = op.target.owner
+            if found is None or not isinstance(net, NetPipeOp):
+                return False
+            before, after = self.nets.get(net.net.number), _joined(self.nets.get(net.net.number), _apart(found))
+            assert after is not None
+            self.nets[net.net.number] = after
+            return before != after
+        source = op.source.owner
+        if isinstance(source, NetPipeOp) and (carried := self.nets.get(source.net.number)) is not None:
+            return self._fill(_buffer_written(op), carried)
+        return False
+
+    def _fill(self, buffer: int, padding: Padding) -> bool:
+        before = self.buffers.get(buffer)
+        after = _joined(before, padding)
+        assert after is not None
+        self.buffers[buffer] = after
+        return before != after
+
+    def _set(self, value: SSAValue, padding: Padding | None) -> bool:
+        before = self.values.get(value)
+        if padding is None or padding == before:
+            return False
+        self.values[value] = padding
+        return True
+
+    def _result(self, op: Operation) -> Padding | None:
+        if isinstance(op, AttachCBOp):
+            return self._waited(op)
+        if isinstance(op, FillBlockOp):
+            value = op.attributes["value"]
+            zero = isinstance(value, (FloatAttr, IntegerAttr)) and value.value.data == 0
+            return Padding((ANY, ANY), zero)
+        operands = [self.values.get(operand) for operand in op.operands]
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands) or not known:
+            return None
+        (rows, columns), zero = known[0].inside, known[0].zero
+        if isinstance(op, TensorMathOp):
+            return Padding(_combined(known), all(operand.zero for operand in known) and _keeps_zero(op))
+        if isinstance(op, ReduceOp):
+            inside = [ANY if axis in op.dims else side for axis, side in enumerate((rows, columns))]
+            return Padding((inside[0], inside[1]), zero and text_value(op, "kind") == "sum")
+        if isinstance(op, BcastOp):
+            source, result = shape_of(op.source.type), shape_of(op.results[0].type)
+            grown = [axis in op.dims or source[axis - 2 :][:1] != result[axis - 2 :][:1] for axis in (0, 1)]
+            return Padding((ANY if grown[0] else rows, ANY if grown[1] else columns), zero and not any(grown))
+        if isinstance(op, MatmulOp):
+            right = known[1].inside
+            return Padding((rows, right[0] if TURNED_B in op.attributes else right[1]), all(each.zero for each in known))
+        if isinstance(op, TransposeOp):
+            return Padding((columns, rows), zero)
+        if isinstance(op, ReshapeOp) and not known[0].padded:
+            return known[0]
+        return Padding((LOST, LOST), False) if any(each.padded for each in known) else Padding()
+
+    def _waited(self, op: AttachCBOp) -> Padding | None:
+        wait = op.block.owner
+        if not isinstance(wait, CBWaitOp):
+            return None
+        found = self.buffers.get(bind_of(wait.buffer).cb_index)
+        if found is None:
+            return Padding() if bind_of(wait.buffer).backed else None
+        rows, columns = (
+            side if side != VARIES else LOST if op.first_tile or op.tile_offset else wait for side in found.inside
+        )
+        return Padding((rows, columns), found.zero)
+
+
+def _apart(padding: Padding) -> Padding:
+    """In another buffer: masks do not go along there."""
+    rows, columns = (LOST if isinstance(side, Operation) or side == VARIES else side for side in padding.inside)
+    return Padding((rows, columns), padding.zero)
+
+
+def _buffer_written(op: StoreOp | CopyOp) -> int:
+    acquire = acquire_of(op.target) if is_block(op.target.type) else None
+    return bind_of(acquire.operands[0]).cb_index if isinstance(acquire, CBReserveOp) else -1
+
+
+def _keeps_zero(op: TensorMathOp) -> bool:
+    """Whether zeros give zero, by the meaning of the op's row."""
+    numbers = {
+        name: value.value.data for name, value in op.attributes.items() if isinstance(value, (FloatAttr, IntegerAttr))
+    }
+    row = op.SPEC
+    if row.name == "typecast":
+        return True
+    given = {param.name: numbers.get(param.name, param.default) for param in row.params}
+    try:
+        with np.errstate(all="ignore"):
+            return bool(np.all(np.asarray(row.reference(*[np.zeros(1)] * row.arity, **given)) == 0))  # pyright: ignore
+    except (TypeError, AttributeError, ValueError):
+        return False
