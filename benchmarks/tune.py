@@ -36,7 +36,7 @@ from tilewright.tune.search import Outcome
 from tilewright.tune.trial import LOOKED, REFUSED, Work, look, measure_time
 
 CHIPS = ("wormhole_b0", "blackhole")
-SECONDS = 9.0  # of CPU that a search of a published shape gets; what it does between two looks at the clock comes on top
+SECONDS = 8.0  # of CPU that a search of a published shape gets; what it does between two looks at the clock comes on top
 
 
 def tensor(*shape: int) -> Any:
