@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +123,14 @@ def optimum() -> bool:
             with execution.session(overrides={"arch": chip}):
                 problem, space = pose(tuned.subject, tuned.request, args, fixed)
                 started = time.process_time()
+                outcome = tuned.search(problem, space, budget=600, clock=time.process_time)
+                seconds = time.process_time() - started
+                started = time.process_time()
                 work = Work(tuned.subject, problem)
                 looks = [look(work, config) for config in space.configs]
                 timed = [measure_time(work, trial) for trial in looks if trial.state == LOOKED]
                 everything = time.process_time() - started
                 best = min(trial.predicted for trial in timed if trial.predicted is not None)
-                started = time.process_time()
-                outcome = tuned.search(problem, space, budget=600, clock=time.process_time)
-                seconds = time.process_time() - started
             assert outcome.best is not None and outcome.best.predicted is not None
             over = outcome.best.predicted / best - 1
             good &= over <= 0.05
@@ -159,11 +158,7 @@ def many() -> bool:
 
 
 def problems() -> Iterator[tuple[Tuned, tuple[Any, ...]]]:
-    for m, k, n in ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (1024, 4096, 1024), (32, 4096, 4096)):
-        yield kernels.matmul, (tensor(m, k), tensor(k, n), tensor(m, n))
-    for b, m, k, n in ((8, 256, 256, 256), (16, 512, 64, 512)):
-        yield kernels.batched_matmul, (tensor(b, m, k), tensor(b, k, n), tensor(b, m, n))
-    for m, n in ((1024, 1024), (2048, 2048), (1024, 4096)):
+    for m, n in ((1024, 1024), (2048, 2048)):
         x, line = tensor(m, n), tensor(32, n)
         yield kernels.softmax, (x, x)
         yield kernels.rmsnorm, (x, line, x)
@@ -172,10 +167,11 @@ def problems() -> Iterator[tuple[Tuned, tuple[Any, ...]]]:
         yield kernels.reduce, (x, tensor(m, 32), "max")
         yield kernels.swiglu, (x, x, x)
         yield kernels.transpose, (x, tensor(n, m))
-    for m, d in ((1024, 128), (4096, 128)):
-        yield kernels.rope, (tensor(m, d), tensor(m, d // 2), tensor(m, d // 2), tensor(m, d))
-    for heads, length in ((8, 512), (8, 1024)):
-        yield kernels.flash_attention, (tensor(heads, length, 128),) * 4
+    yield kernels.rope, (tensor(1024, 128), tensor(1024, 64), tensor(1024, 64), tensor(1024, 128))
+    yield kernels.flash_attention, (tensor(8, 512, 128),) * 4
+    yield kernels.batched_matmul, (tensor(8, 256, 256),) * 3
+    for m, k, n in ((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (1024, 4096, 1024)):
+        yield kernels.matmul, (tensor(m, k), tensor(k, n), tensor(m, n))
 
 
 def make_table(budget: float) -> bool:
@@ -187,7 +183,6 @@ def make_table(budget: float) -> bool:
                 print(f"{tuned.subject.name} {key} {chip}: nothing compiles: {outcome.refused[0].reason}")
                 return False
             best = outcome.best
-            problem = replace(problem, key=problem.key)
             note = tuned.keep([(problem, outcome)], TABLE)
             assert not note, note
             refused = sum(trial.state == REFUSED for trial in outcome.trials)

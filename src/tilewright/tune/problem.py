@@ -8,14 +8,15 @@ kernel it returns takes the tensors of the call.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
 from tilewright.diagnostics import Span, fail
 from tilewright.jit.kernel import Kernel
 from tilewright.lang.building import caller_span, span_in_line
-from tilewright.lang.tensors import describe, is_tensor
+from tilewright.lang.kernel import RuntimeInteger
+from tilewright.lang.tensors import describe, is_tensor, lives_on_device
 from tilewright.options import Options
 from tilewright.records import record
 from tilewright.tune.space import Config, Space, list_space, text_of
@@ -92,8 +93,16 @@ class Subject:
     def program(self, problem: Problem, config: Mapping[str, Any]) -> Program:
         """Compiles; what is wrong with the configuration is a `KernelError`."""
         kernel, args, named = self.kernel(problem, config)
-        found = kernel.compile(*args, **named, **problem.options)
+        # A copy: a kernel keeps its programs, and of a thousand configurations one is wanted.
+        found = kernel.with_options().compile(*args, **named, **problem.options)
         return found.compile() if isinstance(found, Kernel) else found
+
+    def numbers(self, problem: Problem, config: Mapping[str, Any]) -> dict[str, int]:
+        """Run-time integers of the call."""
+        kernel, args, named = self.kernel(problem, config)
+        values = getattr(kernel.bind(args, named), "values", None)
+        given = values.values() if isinstance(values, Mapping) else ()  # TileLang's arguments are a list  # pyright: ignore
+        return {value.name: value.given for value in given if isinstance(value, RuntimeInteger)}
 
     def run(self, problem: Problem, config: Mapping[str, Any]) -> Any:
         kernel, args, named = self.kernel(problem, config)
@@ -114,8 +123,8 @@ class Request:
 
 def pose(subject: Subject, request: Request, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Problem, Space]:
     """The problem of one call and its space. Arguments that the space names are the caller's choice and not tuned."""
-    overrides = dict(execution.current().overrides)
-    chip = chip_of(subject)
+    overrides = {**execution.current().overrides, **_of_device((*args, *named.values()))}
+    chip = str(overrides.get("arch") or _own_options(subject).arch)
     values = _bound(subject, args, named)
     sizes = _sizes(subject, request.dims or {}, values)
     known = {**_with_dtype(values), **sizes, "chip": chip}
@@ -129,14 +138,16 @@ def pose(subject: Subject, request: Request, args: tuple[Any, ...], named: dict[
     return Problem(args, rest, key, chip, overrides), space
 
 
-def chip_of(subject: Subject) -> str:
-    return str(execution.current().overrides.get("arch") or _own_options(subject).arch)
+def _of_device(values: Iterable[Any]) -> dict[str, Any]:
+    """Tensors on a device are worked on there: its chip and its cores count."""
+    there = [value for value in values if is_tensor(value) and lives_on_device(value)]
+    return execution.device_options(there) if there else {}
 
 
 def tuned_names(subject: Subject, request: Request, args: tuple[Any, ...], named: Mapping[str, Any]) -> set[str]:
     """What the configurations of a call name."""
     values = _bound(subject, args, named)
-    known = {**_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": chip_of(subject)}
+    known = {**_with_dtype(values), **_sizes(subject, request.dims or {}, values), "chip": _own_options(subject).arch}
     return _tuned_names(request, known)
 
 

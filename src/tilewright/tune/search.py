@@ -22,7 +22,7 @@ from tilewright.tune.space import Config, Space, call_with, text_of
 from tilewright.tune.trial import LOOKED, REFUSED, TIMED, Trial, look, measure_time
 from tilewright.tune.workers import Pool
 
-LOOK_ROUND, TIME_ROUND = 32, 8
+LOOK_ROUND, TIME_ROUND = 16, 8
 FOLLOW_ROUND = 8  # along an estimate
 SECONDS_PER_CALL = 9e-6  # of a timeline
 PROMISE = 1.25  # an estimate this far above that of the best is not followed

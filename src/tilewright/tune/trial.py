@@ -86,7 +86,7 @@ def look(work: Work, config: dict[str, Any]) -> Trial:
     from tilewright.timing_constants import constants_of
     from tilewright.tune.bound import lower_bound
 
-    bound = lower_bound(program)
+    bound = lower_bound(program, work.subject.numbers(work.problem, config))
     return Trial(
         config=config,
         bound=round(bound.cycles / constants_of(program.options.arch).clock_ghz / 1000, 3),
@@ -102,7 +102,8 @@ def measure_time(work: Work, trial: Trial) -> Trial:
     from tilewright.timing.profile import profile
 
     started = time.process_time()
-    told, found = profile(work.program(trial.config), advise=False)
+    numbers = work.subject.numbers(work.problem, trial.config)
+    told, found = profile(work.program(trial.config), numbers, advise=False)
     if found.deadlock is not None:
         return replace(trial, state=REFUSED, reason=f"{found.deadlock.code}: {found.deadlock.message}")
     return replace(

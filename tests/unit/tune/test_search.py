@@ -170,3 +170,56 @@ def test_a_worker_that_dies_costs_a_retry(tmp_path: Path, monkeypatch: pytest.Mo
         assert {trial.config["width"] for trial in outcome.refused} == {4}
         assert all(trial.reason == "its worker died 3 times" for trial in outcome.refused)
         assert len(outcome.trials) == 16 and outcome.best is not None and outcome.best.state != REFUSED
+
+
+FACTORY = '''
+from tilewright import ttl
+
+@ttl.autotune(space={"width": [1, 2, 4]}, where=lambda width, columns: columns % width == 0, key=("columns",))
+def shift(columns, width=1):
+    @ttl.operation(grid=(1, 1))
+    def add(a, y, n: ttl.runtime_int = 2):
+        a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, width), block_count=2)
+        y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, width), block_count=2)
+
+        @ttl.compute()
+        def compute():
+            for _ in range(n):
+                for _ in range(columns // width):
+                    with a_dfb.wait() as x, y_dfb.reserve() as out:
+                        out.store(x + 1.0)
+
+        @ttl.datamovement()
+        def read():
+            for line in range(n):
+                for part in range(columns // width):
+                    with a_dfb.reserve() as block:
+                        ttl.copy(a[line, part * width : (part + 1) * width], block).wait()
+
+        @ttl.datamovement()
+        def write():
+            for line in range(n):
+                for part in range(columns // width):
+                    with y_dfb.wait() as block:
+                        ttl.copy(block, y[line, part * width : (part + 1) * width]).wait()
+
+    return add
+
+@ttl.autotune(space={"width": [1, 2]})
+def nothing(width):
+    return width
+'''
+
+
+def test_functions_that_make_kernels_are_tuned_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "made.py"
+    path.write_text(FACTORY, encoding="utf-8")
+    module = tuned_kernels.load(path)
+    a = np.linspace(0, 1, 64 * 128).reshape(64, 128).astype(np.float32)
+    for call in (lambda y: module["shift"](4)(a, y), lambda y: module["shift"](a, y, columns=4)):
+        y = np.zeros_like(a)
+        call(y)
+        assert np.allclose(y, a + 1, atol=1e-2)
+    assert "tuned shift for columns=4" in capsys.readouterr().err
+    with pytest.raises(KernelError, match="'nothing' returned int, not a kernel"):
+        module["nothing"](a, a)
