@@ -15,10 +15,10 @@ from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
-from tilewright.dialects.ttl_network import nested_value
-from tilewright.dialects.walking import operations
+from tilewright.dialects.ttl_network import NetPipeOp, nested_value
+from tilewright.dialects.walking import of_kind, operations
 from tilewright.emit.arguments import buffer_name, thread_arguments
-from tilewright.emit.cpp import emit
+from tilewright.emit.cpp import Line, emit, emit_lines
 from tilewright.emit.spelling import release
 from tilewright.grid import cores_in
 from tilewright.hardware import Chip
@@ -59,6 +59,7 @@ def compile_module(
     trace = Trace(keep_ir=keep_ir)
     if keep_ir:
         trace.stages.append(Stage(name="frontend", seconds=0.0, ir=str(module)))
+        trace.nets += {op.net.number: op.net for op in of_kind(module, NetPipeOp)}.values()
     context = PassContext(options=options, chip=options.chip, trace=trace, grid=grid, tensors=tensors)
     try:
         pipeline.run(module, context, passes)
@@ -168,15 +169,17 @@ def _semaphores(calls: list[KernelCallOp]) -> tuple[SemaphoreSpec, ...]:
 
 def respelled(program: Program, metal: str) -> dict[str, str]:
     """The C++ of a program for another release; the IR does not depend on it."""
+    return {role: "\n".join(line.text for line in lines) + "\n" for role, lines in cpp_lines(program, metal).items()}
+
+
+def cpp_lines(program: Program, metal: str = "") -> dict[str, list[Line]]:
+    """The C++ of a program line by line, with the places of the user's source, by role."""
     functions = {op.sym_name.data: op for op in program.module.ops if isinstance(op, FuncOp)}
+    options = program.options
     return {
-        thread.role: emit(
-            functions[thread.function],
-            thread,
-            program.config,
-            kernel=program.name,
-            metal=metal,
-            prints=program.options.debug_print,
+        thread.role: emit_lines(
+            functions[thread.function], thread, program.config, kernel=program.name, metal=metal or options.metal,
+            prints=options.debug_print,
         )
         for thread in program.threads
-    }
+    }  # fmt: skip

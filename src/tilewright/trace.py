@@ -10,6 +10,7 @@ from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.dst.allocation import Plan
+    from tilewright.grid import NetSpec
     from tilewright.passes.dst_assignment.dst_problem import RegionProblem
 
 
@@ -59,6 +60,7 @@ class Trace:
     plans: list[tuple[RegionProblem, Plan]] = field(default_factory=list)  # DST, by region in program order
     stored: StoredDst | None = None
     memory: MemoryUse | None = None
+    nets: list[NetSpec] = field(default_factory=list)  # pipes as the source declares them, if the IR is kept
     core_groups: int | None = None  # groups of cores that talk among themselves
     started: float = field(default_factory=time.perf_counter)
 

@@ -24,6 +24,8 @@ def region(problem: Any, plan: Any) -> dict[str, Any]:
         "cycles_per_tile": plan.cycles_per_tile,
         "copies": plan.copies,
         "reloads": plan.reloads,
+        "full_sync": problem.problem.full_sync,
+        "values": {value_name(problem, number): value_entry(problem, number) for number in all_values(problem)},
         "remedies": [{"kind": item.kind, "detail": item.detail, "cycles": item.cycles} for item in plan.remedies],
         "notes": list(plan.notes),
         "parts": [part_entry(problem, part) for part in plan.parts],
@@ -39,8 +41,16 @@ def part_entry(problem: Any, part: Any) -> dict[str, Any]:
         "footprint": allocation.footprint,
         "slots_per_tile": allocation.slots,
         "outputs": [
-            {"slot": slot, "dst": [allocation.dst_index(slot, tile) for tile in range(allocation.tiles_per_acquire)]}
-            for slot in allocation.output_slots
+            {
+                "slot": slot,
+                "dst": [allocation.dst_index(slot, tile) for tile in range(allocation.tiles_per_acquire)],
+                "value": value_name(problem, value),
+                "spilled": number < part.spilled,
+            }
+            for number, (slot, value) in enumerate(zip(allocation.output_slots, part.outputs, strict=True))
+        ],
+        "slots": [
+            [allocation.dst_index(slot, tile) for tile in range(allocation.tiles_per_acquire)] for slot in range(allocation.slots)
         ],
         "steps": [step_entry(problem, step) for step in allocation.steps],
         "requirements": requirements_entry(problem, part.requirements),
@@ -68,6 +78,21 @@ def requirements_entry(problem: Any, needs: Any) -> dict[str, Any]:
     }
 
 
+def all_values(problem: Any) -> range:
+    return range(len(problem.problem.leaves) + len(problem.problem.ops))
+
+
+def value_entry(problem: Any, value: int) -> dict[str, Any]:
+    """What the source calls a value, and where it computes it."""
+    place = problem.place(value)
+    return {
+        "name": problem.name(value),
+        "file": "" if place is None else place.file,
+        "line": 0 if place is None else place.line,
+        "output": value in problem.problem.outputs,
+    }
+
+
 def value_name(problem: Any, value: int) -> str:
     """``input 2``, or the op that computes the value."""
     if problem.problem.is_leaf(value):
@@ -85,7 +110,7 @@ def lines(trace: Trace) -> list[str]:
         text += [f"  remedy: {item['kind']}, {item['detail']} ({item['cycles']} cycles)" for item in entry["remedies"]]
         text += [f"  note: {note}" for note in entry["notes"]]
         if entry.get("linear_scan"):
-            text += [f"  {line}" for line in linear_scan_lines(entry["linear_scan"])]
+            text += [f"  {line}" for line in entry["linear_scan"]["lines"]]
         for part in entry["parts"]:
             tiles, slots = counted(part["tiles_per_acquire"], "tile"), counted(part["slots_per_tile"], "slot")
             text.append(f"  {tiles} per acquire, {part['layout']}, {slots} per tile")
@@ -136,7 +161,9 @@ def step_entry(problem: Any, step: Any) -> dict[str, Any]:
     form = chosen.forms[step.form]
     pairs = zip(form.operands, step.slots, strict=True)
     reads = [value_name(problem, use.value) if slot is None else slot for use, slot in pairs]
-    return {"op": chosen.name, "unit": form.key, "reads": reads, "slot": step.target}
+    accumulates = form.result.name == "ACCUMULATE"
+    value = value_name(problem, problem.problem.result_of(step.op))
+    return {"op": chosen.name, "unit": form.key, "reads": reads, "slot": step.target, "value": value, "accumulates": accumulates}
 
 
 # The working of linear scan, phase by phase, as the specification writes it: plain data, and the lines that show it. Values are
@@ -164,8 +191,8 @@ def linear_scan_entry(problem: Any, working: Any) -> dict[str, Any]:
     for event in shared:
         active = [*(name for name in active if name not in event["expired"]), event["value"]]
         event["active"] = active
-    op_at = {position: op.op for position, op in enumerate(working.ops, start=1)}
-    return {
+    op_at: dict[int, int] = {position: op.op for position, op in enumerate(working.ops, start=1)}
+    entry: dict[str, Any] = {
         "schedule": working.schedule,
         "schedule_reason": working.schedule_reason,
         "order": [names[problem.result_of(op)] for op in working.order],
@@ -197,6 +224,7 @@ def linear_scan_entry(problem: Any, working: Any) -> dict[str, Any]:
         "tiles": problem.tiles,
         "unroll_factor": working.unroll_factor,
     }
+    return {**entry, "lines": linear_scan_lines(entry)}
 
 
 def value_names(problem: Any, working: Any) -> dict[int, str]:

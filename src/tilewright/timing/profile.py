@@ -53,6 +53,8 @@ class Roofline:
     noc: float
     intensity: float  # operations per byte of DRAM traffic
     utilisation: float  # of the matrix unit, over all cores
+    operations: float  # of all cores
+    bytes: float  # to and from DRAM
 
 
 @record(kw_only=True)
@@ -241,4 +243,6 @@ def roofline(found: Timeline) -> Roofline:
         noc=round(max(network.load), 1),
         intensity=round((2 * products + operations) / traffic, 3) if traffic else 0.0,
         utilisation=round(ideal / found.cycles, 4) if found.cycles else 0.0,
+        operations=2 * products + operations,
+        bytes=round(traffic, 1),
     )

@@ -8,11 +8,14 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
+from tilewright.diagnostics import Span
 from tilewright.dialects.attributes import TileType
 from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Unit
+from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import span_of
 from tilewright.dst.allocate import allocate
 from tilewright.dst.allocation import Plan
 from tilewright.dst.linear_scan import DoesNotFit
@@ -34,11 +37,22 @@ class RegionProblem:
     ops: tuple[Operation, ...]
     leaves: tuple[SSAValue, ...]
     uses: dict[tuple[int, int], FormUse]  # (op, form) -> how to write it
+    buffers: tuple[str, ...] = ()  # that the leaves lie in
 
     def value(self, number: int) -> SSAValue:
         if self.problem.is_leaf(number):
             return self.leaves[number]
         return self.ops[self.problem.op_of(number)].results[0]
+
+    def name(self, number: int) -> str:
+        """What a person calls a value: the buffer it comes from, or the name in the source it goes to; "" if it has none."""
+        if self.problem.is_leaf(number):
+            return self.buffers[number] if number < len(self.buffers) else ""
+        return self.value(number).name_hint or ""
+
+    def place(self, number: int) -> Span | None:
+        """Where the source computes a value."""
+        return None if self.problem.is_leaf(number) else span_of(self.ops[self.problem.op_of(number)])
 
 
 def capacity_of(config: ComputeConfig, context: PassContext) -> int:
@@ -100,7 +114,8 @@ def region_problem(
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
-    return RegionProblem(problem, ops, leaves, builder.uses)
+    buffers = tuple(name_of(buffer_of(value).owner, "") for value in compute.inputs)  # pyright: ignore[reportArgumentType]
+    return RegionProblem(problem, ops, leaves, builder.uses, buffers)
 
 
 def plans_under(
