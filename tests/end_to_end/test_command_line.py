@@ -14,6 +14,7 @@ import pytest
 
 from tilewright import pipeline
 from tilewright.cli.main import COMMANDS, main
+from tilewright.report.page import unpacked
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ADD = str(EXAMPLES / "01_add.py")
@@ -129,7 +130,7 @@ def test_program_json_has_what_a_launcher_needs(tmp_path: Path):
     (region,) = found["dst"]
     (part,) = region["parts"]
     assert part["footprint"] == 2
-    assert part["outputs"] == [{"slot": 2, "dst": [2, 3, 4, 5]}]
+    assert part["outputs"] == [{"slot": 2, "dst": [2, 3, 4, 5], "value": "add 0", "spilled": False}]
     assert [next(iter(step)) for step in part["steps"]] == ["load", "load", "op"]
 
 
@@ -174,7 +175,8 @@ def test_explain_tells_the_story(capsys: pytest.CaptureFixture[str], tmp_path: P
         assert part in text
     page = tmp_path / "page.html"
     assert main(["explain", ADD, "-o", str(page)]) == 0
-    assert "ttl-lower-to-loops" in page.read_text(encoding="utf-8")
+    drawn = unpacked(page.read_text(encoding="utf-8"))
+    assert "ttl-lower-to-loops" in [stage["name"] for stage in drawn["kernels"][0]["stages"]]
 
 
 def test_explain_shows_every_slot(capsys: pytest.CaptureFixture[str]):

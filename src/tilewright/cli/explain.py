@@ -54,24 +54,24 @@ def explain_code(code: str, *, as_json: bool) -> int:
 
 
 def explain_script(arguments: argparse.Namespace) -> int:
-    from tilewright.cli import compile as compile_command
-
     problem = invocation.missing_file(arguments.source)
     if problem:
         print(f"tilewright explain: {problem}", file=sys.stderr)
         return 2
+    return shown(arguments) if arguments.json or arguments.output else told(arguments)
+
+
+def told(arguments: argparse.Namespace) -> int:
+    """Text: what was decided, nothing timed."""
+    from tilewright.cli import compile as compile_command
+    from tilewright.report import terminal
+
     try:
         programs = compile_command.collect(arguments, keep_ir=True)
     except BaseException as error:
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return failures.report(error, as_json=False, verbose=arguments.verbose)
     if not programs:
-        print(f"tilewright explain: {arguments.source} called no kernel", file=sys.stderr)
-        return 1
-    if arguments.json:
-        print(json.dumps([compile_command.described(program) for program in programs], indent=2))
-        return 0
-    from tilewright.report import terminal
-
+        return no_kernel(arguments.source)
     kernels = [
         terminal.Kernel(
             name=program.name,
@@ -82,13 +82,35 @@ def explain_script(arguments: argparse.Namespace) -> int:
         )
         for program in programs
     ]
-    if arguments.output:
-        from pathlib import Path
-
-        from tilewright.report import page
-
-        Path(arguments.output).write_text(page.render(kernels), encoding="utf-8")
-        print(arguments.output)
-        return 0
     print("\n\n".join(terminal.text(kernel) for kernel in kernels))
     return 0
+
+
+def shown(arguments: argparse.Namespace) -> int:
+    """The whole document, as JSON or drawn; that of a wrong kernel shows what is wrong with it."""
+    from tilewright.cli import kernel_calls
+    from tilewright.execution import Profiling
+    from tilewright.explain.document import document
+
+    found = kernel_calls.collect(arguments, Profiling(record=True, advise=False), keep_ir=True)
+    code = 0 if found.error is None else failures.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
+    if isinstance(found.error, KeyboardInterrupt):
+        return code
+    if not found.kernels and not found.diagnostics:
+        return code or no_kernel(arguments.source)
+    made = document(found.kernels, script=arguments.source, errors=found.diagnostics, failed=found.failed)
+    if arguments.output:
+        from tilewright.report import page
+
+        try:
+            page.write(arguments.output, made)
+        except OSError as error:
+            print(f"tilewright explain: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+            return 2
+    print(json.dumps(made) if arguments.json else arguments.output)
+    return code
+
+
+def no_kernel(source: str) -> int:
+    print(f"tilewright explain: {source} called no kernel", file=sys.stderr)
+    return 1

@@ -9,10 +9,9 @@ examples:
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from tilewright import execution
 from tilewright.cli import failures, invocation
 
 if TYPE_CHECKING:
-    from tilewright.timing.profile import Profile
+    from tilewright.explain.document import Told
     from tilewright.timing.timeline import Timeline
 
 
@@ -29,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="DIR",
-        help="write profile.json, trace.json (Perfetto), profile.csv (tt-metal's log), npe.json (tt-npe)"
+        help="write page.html (all of it, offline), explain.json, profile.json, trace.json (Perfetto), profile.csv, npe.json",
     )
     parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
     parser.add_argument("--thorough", action="store_true", help="try everything that may help, however large the kernel is")
@@ -39,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from tilewright.cli import kernel_calls
     from tilewright.report import terminal
     from tilewright.timing import exports
 
@@ -46,20 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
     if problem:
         print(f"tilewright profile: {problem}", file=sys.stderr)
         return 2
-    found: list[tuple[Profile, Timeline]] = []
-    try:
-        collect(arguments, found)
-    except BaseException as error:
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
-    if not found:
+    wanted = execution.Profiling(
+        record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough
+    )
+    found = kernel_calls.collect(arguments, wanted, keep_ir=bool(arguments.output))
+    if found.error is not None:
+        return failures.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
+    if not found.kernels:
         print(
             f"tilewright profile: {arguments.source} called no kernel (it is run, and what it calls is profiled)", file=sys.stderr
         )
         return 1
-    profiles, timelines = [exports.plain(told) for told, _ in found], [timeline for _, timeline in found]
+    profiles, timelines = [exports.plain(profile) for profile, _ in found.times], [timeline for _, timeline in found.times]
     if arguments.output:
         try:
             write(Path(arguments.output), profiles, timelines)
+            write_page(Path(arguments.output), found.kernels, arguments.source)
         except OSError as error:
             print(f"tilewright profile: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
             return 2
@@ -70,32 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(timeline.deadlock is not None for timeline in timelines) else 0
 
 
-def collect(arguments: argparse.Namespace, found: list[tuple[Profile, Timeline]]) -> None:
-    """Every kernel call of the script, in order."""
-    def remember(record: execution.Execution) -> None:
-        found.append(record.result)
-
-    held_back = contextlib.redirect_stdout(sys.stderr if arguments.verbose else io.StringIO())
-    settings = {
-        "mode": execution.PROFILE,
-        "overrides": invocation.given_options(arguments),
-        "listeners": (remember,),
-        "profiling": execution.Profiling(
-            record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough
-        ),
-    }
-    try:
-        with execution.session(**settings), held_back:
-            invocation.run_script(arguments.source, arguments.arguments)
-    except Exception as error:
-        # Host code that checks results cannot succeed: nothing was computed.
-        if not found or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
-            raise
-        if not isinstance(error, AssertionError) or arguments.verbose:
-            what = f"{type(error).__name__}: {failures.first_line(str(error))}"
-            print(f"note: the script ended with {what}; its kernels were timed, not computed", file=sys.stderr)
-
-
 def write(folder: Path, profiles: list[dict[str, Any]], timelines: list[Timeline]) -> None:
     from tilewright.timing import exports
 
@@ -104,3 +80,12 @@ def write(folder: Path, profiles: list[dict[str, Any]], timelines: list[Timeline
     (folder / "trace.json").write_text(json.dumps(exports.trace(timelines)), encoding="utf-8")
     (folder / "profile.csv").write_text(exports.device_log(timelines), encoding="utf-8")
     (folder / "npe.json").write_text(json.dumps(exports.npe_workload(timelines)), encoding="utf-8")
+
+
+def write_page(folder: Path, kernels: Sequence[Told], script: str) -> None:
+    from tilewright.explain.document import document
+    from tilewright.report import page
+
+    made = document(kernels, script=script)
+    (folder / "explain.json").write_text(json.dumps(made), encoding="utf-8")
+    page.write(folder / "page.html", made)

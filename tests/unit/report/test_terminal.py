@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tilewright.report import page, terminal
+from tilewright.report import terminal
 from tilewright.trace import Stage, Trace
 
 
@@ -58,10 +58,3 @@ def test_the_story_has_buffers_decisions_and_code():
     assert "a_cb" in text and "2x2 tiles x 2  bf16" in text
     assert "- two nests  [line 12]\n      compute & pack" in text
     assert "void kernel_main()" in text
-
-
-def test_the_page_is_whole_and_escaped():
-    text = page.render([kernel()])
-    assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
-    assert "&lt;second&gt;" in text and "compute &amp; pack" in text and "1 &lt; 2" in text
-    assert "http" not in text, "it must open offline"
