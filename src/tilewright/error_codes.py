@@ -311,8 +311,10 @@ BUFFERS: dict[str, Code] = {
 LIMITS: dict[str, Code] = {
     "TW301": Code(
         "too many buffers",
-        "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Use one buffer for several "
-        "values of the same shape, or fuse expressions so that fewer values are stored. A region that fits DST only in parts "
+        "A core has a fixed number of circular buffers: 32 on Wormhole, 64 on Blackhole. Buffers of one block shape and dtype "
+        "share one where the same two threads fill and empty them, nobody holds blocks of both at once, and blocks leave in the "
+        "order in which they came; `tilewright explain` lists which do. If that is not enough: use one shape for more of them, "
+        "take blocks in the order in which they are filled, or store fewer values. A region that fits DST only in parts "
         "needs buffers for what its parts hand on; the message says how many, and how many are left.",
     ),
     "TW302": Code(

@@ -43,6 +43,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in"),
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now"),
+        Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers"),
         Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it"),
         Pass("ttl-start-receives-early", "a ring that sends first would stand still"),
         Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.diagnostics import KernelError
 from tilewright.jit.kernel import Kernel, kernel
+from tilewright.lang.allocation import BOUNDARIES, DFBReconfiguration, DFBReset, make_dfb_allocation_group
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
 from tilewright.lang.building import Program, compute, datamovement
 from tilewright.lang.coordinates import CoreFunction, grid_size
@@ -31,15 +32,13 @@ signpost = LanguageFunction("signpost")
 read_index = LanguageFunction("read_index")
 raw_element_read = LanguageFunction("raw_element_read")
 raw_element_write = LanguageFunction("raw_element_write")
+reset_dfbs, reset_all_dfbs, reconfigure_dfbs = (LanguageFunction(name) for name in BOUNDARIES)
 math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
     "call_extern_func",
     "wait_any",
-    "make_dfb_allocation_group",
-    "reset_dfbs",
-    "reconfigure_dfbs",
 )
 
 
@@ -70,6 +69,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CircularBuffer",
+    "DFBReconfiguration",
+    "DFBReset",
     "DstPipeIdentity",
     "GroupTransfer",
     "Kernel",
@@ -93,11 +94,15 @@ __all__ = [
     "kernel",
     "make_circular_buffer_like",
     "make_dfb",
+    "make_dfb_allocation_group",
     "make_tensor_backed_dfb",
     "math",
     "raw_element_read",
     "raw_element_write",
     "read_index",
+    "reconfigure_dfbs",
+    "reset_all_dfbs",
+    "reset_dfbs",
     "runtime_int",
     "signpost",
 ]

@@ -1,4 +1,4 @@
-"""33 buffers on a chip with 32."""
+"""33 buffers on a chip with 32, whose blocks leave in another order than they came: no two can be one."""
 
 from tilewright import ttl
 
@@ -26,7 +26,7 @@ def kernel(lhs, rhs, out):
 
     @ttl.datamovement()
     def write():
-        for buffer in buffers:
+        for buffer in buffers[::-1]:
             with buffer.wait() as blk:
                 ttl.copy(blk, out[0:1, 0:1]).wait()
         with out_cb.wait() as blk:

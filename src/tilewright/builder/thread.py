@@ -107,6 +107,8 @@ class ThreadBuilder:
             }
             if buffer.origin != "user":
                 attributes["origin"] = StringAttr(buffer.origin)
+            if buffer.group is not None:
+                attributes["allocation_group"] = i32_attr(buffer.group)
             if buffer.tensor is not None:
                 attributes["tensor_index"] = i32_attr(buffer.tensor.index)
                 attributes["first_tile"] = i32_attr(buffer.first_tile)

@@ -88,7 +88,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "print": ("text", "subject", "processor", "pages", "count", "format", "edge", "first", "wide", "dtype"),
     "bind_cb": (
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
-        "eager", "significant_bits", "ttl.in_dst", "ttl.spill", *NAMED,
+        "eager", "significant_bits", "allocation_group", "ttl.in_dst", "ttl.spill", *NAMED,
     ),
     "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
     "cb_wait": ("tiles",),

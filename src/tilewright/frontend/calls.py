@@ -35,6 +35,7 @@ from tilewright.frontend.syntax import function_body, function_node
 from tilewright.frontend.thread import Thread, native
 from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction
 from tilewright.integers import make
+from tilewright.lang.allocation import BOUNDARIES
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.coordinates import folded_places, folded_sizes, grid_size
@@ -207,12 +208,26 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         return movement.grid_slice(thread, args, named)
     if function.name == "signpost":
         return None
+    if function.name in BOUNDARIES:
+        return _boundary(thread, function.name, args, named, node)
     if function.name in elements.FUNCTIONS:
         return elements.call_element(thread, function.name, args, named)
     numbers = {name: plain_number(value) for name, value in named.items()}
     values = carried.typed(thread, [plain_number(arg) for arg in args], node)
     thread.at(node)
     return functions.call_function(thread, function.name, values, numbers)
+
+
+def _boundary(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.AST) -> None:
+    """``reset_dfbs`` and such. Blocks that are still in a buffer at its end are an error anyway, so there is nothing to do."""
+    wanted = BOUNDARIES[name].__name__
+    buffers = named.get("dfbs", [])
+    lists = {"dfbs"} if name == "reset_dfbs" else set[str]()
+    given = len(args) == 1 and isinstance(args[0], BOUNDARIES[name]) and named.keys() <= lists
+    if not given or not all(isinstance(buffer, CircularBuffer) for buffer in static_sequence(thread, buffers, node)):
+        listed = ", dfbs=[a_cb, b_cb]" if lists else ""
+        remedy = f"boundary = ttl.{wanted}(participants=(…)) outside of the threads, and ttl.{name}(boundary{listed}) in each"
+        raise thread.error("TW004", f"{name} takes a ttl.{wanted}{' and buffers' * bool(listed)}", node, help=remedy)
 
 
 def _dims(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> int:

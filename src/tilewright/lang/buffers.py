@@ -9,6 +9,7 @@ from typing import Any
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.grid import chip_place, cores_of
+from tilewright.lang.allocation import group_number
 from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
@@ -39,6 +40,7 @@ class CircularBuffer:
         self.first_tile = first_tile  # of that shard
         self.name = ""
         self.origin = "user"  # or "compiler"
+        self.group: int | None = None  # of buffers that the author says may share memory
 
     @property
     def buffer_factor(self) -> int:
@@ -55,7 +57,11 @@ class CircularBuffer:
 
 
 def make_circular_buffer_like(
-    tensor: Any, shape: Sequence[int] | None = None, buffer_factor: int | None = None, **arguments: Any
+    tensor: Any,
+    shape: Sequence[int] | None = None,
+    buffer_factor: int | None = None,
+    allocation_group: Any = None,
+    **arguments: Any,
 ) -> CircularBuffer:
     """A buffer for blocks of ``shape`` tiles with the dtype of ``tensor``; ``block_count`` blocks (``buffer_factor`` before)."""
     build = current_build("make_circular_buffer_like(…)")
@@ -79,6 +85,7 @@ def make_circular_buffer_like(
         index=len(build.buffers),
         span=span,
     )
+    buffer.group = group_number(build.groups, allocation_group)
     return build.add_buffer(buffer)
 
 
@@ -110,7 +117,9 @@ def is_integer(value: Any) -> bool:
 SHARDED_CONFIG = "ttnn.create_sharded_memory_config(tensor.shape, core_grid, ttnn.ShardStrategy.HEIGHT)"
 
 
-def make_dfb(dtype: Any, shape: Sequence[int], block_count: int = 2, tile: Any = None) -> CircularBuffer:
+def make_dfb(
+    dtype: Any, shape: Sequence[int], block_count: int = 2, tile: Any = None, allocation_group: Any = None
+) -> CircularBuffer:
     """A buffer for blocks of ``shape`` tiles of ``dtype``."""
     build = current_build("make_dfb(…)")
     span = caller_span("make_dfb")
@@ -119,15 +128,15 @@ def make_dfb(dtype: Any, shape: Sequence[int], block_count: int = 2, tile: Any =
         raise fail("TW004", f"{dtype!r} is no dtype of a tile", span, help='for example "bf16" or ttnn.float32')
     if tile is not None and tuple(getattr(tile, "tile_shape", tile)) != (hardware.TILE_ROWS, hardware.TILE_COLS):
         raise fail("TW008", "tiles of another size than 32x32 are not supported", span, help="leave tile= out")
-    return build.add_buffer(
-        CircularBuffer(
-            shape=checked_shape(shape, span),
-            dtype=name,
-            block_count=checked_count(block_count, span),
-            index=len(build.buffers),
-            span=span,
-        )
+    buffer = CircularBuffer(
+        shape=checked_shape(shape, span),
+        dtype=name,
+        block_count=checked_count(block_count, span),
+        index=len(build.buffers),
+        span=span,
     )
+    buffer.group = group_number(build.groups, allocation_group)
+    return build.add_buffer(buffer)
 
 
 def make_tensor_backed_dfb(

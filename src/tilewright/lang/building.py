@@ -55,6 +55,7 @@ class Build:
     threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
     semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
     nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
+    groups: list[Any] = field(default_factory=list[Any])  # of buffers that may share memory, in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
 
     def add_buffer(self, buffer: CircularBuffer) -> CircularBuffer:

@@ -34,8 +34,6 @@ class LanguageFunction:
 # What to write instead of names of the language that this release does not compile.
 INSTEAD = {
     "wait_any": "wait() for each copy, in the order in which what they bring is used",
-    "make_dfb_allocation_group": "leave the group out: each buffer gets memory of its own, and the L1 budget is checked",
-    "reset_dfbs": "leave it out: buffers that are pushed and popped equally often are empty again",
 }
 
 
