@@ -98,6 +98,15 @@ def test_reduction_continues(tmp_path: Path):
     refused(wrong, tmp_path, "TW603", "linalg.generic", "reads its output, and nobody has written that block")
 
 
+@spec("5.6.6", "a memref that is read before anybody has written it is refused at the op")
+def test_output_that_nobody_has_written(tmp_path: Path):
+    kind = f"memref<8x8x{tile('bf16')}, #L1>"
+    text = in_function(memrefs("bf16", MATMUL), kind, ("a", "b", "out"), (2, 2), "bf16", SIZES)
+    refused(text, tmp_path, "TW603", "linalg.generic", "reads its output, and nobody has written that block")
+    fills = text.replace("ttl.cb_wait %out_cb", "ttl.cb_reserve %out_cb").replace("ttl.cb_pop %out_cb", "ttl.cb_push %out_cb")
+    refused(fills, tmp_path, "TW603", "linalg.generic", "reads its output, which another thread fills")
+
+
 @spec("5.6.6", "rows and columns of tiles reduced by linalg.generic")
 @pytest.mark.parametrize(("dim", "axis"), [("row", 1), ("col", 0)])
 def test_generic_of_rows(tmp_path: Path, dim: str, axis: int):

@@ -85,19 +85,24 @@ class LinalgForms:
         buffer = compiler_buffers.bind(self.function, index, shape, dtype, name, op.location)
         bind = buffer.owner
         assert isinstance(bind, BindCBOp)
-        factor = self._factor(index, 2 if memref in self.read_outputs else 1)
+        factor = self._factor(index, memref, op)
         if factor > 1:
             bind.attributes["buffer_factor"] = i32_attr(factor)
             buffer = Rewriter.replace_value_with_new_type(buffer, cb_type(shape, dtype, factor))
         self.buffers[memref] = buffer
         return buffer
 
-    def _factor(self, index: int, needed: int) -> int:
-        """As many blocks as the thread at the other end says. An output that is read needs two: one was there, one comes."""
+    def _factor(self, index: int, memref: SSAValue, op: Operation) -> int:
+        """As many blocks as the other threads say. Alone, an output that is read needs two: one was there, one comes."""
         module = self.function.parent_op()
         assert module is not None
-        found = [op for op in operations(module) if isinstance(op, BindCBOp) and op.cb_index == index]
-        return max([needed, *(compiler_buffers.kind_of(op.results[0]).factor.data for op in found)])
+        found = [bind.results[0] for bind in operations(module) if isinstance(bind, BindCBOp) and bind.cb_index == index]
+        if not found or memref not in self.read_outputs:
+            factors = (compiler_buffers.kind_of(buffer).factor.data for buffer in found)
+            return max(factors, default=2 if memref in self.read_outputs else 1)
+        if any(isinstance(use.operation, CBPushOp) for buffer in found for use in buffer.uses):
+            raise refused(op, "reads its output, which another thread fills", "make it an input")
+        raise self._unwritten(op)
 
     def _index(self, memref: BlockArgument) -> int:
         """Argument number n is buffer n, so that other functions can fill and empty it."""
@@ -172,9 +177,12 @@ class LinalgForms:
             number = self.filled.pop(value, None)
             return self._waited(value, op, after) if number is None else _fill_block(number, value.type, op)
         if _is_reserved(value):
-            remedy = "linalg.fill it first, or give a block that ttl.cb_wait gave"
-            raise refused(op, "reads its output, and nobody has written that block", remedy)
+            raise self._unwritten(op)
         return value
+
+    def _unwritten(self, op: Operation) -> KernelError:
+        remedy = "linalg.fill it first, or give a block that ttl.cb_wait gave"
+        return refused(op, "reads its output, and nobody has written that block", remedy)
 
 
 class _Body:
