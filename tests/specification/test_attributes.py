@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple
 from typing import Any
 
@@ -37,6 +38,18 @@ SPILL = TEXTS[10]
 REGISTER = program(listings.REGISTER.replace("ttl.acquire_dst", "ttl.acquire_dst {index = 3 : i32}"), {"a": (1, 1), "b": (1, 1)}, {"o": (1, 1)}, dtype="bf16")
 NAMED = listings.in_function(listings.GENERIC.replace("f32", "bf16"), listings.MEMREF.replace("f32", "bf16"), ("a", "b", "c", "out"), (8, 8), "bf16")
 
+
+def elements() -> str:
+    """`PLACES`, whose writer finds its row by a number of the block, once it has written another element."""
+    head, _, tail = PLACES.rpartition("    %n = ttl.core_linear\n")
+    part, wait, rest = tail.partition("    %b = ttl.cb_wait %pass\n")
+    shared = f"%b, %zero, %zero{{}} {{{{form = \"number\"{{}}}}}} : {block((1, 1), 'f32')}, index, index"
+    read = f"    %n = ttl.read_element {shared.format('', ', low = 0, high = 1')} -> index\n"
+    write = f"    ttl.write_element {shared.format(', %n', '')}, index\n"
+    return head + wait + read + write + part + rest
+
+
+ELEMENTS = elements()
 # (op, attribute): a text, what stands in it, and what is put there
 CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
     ("program", "grid"): (PLACES, "grid = [2, 1]", "grid = [1, 1]"),
@@ -57,6 +70,11 @@ CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
     ("create_cb", "buffer_index"): (ADD, "buffer_factor = 2", "buffer_factor = 2, buffer_index = 7 : i32"),
     ("create_cb", "page_size"): (ADD, "buffer_factor = 2", "buffer_factor = 2, page_size = 64"),
     ("create_cb", "core_ranges"): (ADD, "buffer_factor = 2", "buffer_factor = 2, core_ranges = [[[0, 1, 1], [0, 1, 1]]]"),
+    ("tensor_slice", "clipped"): (PLACES, "%xs, %row, %zero :", "%xs, %row, %zero {clipped = [0]} :"),
+    ("read_element", "form"): (ELEMENTS, '"number", low', '"bits", low'),
+    ("read_element", "low"): (ELEMENTS, "low = 0", "low = -1"),
+    ("read_element", "high"): (ELEMENTS, "high = 1", "high = 2"),
+    ("write_element", "form"): (ELEMENTS, '"number"}', '"bits"}'),
     ("create_pipe", "src_core"): (PIPE, "src_core=[0,0]", "src_core=[1,0]"),
     ("create_pipe", "dst_core"): (PIPE, "dst_core_range=[#ttl.slice<1,4,1>, #ttl.slice<0,1,1>]", "dst_core=[1,0]"),
     ("create_pipe", "dst_core_range"): (PIPE, "#ttl.slice<1,4,1>", "#ttl.slice<1,3,1>"),
@@ -115,10 +133,37 @@ def test_changing_an_attribute_is_seen(op: str, attribute: str):
     assert signature(text.replace(old, new, 1)) != plain
 
 
+WRONG_KINDS = ('"zz"', "2.5 : f32", '[["zz"]]')
+RIGHT_KINDS = {"name": '"zz"', "value": "2.5 : f32"}
+
+
+def value_of(text: str, attribute: str) -> tuple[int, int] | None:
+    """Where the value of an attribute stands."""
+    found = re.search(rf"\b{attribute} ?= ?", text)
+    if found is None:
+        return None
+    start = end = found.end()
+    depth = 0
+    while depth or text[end] not in ",]}>)\n":
+        depth += (text[end] in "[{<(") - (text[end] in "]}>)")
+        end += 1
+    return start, end
+
+
+@pytest.mark.parametrize(("op", "attribute"), CHANGES, ids=lambda word: word)
+def test_an_attribute_of_another_kind_is_refused(op: str, attribute: str):
+    text, old, new = CHANGES[op, attribute]
+    changed = text.replace(old, new, 1)
+    place = value_of(changed, attribute)
+    for wrong in WRONG_KINDS if place else ():
+        if wrong != RIGHT_KINDS.get(attribute):
+            assert isinstance(signature(f"{changed[: place[0]]}{wrong}{changed[place[1] :]}"), str), wrong
+
+
 # Attributes that passes hand to each other: text of a later stage has them, and the tests of those stages are about them.
 BETWEEN_PASSES = {
     "core_table", "argument", "net_pipe", "work", "print", "bind_cb", "attach_cb", "store", "compute", "copy_tile",
-    "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "cb_wait", "cb_reserve", "cb_push", "cb_pop",
+    "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "fill_mask", "cb_wait", "cb_reserve", "cb_push", "cb_pop",
 }  # fmt: skip
 REGISTERS = {"dst_reg", "keep_in_dst", "ttl.dst_reg", "ttl.require_dst", "number", "name", "exact"}
 

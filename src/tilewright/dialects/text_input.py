@@ -147,17 +147,21 @@ NUMBERS = (
     "tensor_index", "dst_idx", "dst_stride", "k", "columns", "rows", "cols", "ct", "rt", "kt", "cb_index", "buffer_factor",
     "tiles", "alias_of", "first_tile", "tile_offset", "number", "net", "low", "high", "given", "amount", "resident", "axis",
     "index", "page_size", "buffer_index", "initial_value", "significant_bits", "ttl.dst_footprint", "ttl.unroll_factor",
-    "ttl.section", PINNED,
+    "ttl.section", "limit", PINNED,
 )  # fmt: skip
 TEXTS = (
     "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",
-    "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
+    "form", "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
 )  # fmt: skip
-LISTS = ("dims", "strides", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest", "ttl.results")
+LISTS = (
+    "dims", "strides", "clipped", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest",
+    "ttl.results",
+)  # fmt: skip
 FLAGS = (
     "turned", "unicast", "at_least", "exact", "transpose_b", "turned_b", "out_of_order", "by_position", "dst_reg", REQUIRED,
     "ttl.in_dst", "ttl.spill", "eager", "as_value",
 )  # fmt: skip
+TRUTHS = ("keep_in_dst", "is_remote")
 ROW_PREFIXES = {"ttl.tile_": PLACED, "ttl.block_": ("dst_reg", "keep_in_dst", *PINS), "ttl.": ("keep_in_dst", MEAN, *PINS)}
 
 
@@ -199,7 +203,7 @@ def _wanted(op: Operation, key: str, value: Attribute) -> str:
         return "a list"
     if key in FLAGS and not isinstance(value, UnitAttr):
         return "given or left out, without a value"
-    if key == "keep_in_dst" and not (isinstance(value, UnitAttr) or _is_truth(value)):
+    if key in TRUTHS and not (_is_truth(value) or (key == "keep_in_dst" and isinstance(value, UnitAttr))):
         return "true or false"
     if key == "value" and not isinstance(value, (IntegerAttr, FloatAttr)):
         return "a number"

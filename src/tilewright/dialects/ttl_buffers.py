@@ -249,6 +249,7 @@ class TensorAccessorOp(FlatOp):
         layout = self.attributes.get("layout")
         known = layout is None or (isinstance(layout, StringAttr) and layout.data in LAYOUTS)
         expect(self, known, f"layout is one of {', '.join(LAYOUTS)}")
+        expect(self, 0 <= self.significant_bits <= 32, "significant_bits is 32 at most")
         expect(self, len(self.operands) <= 1, "takes a tensor, or names its number")
         if not self.operands:
             index = self.attributes.get("tensor_index")
@@ -319,6 +320,10 @@ class TensorSliceOp(FlatOp):
         counts = strides is None or (isinstance(strides, ArrayAttr) and len(strides) == len(kind.dims))
         counts = counts and all(stride > 0 for stride in self.strides) and len(self.strides) == len(kind.dims)
         expect(self, counts, "strides has one number, 1 or more, per dimension of the slice")
+        listed, dims = self.attributes.get("clipped"), self.clipped
+        numbers = listed is None or (isinstance(listed, ArrayAttr) and len(listed) == len(set(dims)))
+        within = numbers and all(0 <= dim < len(accessor.dims) for dim in dims)
+        expect(self, within, "clipped lists dimensions of the tensor")
 
     @property
     def starts(self) -> Sequence[SSAValue]:

@@ -32,6 +32,8 @@ class ReadElementOp(FlatOp):
         expect(self, isinstance(self.block.type, TensorType), "takes a block")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
         expect(self, text_value(self, "form") in (NUMBER, BITS), "form is number or bits")
+        low, high = self.bounds
+        expect(self, low <= high, "low is at most high")
 
     @property
     def bounds(self) -> tuple[int, int]:
