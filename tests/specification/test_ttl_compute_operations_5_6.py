@@ -224,6 +224,36 @@ def test_result_of_tiling(tmp_path: Path, capsys: pytest.CaptureFixture[str], li
     assert int(runs[1]) * int(tiles[1]) == 64 and f"ttl.unroll_factor = {tiles[1]}" in text
 
 
+BOUNDS = "".join(f"%{name} = arith.constant {number} : index\n" for name, number in (("zero", 0), ("rows", 8), ("one", 1)))
+LOOP = "scf.for %row = %zero to %rows step %one {"
+
+
+def by_rows(listing: str) -> str:
+    """The loop of the listing as the compute thread. Its subviews are what two other loops bring and take, a row at a time."""
+    lines = [re.sub(r"//.*", "", line) for line in listing.splitlines()]
+    loop = "\n".join(lines).replace("scf.for %row = 0 to 8 step 1 {", LOOP).replace("%sub_result = ", "")
+    assert LOOP in loop
+    kind, names = tile("f32"), ("a_sub", "b_sub", "c_sub", "out_sub")
+    functions = [f"func.func @compute({', '.join(f'%{name}: memref<8x{kind}, #L1>' for name in names)}) {{\n{BOUNDS}{loop}\nfunc.return\n}}"]
+    for role, chosen, acquire, release in (("reader", range(3), "reserve", "push"), ("writer", [3], "wait", "pop")):
+        made, moved = "", ""
+        for number in chosen:
+            name, accessor = names[number], f'!ttl.accessor<[8, 8], {kind}, "dram">'
+            ends = f"%{name}_row, %{name}_block" if role == "reader" else f"%{name}_block, %{name}_row"
+            made += f'%{name}_cb = ttl.bind_cb{{cb_index = {number}, buffer_factor = 1, name = "{name}"}} : !ttl.cb<[8], {kind}, 1>\n'
+            made += f'%{name}_tensor = ttl.tensor_accessor {{tensor_index = {number} : i32, name = "{name}"}} : {accessor}\n'
+            moved += f'%{name}_row = ttl.tensor_slice %{name}_tensor, %row, %zero : {accessor}, index, index -> !ttl.slice<[8], {kind}, "dram">\n'
+            moved += f"%{name}_block = ttl.cb_{acquire} %{name}_cb\n%{name}_copy = ttl.copy {ends}\nttl.wait %{name}_copy\nttl.cb_{release} %{name}_cb\n"
+        attributes = f'{{ttl.kernel_thread = #ttkernel.thread<noc>, ttl.role = "{role}"}}'
+        functions.append(f"func.func @{role}() attributes {attributes} {{\n{BOUNDS}{made}{LOOP}\n{moved}}}\nfunc.return\n}}")
+    return "\n".join(functions)
+
+
+@spec("5.6.4", "phase 2, its result runs as it stands: a linalg.generic of one dimension per row of 8 tiles", listings=(3,))
+def test_result_of_tiling_runs(tmp_path: Path, listings: Any):
+    run_chain(tmp_path, by_rows(listings[3]), "f32")
+
+
 REUSE = "<EltwiseBinaryType::ELWMUL, EltwiseBinaryReuseDestType::DEST_TO_SRCA>"
 CALLS = {  # of the listings, where the kernel API has another name or other arguments
     r"ttkernel\.mul_tiles_init %dst, %cb_c": f"binary_dest_reuse_tiles_init{REUSE}(c);",
