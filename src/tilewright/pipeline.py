@@ -50,6 +50,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
+        Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked"),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),
         Pass("ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is"),
         Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it"),
@@ -93,6 +94,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     ),
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
     "ttkernel-place-inits": (
+        Pass("ttkernel-batch-transfers", "a block is a number of tiles and bytes now"),
         Pass("ttkernel-defer-write-barriers", "what reads a tensor is a call now, whoever made it"),
         Pass("ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted"),
         Pass("ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet"),

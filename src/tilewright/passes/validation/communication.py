@@ -84,7 +84,7 @@ def _under_assumptions(
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
     """Whether every thread of every core reaches its end, as the module stands; false also if that cannot be told.
 
-    ``rooms``: buffers taken to have less room than they have, by index; not for cores that communicate.
+    ``rooms``: buffers taken to have less room than they have, by index.
     """
     buffers = buffers_of(module)
     try:
@@ -95,7 +95,7 @@ def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int
     if any(thread.numbers for thread in threads):
         return False  # it would have to hold whatever they are
     if cores_communicate(module):
-        return rooms is None and not check_network(module, threads, buffers, grid)
+        return not check_network(module, threads, buffers, grid, rooms)
     depths = {index: buffer.kind.factor.data for index, buffer in buffers.items()} | dict(rooms or {})
     return not any(event is not None for traces in groups for event in stopped_at(traces, depths))
 

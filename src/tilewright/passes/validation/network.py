@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
@@ -25,8 +25,16 @@ SENDS = ("send", "the send it waits for")
 ORDERS = ("forward", "backward", "single")
 
 
-def check_network(module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: Core) -> list[Diagnostic]:
+def check_network(
+    module: ModuleOp,
+    threads: Sequence[ThreadTrace],
+    buffers: dict[int, Buffer],
+    grid: Core,
+    rooms: Mapping[int, int] | None = None,
+) -> list[Diagnostic]:
+    """``rooms``: buffers taken to have less room than they have, by index."""
     check = NetworkCheck(module, threads, buffers, grid)
+    check.depths |= rooms or {}
     return check.ends() or check.balance() or check.run()
 
 

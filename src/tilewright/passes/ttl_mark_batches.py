@@ -1,0 +1,176 @@
+"""Loops that move small blocks one by one are marked to move several at a time, where their buffers have room for it.
+
+A block costs a barrier, a hand-over and, through a pipe, a handshake; each takes as long as many tiles on their way. Attribute
+``ttl.batch`` of a loop says how many of its turns become one; `ttkernel-batch-transfers` does it. Blocks of a batch lie in one
+piece, so a batch divides the depth of each buffer. Half of a buffer stays with who shares it; one that only this loop fills and
+empties can be one batch.
+
+A thread that reserves g blocks at once needs at a block what it would need with g - 1 blocks less in the buffer, and hands over
+more. So if nobody stops for ever with that much less room, nobody does with batches. Requires: a kernel that ends. Ensures: every
+loop with ``ttl.batch`` is one whose threads still end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+from math import gcd
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, YieldOp
+from xdsl.ir import Operation
+
+from tilewright.dialects.attributes import CBType, SliceType, constant_of, i32_attr
+from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    CopyOp,
+    TensorSliceOp,
+    WaitOp,
+)
+from tilewright.dialects.ttl_network import NetPipeOp
+from tilewright.dialects.walking import of_kind, operations
+from tilewright.grid import Core, NetSpec
+from tilewright.passes.context import PassContext
+from tilewright.passes.validation.communication import surely_ends
+from tilewright.passes.validation.communication_trace import pipe_of
+from tilewright.passes.validation.events import bind_of, functions_of
+from tilewright.records import record
+
+NAME = "ttl-mark-batches"
+BATCH = "ttl.batch"
+
+BATCH_BYTES = 16 * 1024  # what arrives in the time of one barrier, about 500 cycles at a flit of 32 bytes a cycle
+KINDS: tuple[type[Operation], ...] = (
+    CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, AttachCBOp, TensorSliceOp, CopyOp, WaitOp, NetPipeOp, YieldOp,
+)  # fmt: skip
+
+
+@record(frozen=False, eq=False)
+class Candidate:
+    """A loop of a data-movement thread whose turns are alike but for the tiles they name."""
+
+    loop: ForOp
+    turns: int
+    filled: dict[int, BindCBOp] = field(default_factory=dict[int, BindCBOp])  # buffers it reserves and pushes
+    emptied: dict[int, BindCBOp] = field(default_factory=dict[int, BindCBOp])  # those it waits for and pops
+    nets: dict[int, NetSpec] = field(default_factory=dict[int, NetSpec])
+    reads: bool = False
+
+    @property
+    def most(self) -> int:
+        """The largest batch that its turns and buffers allow."""
+        found = self.turns
+        for index, bind in self.filled.items():
+            kind = bind.results[0].type
+            assert isinstance(kind, CBType)
+            depth = kind.factor.data
+            room = depth if index in self.emptied else depth // 2
+            fitting = max(1, min(room, BATCH_BYTES // (kind.block_tiles * kind.tile.bytes)))
+            found = gcd(found, max(size for size in range(1, fitting + 1) if depth % size == 0 and found % size == 0))
+        return found
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for loop in of_kind(module, ForOp):
+        loop.attributes.pop(BATCH, None)  # text may say so of any loop
+    threads = [function for function in functions_of(module) if thread_kind(function) != "compute"]
+    candidates = [_candidate(loop) for function in threads for loop in of_kind(function, ForOp)]
+    found = [candidate for candidate in candidates if candidate is not None and _alone(candidate, threads)]
+    nets = _whole_nets(found, threads, context.grid)
+    for group in _groups(found, nets):
+        size = gcd(*(candidate.most for candidate in group))
+        if size < 2 or not any(candidate.reads for candidate in group):
+            continue
+        rooms = {index: _depth(bind) - size + 1 for candidate in group for index, bind in candidate.filled.items()}
+        if not surely_ends(module, context.grid, rooms):
+            continue
+        for candidate in group:
+            candidate.loop.attributes[BATCH] = i32_attr(size)
+        names = ", ".join(f"'{bind.attributes['name'].data}'" for candidate in group for bind in candidate.filled.values())  # pyright: ignore
+        context.trace.decide(NAME, f"{size} blocks of {names} move at a time", "one barrier and one hand-over for all of them")
+
+
+def _depth(bind: BindCBOp) -> int:
+    kind = bind.results[0].type
+    assert isinstance(kind, CBType)
+    return kind.factor.data
+
+
+def _candidate(loop: ForOp) -> Candidate | None:
+    bounds = [constant_of(value) for value in (loop.lb, loop.ub, loop.step)]
+    if loop.results or bounds[0] != 0 or bounds[1] is None or bounds[1] < 2 or bounds[2] != 1:
+        return None
+    found = Candidate(loop, bounds[1])
+    seen: set[tuple[type[Operation], int]] = set()
+    for op in loop.body.block.ops:
+        if op.name.startswith("arith."):
+            continue
+        if not isinstance(op, KINDS) or (isinstance(op, NetPipeOp) and op.operands):
+            return None
+        if isinstance(op, (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp)):
+            bind = bind_of(op.operands[0])
+            key = (type(op), bind.cb_index)
+            if key in seen or "tiles" in op.attributes or bind.backed or ALIAS_OF in bind.attributes:
+                return None
+            seen.add(key)
+            (found.filled if isinstance(op, (CBReserveOp, CBPushOp)) else found.emptied)[bind.cb_index] = bind
+        elif isinstance(op, CopyOp):
+            pipe = pipe_of(op)
+            found.reads = found.reads or (pipe is None and isinstance(op.source.type, SliceType))
+            if pipe is not None:
+                found.nets[pipe.net.number] = pipe.net
+            elif not isinstance(op.source.type, SliceType):
+                return None  # writes gain nothing: they wait for no answer
+    whole = all((kind, index) in seen for index in found.filled for kind in (CBReserveOp, CBPushOp))
+    whole = whole and all((kind, index) in seen for index in found.emptied for kind in (CBWaitOp, CBPopOp))
+    return found if whole and found.filled and found.emptied.keys() <= found.filled.keys() else None
+
+
+def _alone(candidate: Candidate, threads: Iterable[FuncOp]) -> bool:
+    """Whether nobody else fills its buffers: else the blocks of a batch might lie around the end of one."""
+    for op in (op for function in threads for op in operations(function) if op.parent is not candidate.loop.body.block):
+        used = candidate.filled if isinstance(op, CBReserveOp) else candidate.emptied if isinstance(op, CBWaitOp) else {}
+        if used and bind_of(op.operands[0]).cb_index in used:
+            return False
+    return True
+
+
+def _whole_nets(found: list[Candidate], threads: Iterable[FuncOp], grid: Core) -> set[int]:
+    """Nets all of whose copies stand in candidates, one into each pipe and one out of it."""
+    loops = {id(candidate.loop.body.block) for candidate in found}
+    copies: dict[int, list[CopyOp]] = {}
+    specs: dict[int, NetSpec] = {}
+    for function in threads:
+        for copy in of_kind(function, CopyOp):
+            pipe = pipe_of(copy)
+            if pipe is not None:
+                copies.setdefault(pipe.net.number, []).append(copy)
+                specs[pipe.net.number] = pipe.net
+    whole: set[int] = set()
+    for number, uses in copies.items():
+        net = specs[number]
+        returns = any(pipe.source_core(grid) in pipe.target_cores(grid) for pipe in net.pipes)
+        if len(uses) == 2 and all(id(use.parent) in loops for use in uses) and not net.meets(grid) and not returns:
+            whole.add(number)
+    return whole
+
+
+def _groups(found: list[Candidate], nets: set[int]) -> list[list[Candidate]]:
+    """Loops that must take batches of the same size: the two ends of a net, and what these have in common with others."""
+    groups: list[list[Candidate]] = []
+    for candidate in found:
+        if not candidate.nets.keys() <= nets:
+            continue
+        joined = [group for group in groups if any(candidate.nets.keys() & other.nets.keys() for other in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([candidate, *(other for group in joined for other in group)])
+    ends = {number: sum(number in candidate.nets for candidate in found) for number in nets}
+    return [group for group in groups if all(ends[number] == 2 for candidate in group for number in candidate.nets)]

@@ -1,0 +1,142 @@
+"""Loops that move small blocks move several at a time: same numbers, fewer barriers, and nobody stops."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+TILE = 32
+
+READS = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, b, y):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, {width}), block_count={depth})
+    b_dfb = ttl.make_dataflow_buffer_like(b, shape=(1, {width}), block_count={depth})
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, {width}), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        for _ in range({turns}):
+            with a_dfb.wait() as x, b_dfb.wait() as z, y_dfb.reserve() as out:
+                out.store(x * z + x)
+
+    @ttl.datamovement()
+    def read():
+        for i in range({turns}):
+            with a_dfb.reserve() as x, b_dfb.reserve() as z:
+                left = ttl.copy(a[0:1, i * {width} : (i + 1) * {width}], x)
+                right = ttl.copy(b[i : i + 1, 0 : {width}], z)
+                left.wait()
+                right.wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range({turns}):
+            with y_dfb.wait() as out:
+                ttl.copy(out, y[0:1, i * {width} : (i + 1) * {width}]).wait()
+"""
+
+PIPE = """
+from tilewright import ttl
+
+@ttl.operation(grid=(4, 1))
+def kernel(x, y):
+    net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst={targets})])
+    own = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count={depth})
+    got = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count={got})
+
+    out = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        if net.is_dst():
+            for _ in range({turns}):
+                with got.wait() as block, out.reserve() as twice:
+                    twice.store(block + block)
+
+    @ttl.datamovement()
+    def move():
+        def sends(pipe):
+            for tile in range({turns}):
+                with own.reserve() as block:
+                    ttl.copy(x[0, tile], block).wait()
+                with own.wait() as block:
+                    ttl.copy(block, pipe).wait()
+
+        def receives(pipe):
+            for _ in range({turns}):
+                with got.reserve() as block:
+                    ttl.copy(pipe, block).wait()
+
+        net.if_src(sends)
+        net.if_dst(receives)
+
+    @ttl.datamovement()
+    def write():
+        column, _ = ttl.node(dims=2)
+        if net.is_dst():
+            for tile in range({turns}):
+                with out.wait() as block:
+                    ttl.copy(block, y[column, tile]).wait()
+"""
+
+
+def arrays(*shapes):
+    random = np.random.default_rng(3)
+    return [random.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16) for shape in shapes]
+
+
+@pytest.mark.parametrize(("depth", "width", "turns", "batch"), [(8, 1, 12, 4), (2, 1, 12, 1), (6, 2, 9, 3), (16, 4, 16, 2), (8, 1, 7, 1)])
+def test_reads_of_several_blocks_share_a_barrier(kernels, depth, width, turns, batch):
+    a, b = arrays((TILE, turns * width * TILE), (turns * TILE, width * TILE))
+    y = np.zeros_like(a)
+    source = READS.format(depth=depth, width=width, turns=turns)
+    reader = kernels.compile(source, a, b, y).cpp["reader"]
+    kernels.run(source, a, b, y)
+    assert (f"cb_push_back(a_dfb, {batch * width});" in reader) and reader.count("noc_async_read_barrier();") == 1
+    left = a.astype(np.float32).reshape(TILE, turns, width * TILE)
+    right = b.astype(np.float32).reshape(turns, TILE, width * TILE).transpose(1, 0, 2)
+    expected = (left * right + left).reshape(a.shape)
+    assert np.abs(y.astype(np.float32) - expected).max() <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("targets", "depth", "got", "turns", "batch"),
+    [("(1, 0)", 16, 16, 16, 8), ("(slice(1, 4), 0)", 8, 8, 12, 4), ("(1, 0)", 2, 2, 8, 1), ("(slice(1, 4), 0)", 8, 6, 12, 1)],
+)
+def test_a_pipe_sends_several_blocks_at_a_time(kernels, targets, depth, got, turns, batch):
+    (x,) = arrays((TILE, turns * TILE))
+    y = np.zeros((4 * TILE, turns * TILE), ml_dtypes.bfloat16)
+    source = PIPE.format(targets=targets, depth=depth, got=got, turns=turns)
+    reader = kernels.compile(source, x, y).cpp["reader"]
+    kernels.run(source, x, y)
+    assert f"cb_push_back(got, {batch});" in reader and f"{batch * 2048}" in reader
+    for column in range(1, 4 if "slice" in targets else 2):
+        assert (y[column * TILE : (column + 1) * TILE] == x + x).all()
+
+
+def test_a_consumer_that_holds_most_of_a_buffer_keeps_single_blocks(kernels):
+    """With three of four blocks held, a reader that wants two at once would wait for ever."""
+    turns = 8
+    a, b = arrays((TILE, turns * TILE), (turns * TILE, TILE))
+    source = READS.format(depth=4, width=1, turns=turns).replace(
+        """        for _ in range(8):
+            with a_dfb.wait() as x, b_dfb.wait() as z, y_dfb.reserve() as out:
+                out.store(x * z + x)
+""",
+        """        for _ in range(2):
+            with a_dfb.wait() as x0, a_dfb.wait() as x1, a_dfb.wait() as x2, a_dfb.wait() as x3:
+                for x in (x0, x1, x2, x3):
+                    with b_dfb.wait() as z, y_dfb.reserve() as out:
+                        out.store(x * z + x)
+""",
+    )
+    y = np.zeros_like(a)
+    assert "cb_push_back(a_dfb, 1);" in kernels.compile(source, a, b, y).cpp["reader"]
+    kernels.run(source, a, b, y)
+    left = a.astype(np.float32).reshape(TILE, turns, TILE)
+    right = b.astype(np.float32).reshape(turns, TILE, TILE).transpose(1, 0, 2)
+    assert np.abs(y.astype(np.float32) - (left * right + left).reshape(a.shape)).max() <= 0.02
