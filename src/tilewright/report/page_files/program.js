@@ -12,7 +12,8 @@ function programView(kernel) {
 }
 
 // Threads, buffers, tensors ------------------------------------------------------------------------------------------------
-const BOX = { width: 128, height: 42, gap: 10, column: 164 };
+const BOX = { width: 128, height: 42, gap: 10, column: 164, row: 78 };
+const NARROW = 860; // from here on the flow goes from top to bottom
 
 function flowPicture(kernel) {
   const columnOf = { reader: 1, compute: 3, writer: 5 };
@@ -45,29 +46,45 @@ function flowPicture(kernel) {
   const columns = new Map();
   boxes.forEach(box => columns.set(box.column, [...(columns.get(box.column) || []), box]));
   const used = [...columns.keys()].sort((a, b) => a - b);
-  const tallest = Math.max(...[...columns.values()].map(list => list.length));
-  const height = tallest * (BOX.height + BOX.gap) + BOX.gap;
+  const down = innerWidth < NARROW;
+  const [size, between] = down ? [BOX.width, BOX.row] : [BOX.height, BOX.column];
+  const across = Math.max(...[...columns.values()].map(list => list.length)) * (size + BOX.gap) + BOX.gap;
   used.forEach((column, i) => {
     const list = columns.get(column).sort((a, b) => (a.kind === "thread" ? -1 : 0) - (b.kind === "thread" ? -1 : 0));
-    const top = (height - list.length * (BOX.height + BOX.gap)) / 2;
-    list.forEach((box, row) => Object.assign(box, { x: 6 + i * BOX.column, y: top + row * (BOX.height + BOX.gap) }));
+    const first = (across - list.length * (size + BOX.gap)) / 2 + BOX.gap / 2;
+    list.forEach((box, k) => {
+      const along = 6 + i * between, aside = first + k * (size + BOX.gap);
+      Object.assign(box, down ? { x: aside, y: along } : { x: along, y: aside });
+    });
   });
-  const width = used.length * BOX.column - BOX.column + BOX.width + 12;
+  const length = (used.length - 1) * between + (down ? BOX.height : BOX.width) + 12;
+  const [width, height] = down ? [across, length] : [length, across];
   const svg = shape("svg", { class: "flow", width, height, role: "img", "aria-label": "threads, buffers and tensors" }, arrowHead("arrow"));
-  for (const [a, b] of edges) {
-    const forward = b.x > a.x, same = a.x === b.x;
-    // What a thread passes to itself goes out at its right and comes back at its left.
-    const side = same ? (a.kind === "thread" ? BOX.width : 0) : forward ? BOX.width : 0;
-    const x1 = a.x + side, x2 = same ? x1 : b.x + (forward ? 0 : BOX.width);
-    const y1 = a.y + BOX.height / 2, y2 = b.y + BOX.height / 2, bend = same ? (side ? 1 : -1) * (8 + Math.abs(y2 - y1) / 16) : (x2 - x1) / 2;
-    const control = same ? `${x1 + bend},${y1} ${x2 + bend},${y2}` : `${x1 + bend},${y1} ${x2 - bend},${y2}`;
-    svg.append(shape("path", { class: "edge", d: `M${x1},${y1} C${control} ${x2},${y2}`, "marker-end": "url(#arrow)" }));
-  }
+  for (const [a, b] of edges) svg.append(shape("path", { class: "edge", d: down ? downEdge(a, b) : rightEdge(a, b), "marker-end": "url(#arrow)" }));
   boxes.forEach(box => svg.append(shape("g", { tip: box.tip, class: `node ${box.kind}` },
     shape("rect", { class: `box ${box.kind}`, x: box.x, y: box.y, width: BOX.width, height: BOX.height, rx: box.kind === "thread" ? 20 : 5 }),
     shape("text", { x: box.x + BOX.width / 2, y: box.y + 18, "text-anchor": "middle" }, fitted(box.title, BOX.width - 8)),
     shape("text", { x: box.x + BOX.width / 2, y: box.y + 34, "text-anchor": "middle", class: "soft" }, fitted(box.below, BOX.width - 8)))));
   return svg;
+}
+
+// What a thread passes to itself goes out at one side of it and comes back at the other.
+function rightEdge(a, b) {
+  const forward = b.x > a.x, same = a.x === b.x;
+  const out = same ? a.kind === "thread" : forward;
+  const x1 = a.x + (out ? BOX.width : 0), x2 = same ? x1 : b.x + (forward ? 0 : BOX.width);
+  const y1 = a.y + BOX.height / 2, y2 = b.y + BOX.height / 2;
+  const bend = same ? (out ? 1 : -1) * (8 + Math.abs(y2 - y1) / 16) : (x2 - x1) / 2;
+  return same ? `M${x1},${y1} C${x1 + bend},${y1} ${x2 + bend},${y2} ${x2},${y2}` : `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+}
+
+function downEdge(a, b) {
+  const forward = b.y > a.y, same = a.y === b.y;
+  const out = same ? a.kind === "thread" : forward;
+  const y1 = a.y + (out ? BOX.height : 0), y2 = same ? y1 : b.y + (forward ? 0 : BOX.height);
+  const x1 = a.x + BOX.width / 2, x2 = b.x + BOX.width / 2;
+  const bend = same ? (out ? 1 : -1) * 20 : (y2 - y1) / 2;
+  return same ? `M${x1},${y1} C${x1},${y1 + bend} ${x2},${y2 + bend} ${x2},${y2}` : `M${x1},${y1} C${x1},${y1 + bend} ${x2},${y2 - bend} ${x2},${y2}`;
 }
 
 // Grid ---------------------------------------------------------------------------------------------------------------------
