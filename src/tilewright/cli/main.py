@@ -30,7 +30,7 @@ COMMANDS = {
         "[OPTIONS] SCRIPT|CODE [-o PAGE.html] [-- ARGS …]", "why the code is what it is, or what an error code means"
     ),
     "profile": Command(
-        "[OPTIONS] SCRIPT [-o DIR] [-- ARGS …]", "how long the kernels of a script take on the chip, and what binds them"
+        "[OPTIONS] SCRIPT|KERNEL.cpp [-o DIR] [-- ARGS …]", "how long kernels take on the chip, and what binds them"
     ),
     "build": Command("[OPTIONS] SCRIPT -o FOLDER [-- ARGS …]", "a script's kernels as a package that runs without the source"),
     "score": Command("[OPTIONS] KERNEL.py --reference REF.py", "a verdict on a kernel nobody trusts: right, how wrong, how fast"),

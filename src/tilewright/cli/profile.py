@@ -1,9 +1,12 @@
 """Predict how long a script's kernels take on the chip, what binds them and which lines pay. No card needed, no value computed.
 
+Hand-written C++ is run on the host as `check` does; the calls it makes are timed.
+
 examples:
   tilewright profile examples/02_fused.py
   tilewright profile --arch blackhole --json examples/10_matmul.py
   tilewright profile examples/10_matmul.py -o build/profile   trace.json opens in Perfetto (ui.perfetto.dev)
+  tilewright profile kernel.cpp --cb 0:bf16:4 --cb 16:bf16:4 --arg 64
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.cli import failures, invocation
+from tilewright.cli import failures, invocation, kernel_files
 
 if TYPE_CHECKING:
     from tilewright.explain.document import Told
+    from tilewright.timing.profile import Profile
     from tilewright.timing.timeline import Timeline
 
 
@@ -34,18 +39,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thorough", action="store_true", help="try everything that may help, however large the kernel is")
     invocation.add_output_flags(parser)
     invocation.add_option_flags(parser)
-    parser.add_argument("source", metavar="SCRIPT", help="arguments of the script follow after --")
+    kernel_files.add_setup_options(parser, shared=True)
+    parser.add_argument("source", nargs="?", metavar="SCRIPT|KERNEL.cpp", help="arguments of a script follow after --")
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tilewright.cli import kernel_calls
-    from tilewright.report import terminal
-    from tilewright.timing import exports
 
-    problem = invocation.missing_file(arguments.source)
+    by_hand = kernel_files.is_kernel_file(arguments.source) or any(getattr(arguments, role) for role in kernel_files.ROLES)
+    if arguments.source is None and not by_hand:
+        problem = "name a script or a kernel file"
+    else:
+        problem = "" if arguments.source is None else invocation.missing_file(arguments.source)
     if problem:
         print(f"tilewright profile: {problem}", file=sys.stderr)
         return 2
+    if by_hand:
+        timed = time_kernels(arguments)
+        return timed if isinstance(timed, int) else tell(arguments, [timed], ())
     wanted = execution.Profiling(
         record=bool(arguments.output), advise=not arguments.no_advice, thorough=arguments.thorough
     )
@@ -57,11 +68,19 @@ def run(arguments: argparse.Namespace) -> int:
             f"tilewright profile: {arguments.source} called no kernel (it is run, and what it calls is profiled)", file=sys.stderr
         )
         return 1
-    profiles, timelines = [exports.plain(profile) for profile, _ in found.times], [timeline for _, timeline in found.times]
+    return tell(arguments, found.times, found.kernels)
+
+
+def tell(arguments: argparse.Namespace, times: Sequence[tuple[Profile, Timeline]], kernels: Sequence[Told]) -> int:
+    from tilewright.report import terminal
+    from tilewright.timing import exports
+
+    profiles, timelines = [exports.plain(profile) for profile, _ in times], [timeline for _, timeline in times]
     if arguments.output:
         try:
             write(Path(arguments.output), profiles, timelines)
-            write_page(Path(arguments.output), found.kernels, arguments.source)
+            if kernels:
+                write_page(Path(arguments.output), kernels, arguments.source)
         except OSError as error:
             print(f"tilewright profile: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
             return 2
@@ -70,6 +89,37 @@ def run(arguments: argparse.Namespace) -> int:
         if timeline.deadlock is not None:
             print(timeline.deadlock.render(), file=sys.stderr)
     return 1 if any(timeline.deadlock is not None for timeline in timelines) else 0
+
+
+def time_kernels(arguments: argparse.Namespace) -> tuple[Profile, Timeline] | int:
+    """Hand-written kernels: one program, or the exit code. One with mistakes has no time; one that hangs has one up to there."""
+    from tilewright.native import kernel_check
+    from tilewright.native.driver import run_native
+    from tilewright.native.findings import KernelCompileError, NativeError
+    from tilewright.timing import recorded
+    from tilewright.timing.profile import describe
+
+    path = Path(arguments.source) if arguments.source is not None else None
+    try:
+        native = replace(kernel_check.native_program(kernel_files.setup_of(arguments, path)), record=True)
+        result = run_native(native, seconds=arguments.timeout)
+    except KernelCompileError as error:
+        print(f"{error.output}\n{error.kernel}: does not compile", file=sys.stderr)
+        return 1
+    except (NativeError, OSError) as error:
+        print(f"tilewright profile: {error}", file=sys.stderr)
+        return 2
+    wrong = [finding for finding in result.errors if finding.code != "deadlock"]
+    if wrong:
+        print("\n".join(map(str, wrong)), file=sys.stderr)
+        print("tilewright profile: a kernel that does this has no time; see tilewright check", file=sys.stderr)
+        return 1
+    name = (path or Path(next(kernel.label() for kernel in native.kernels))).stem
+    timeline = recorded.run(native, result.calls, name, record=bool(arguments.output))
+    told = describe(timeline)
+    gains = [] if arguments.no_advice or timeline.deadlock is not None else recorded.advise(native, result.calls, timeline)
+    notes = [*recorded.loose_ends(native, result.calls), *told.notes]
+    return replace(told, advice=gains, notes=notes), timeline
 
 
 def write(folder: Path, profiles: list[dict[str, Any]], timelines: list[Timeline]) -> None:

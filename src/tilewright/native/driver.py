@@ -16,6 +16,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.native import functions
 from tilewright.native.findings import Finding, NativeError, parse_finding
 from tilewright.native.program import (
+    CALLS_FILE,
     COMPUTE_THREADS,
     BufferSpec,
     Bytes,
@@ -28,7 +29,9 @@ from tilewright.native.program import (
     unit_text,
     write_program,
 )
+from tilewright.native.recording import Recording, read_recording
 from tilewright.native.toolchain import compile_kernel, runner_path
+from tilewright.native.user_headers import refuse_unmodelled
 from tilewright.records import record
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ class NativeResult:
     findings: tuple[Finding, ...]
     stats: Mapping[str, int] = field(default_factory=dict[str, int])
     warnings: tuple[Diagnostic, ...] = ()  # of a compiled program, in its user's words
+    calls: Recording = field(default_factory=dict[Any, Any])  # if the program asked for them
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -69,6 +73,8 @@ def compile_kernels(program: NativeProgram) -> dict[str, Path]:
     release = release_of(program.metal)
     units: dict[str, tuple[str, str]] = {}
     for kernel in program.kernels:
+        if kernel.path is not None:
+            refuse_unmodelled(kernel.label(), kernel.source(), kernel.include_folders)
         if kernel.role != "compute":
             units[kernel.role] = (kernel.label(), unit_text(program, kernel, kernel.role))
             continue
@@ -76,9 +82,10 @@ def compile_kernels(program: NativeProgram) -> dict[str, Path]:
         for thread in COMPUTE_THREADS:
             units[thread] = (kernel.label(), unit_text(program, kernel, thread if apart else "compute"))
     distinct = {text: name for name, text in units.values()}
+    folders = {kernel.label(): kernel.include_folders for kernel in program.kernels}
 
     def build(text: str) -> Path:
-        return compile_kernel(distinct[text], text, release)
+        return compile_kernel(distinct[text], text, release, folders[distinct[text]])
 
     with ThreadPoolExecutor(max(1, len(distinct))) as pool:
         built = dict(zip(distinct, pool.map(build, distinct), strict=True))
@@ -136,7 +143,9 @@ def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> Nat
             print(complaint, flush=True)
         if status in ("timeout", "crash"):
             findings.append(Finding(code=status, message=message))
-        return NativeResult(outputs=_read_outputs(program, folder / "data", offsets), findings=tuple(findings), stats=stats)
+        outputs = _read_outputs(program, folder / "data", offsets)
+        calls = read_recording(folder / CALLS_FILE) if program.record else {}
+        return NativeResult(outputs=outputs, findings=tuple(findings), stats=stats, calls=calls)
 
 
 def run(

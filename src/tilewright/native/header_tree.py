@@ -54,14 +54,20 @@ OLD_PATHS = {
 NEW_PATHS = {
     "api/dataflow/dataflow_api.h": DATAFLOW,
     "api/dataflow/noc.h": "tw/dataflow/objects.h",
-    "api/dataflow/circular_buffer.h": "tw/dataflow/objects.h",
-    "api/dataflow/dataflow_buffer.h": "tw/dataflow/objects.h",
+    "api/dataflow/endpoints.h": "tw/dataflow/objects.h",
+    "api/dataflow/noc_semaphore.h": "tw/dataflow/objects.h",
+    "api/semaphore.h": "tw/dataflow/objects.h",
+    "api/core_local_mem.h": "tw/dataflow/objects.h",
+    "api/dataflow/circular_buffer.h": "tw/dataflow/circular_buffer.h",
+    "api/dataflow/dataflow_buffer.h": "tw/dataflow/circular_buffer.h",
+    "experimental/kernel_args.h": "tw/named_args.h",
     "api/tensor/tensor_accessor.h": DATAFLOW,
     "api/tensor/tensor_accessor_args.h": DATAFLOW,
     "api/tensor/noc_traits.h": "tw/dataflow/objects.h",
     "api/compile_time_args.h": "tw/kernel_args.h",
     "api/debug/dprint.h": "tw/kernel_args.h",
 }
+ALL_PATHS = {"hostdevcommon/kernel_structs.h": "tw/types.h"}
 FIRST_FORMATTED_PRINT = 78  # from 0.78 on: DPRINT("{}", x) instead of DPRINT << x
 
 
@@ -83,7 +89,8 @@ def header_files(release: int) -> dict[str, str]:
     files = {root + name: _forward(target) for name, target in {**COMPUTE_HEADERS, **moved}.items()}
     files |= {root + name: _forward(VECTOR) for name in SPECIAL}
     files |= {root + name: _vector_header(name, release) for name in FAMILIES}
-    files |= {path: _forward(target) for path, target in (OLD_PATHS if release < FIRST_NEW_PATHS else NEW_PATHS).items()}
+    paths = {**ALL_PATHS, **(OLD_PATHS if release < FIRST_NEW_PATHS else NEW_PATHS)}
+    files |= {path: _forward(target) for path, target in paths.items()}
     if release >= FIRST_FORMATTED_PRINT:
         files |= {f"api/debug/{name}": _forward("tw/debug.h") for name in ("dprint.h", "dprint_tile.h", "device_print.h")}
     if release < FIRST_NEW_PATHS:

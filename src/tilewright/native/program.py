@@ -39,6 +39,8 @@ class KernelSource:
     runtime_args: Sequence[int] | Mapping[Core, Sequence[int]] = ()
     common_args: Sequence[int] = ()
     defines: Mapping[str, str] = field(default_factory=dict[str, str])
+    named_args: Sequence[str] = ()  # declarations of namespace args, for experimental/kernel_args.h
+    include_folders: Sequence[Path] = ()
 
     def source(self) -> str:
         return self.path.read_text() if self.path is not None else self.text
@@ -120,6 +122,7 @@ class NativeProgram:
     coupled: bool | None = None  # None: all cores run at once if a kernel names semaphores, multicasts or other cores
     accessor_words: int = 2  # compile-time words per interleaved tensor
     chip: Chip = WORMHOLE_B0
+    record: bool = False  # list every call, for a timeline
 
     def core_list(self) -> list[Core]:
         return list(self.cores) or [(x, y) for y in range(self.grid[1]) for x in range(self.grid[0])]
@@ -143,7 +146,9 @@ _PER_THREAD = re.compile(
     re.MULTILINE,
 )
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-_KNOWN_ROOTS = ("api/", "compute_kernel_api", "dataflow_api.h", "accessor/", "debug/")
+_KNOWN_ROOTS = (
+    "api/", "compute_kernel_api", "dataflow_api.h", "accessor/", "debug/", "hostdevcommon/", "experimental/kernel_args.h",
+)  # fmt: skip
 _COUPLING = re.compile(r"semaphore|multicast|\bget_noc_addr\s*\(\s*\w+\s*,\s*\w+\s*,|\bmy_x\b", re.IGNORECASE)
 _ACCUMULATES = re.compile(r"(?://|/\*).*(?<![-\w])accumulat(?:e|es|ed|ing)\b", re.IGNORECASE)
 
@@ -194,6 +199,8 @@ def unit_text(program: NativeProgram, kernel: KernelSource, thread: str) -> str:
     text = kernel.source()
     entry = "tw_kernel_space::tw_main()" if re.search(r"\bMAIN\b", without_comments(text)) else "kernel_main()"
     label = kernel.label().replace("\\", "/")
+    named = "".join(f"constexpr experimental::{each};\n" for each in kernel.named_args)
+    arguments = f'#include "tw/named_args.h"\nnamespace args {{\n{named}}}\n' if named else ""
     return (
         f"#define TW_METAL {release_of(program.metal)}\n"
         f"#define TW_COMPILE_TIME_ARGS {words}0u\n"
@@ -202,12 +209,14 @@ def unit_text(program: NativeProgram, kernel: KernelSource, thread: str) -> str:
         "#define NAMESPACE tw_kernel_space\n#define MAIN tw_main()\n"
         f"{_THREAD_MACROS[thread]}{defines}"
         '#include <cstdint>\n#include <cstddef>\nusing std::size_t;\n#include "tw/kernel_args.h"\n'
+        f"{arguments}"
         f'#line 1 "{label}"\n{text}\n'
         f'#line 1 "entry of {label}"\n'
         f'extern "C" __attribute__((visibility("default"))) void tw_entry() {{ {entry}; }}\n'
     )
 
 
+CALLS_FILE = "calls"
 L1_SYSTEM_BYTES = 0x8000  # semaphores and arguments, below the buffers in the model
 TENSOR_ALIGNMENT = 64
 L1_READ_ALIGNMENT = 16
@@ -276,6 +285,8 @@ def write_program(program: NativeProgram, libraries: Mapping[str, Path], folder:
         f"data {folder / 'data'}",
         f"functions {program.shared_functions:d}",
     ]
+    if program.record:
+        lines.append(f"record {folder / CALLS_FILE}")
     for tensor, offset in zip(program.tensors, offsets, strict=True):
         alignment = L1_READ_ALIGNMENT if tensor.memory == "l1" or tensor.shards else program.chip.dram_read_alignment
         lines.append(f"tensor {tensor.address} {tensor.page_bytes} {tensor.pages} {offset} {alignment}")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from tilewright.host_compiler import Compiler, cache_folder, digest, publish, sy
 from tilewright.native import op_facts
 from tilewright.native.findings import KernelCompileError, NativeError, NoCompilerError
 from tilewright.native.header_tree import INCLUDE, tree_digest, write_tree
+from tilewright.native.user_headers import included
 
 SOURCES = Path(__file__).parent / "src"
 RUNNER_FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
@@ -79,18 +81,20 @@ def runner_path() -> Path:
     return runner
 
 
-def compile_kernel(name: str, text: str, release: int) -> Path:
-    """One translation unit -> one shared object in the cache."""
+def compile_kernel(name: str, text: str, release: int, folders: Sequence[Path] = ()) -> Path:
+    """One translation unit -> one shared object in the cache. ``folders`` hold headers of the user's own."""
     compiler = find_compiler()
     headers = include_folder(release)
-    library = cache_folder() / f"kernel-{digest(compiler.version, headers.name, *kernel_flags(compiler), text)}.so"
+    own = [content for _, content in included(text, folders)]
+    library = cache_folder() / f"kernel-{digest(compiler.version, headers.name, *kernel_flags(compiler), text, *own)}.so"
     if library.exists():
         return library
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         source = Path(folder) / "kernel.cpp"
         source.write_text(text)
         built = Path(folder) / "kernel.so"
-        command = [*kernel_flags(compiler), f"-I{headers}", f"-I{INCLUDE}", str(source), "-o", str(built)]
+        paths = [f"-I{folder}" for folder in (headers, INCLUDE, *folders)]
+        command = [*kernel_flags(compiler), *paths, str(source), "-o", str(built)]
         result = compiler.run(*command)
         if result.returncode:
             raise KernelCompileError(name, result.stderr.strip())

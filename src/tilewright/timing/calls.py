@@ -222,7 +222,7 @@ _BY_ROLE: dict[str, ClockFunction] = {"u": unpack_call, "m": math_call, "p": pac
 # Data movement ------------------------------------------------------------------------------------------------------------------
 
 
-def _read(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size: int) -> None:
+def read_bytes(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size: int) -> None:
     mover, issue = machine.mover(site), machine.constants.read_page_issue
     if tensor.spec.memory == "l1":
         mover.read_l1(site, machine.owner(tensor, page), size, issue)
@@ -230,7 +230,7 @@ def _read(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size: 
         mover.read_dram(site, machine.network.bank(page), size, issue)
 
 
-def _write(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size: int) -> None:
+def write_bytes(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size: int) -> None:
     mover, issue = machine.mover(site), machine.constants.write_page_issue
     if tensor.spec.memory == "l1":
         mover.write_l1(site, machine.owner(tensor, page), size, issue)
@@ -240,18 +240,18 @@ def _write(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, size:
 
 @clocked("noc_async_read_page", on="d", in_turn=True)
 def read_page(machine: ClockedMachine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
-    _read(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
+    read_bytes(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
 
 
 @clocked("noc_async_write_page", on="d", in_turn=True)
 def write_page(machine: ClockedMachine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
-    _write(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
+    write_bytes(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
 
 
 @clocked("noc_async_read_tile_rows", "noc_async_write_tile_rows", on="d", in_turn=True)
 def tile_rows(machine: ClockedMachine, site: Site, row: Any, column: Any, tensor: Tensor, address: int) -> None:
     """A tile of a row-major tensor: one transfer for each of its rows, whose pages are whole rows of the tensor."""
-    move = _read if "read" in site.name else _write
+    move = read_bytes if "read" in site.name else write_bytes
     size = hardware.tile_bytes(tensor.spec.dtype) // hardware.TILE_ROWS
     for line in range(hardware.TILE_ROWS):
         move(machine, site, tensor, agreed(row) * hardware.TILE_ROWS + line, size)

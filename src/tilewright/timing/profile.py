@@ -84,8 +84,17 @@ def profile(
     ``again`` compiles the kernel anew, for changes that the compiler must see. ``thorough`` tries everything, however long.
     """
     found = timeline.run(program, scalars=scalars, record=record)
-    bound = what_binds(found)
-    told = Profile(
+    told = describe(found)
+    if not advise or found.deadlock is not None:
+        return told, found
+    tried = advice.advise(found, scalars, again, thorough=thorough)
+    return replace(told, advice=tried.gains, notes=[*told.notes, *tried.notes]), found
+
+
+def describe(found: Timeline) -> Profile:
+    """What a timeline says, without advice."""
+    program, bound = found.program, what_binds(found)
+    return Profile(
         kernel=program.name,
         chip=found.chip,
         grid=tuple(program.grid),
@@ -100,10 +109,6 @@ def profile(
         l1_room=hardware.CHIPS[found.chip].l1_usable_bytes,
         notes=_notes(found),
     )
-    if not advise or found.deadlock is not None:
-        return told, found
-    tried = advice.advise(found, scalars, again, thorough=thorough)
-    return replace(told, advice=tried.gains, notes=[*told.notes, *tried.notes]), found
 
 
 def _notes(found: Timeline) -> list[str]:

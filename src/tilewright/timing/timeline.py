@@ -195,6 +195,7 @@ class ClockedMachine(Machine):
         self.banks = SourceBanks(SOURCE_BANKS)
         self.flows: list[Flow] | None = [] if record else None
         self.adding_free = 0.0  # when the packer's adder in L1 is done
+        self.last_multicast = 0.0  # when it was everywhere
         self.counts = [0] * sites  # executions of every site
         self.skipped_turns = 0
         self._levels: dict[str, int] = {}  # long loops each engine is in
@@ -384,16 +385,17 @@ def run(
     whole: bool = False,
     cores: Sequence[Core] | None = None,
     many_calls: int | None = None,
+    translation: Translation | None = None,
 ) -> Timeline:
     """The time ``program`` takes. ``record`` keeps every slice of every engine, for a picture.
 
     ``resident`` says how many tiles lie in which buffers before it starts. ``whole`` runs every turn of every loop, however large
     the program is; so does a run that computes values. ``cores`` are those that run, all by default; they must not talk
-    to others. From ``many_calls`` of these cores on, long loops are cut short.
+    to others. From ``many_calls`` of these cores on, long loops are cut short. ``translation`` runs in place of the program's IR.
     """
     many = MANY_CALLS if many_calls is None else many_calls
     running = cores or cores_of(program)
-    request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}), running)
+    request = _Request(program, arrays, dict(scalars or {}), record, dict(resident or {}), running, translation)
     if whole or arrays is not None or calls_of(program) * len(running) < many * math.prod(program.grid):
         return request.run(skips=False)
     found = request.run(skips=True)
@@ -440,10 +442,11 @@ class _Request:
     record: bool
     resident: dict[int, int]
     cores: Sequence[Core]
+    translation: Translation | None = None
 
     def run(self, *, skips: bool) -> Timeline:
         program = self.program
-        translation = _translation(program)
+        translation = self.translation or _translation(program)
         chip = program.options.arch
         constants = constants_of(chip)
         network = Network(chip, constants, record=self.record)

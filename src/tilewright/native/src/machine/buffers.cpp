@@ -1,5 +1,6 @@
 // Circular buffers: cumulative waits, one producer and one consumer, no wrap inside a block.
 #include "findings.h"
+#include "recording.h"
 #include "noc.h"
 #include "scheduler.h"
 
@@ -49,6 +50,7 @@ std::string counts(const Buffer& buffer, u32 wanted, u32 have, const char* unit)
 void cb_wait(u32 cb, u32 pages, Loc at) {
     self().last = at;
     if (!consumes()) return;
+    note("cb_wait_front", at, {cb, pages});
     Buffer& buffer = self_core().buffer(cb, at);
     claim(buffer.consumer, buffer, "consumer", at);
     pages = within_capacity(buffer, pages, "cb_wait_front", at);
@@ -62,6 +64,7 @@ void cb_wait(u32 cb, u32 pages, Loc at) {
 void cb_pop(u32 cb, u32 pages, Loc at) {
     self().last = at;
     if (!consumes()) return;
+    note("cb_pop_front", at, {cb, pages});
     Buffer& buffer = self_core().buffer(cb, at);
     claim(buffer.consumer, buffer, "consumer", at);
     if (pages > buffer.waited) {
@@ -82,6 +85,7 @@ void cb_pop(u32 cb, u32 pages, Loc at) {
 void cb_reserve(u32 cb, u32 pages, Loc at) {
     self().last = at;
     if (!produces()) return;
+    note("cb_reserve_back", at, {cb, pages});
     Buffer& buffer = self_core().buffer(cb, at);
     claim(buffer.producer, buffer, "producer", at);
     pages = within_capacity(buffer, pages, "cb_reserve_back", at);
@@ -93,6 +97,7 @@ void cb_reserve(u32 cb, u32 pages, Loc at) {
 void cb_push(u32 cb, u32 pages, Loc at) {
     self().last = at;
     if (!produces()) return;
+    note("cb_push_back", at, {cb, pages});
     Buffer& buffer = self_core().buffer(cb, at);
     claim(buffer.producer, buffer, "producer", at);
     if (buffer.fed) report("two-owners", at, "buffer %u was waited for as an input before, now the kernel pushes to it", cb);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "findings.h"
+#include "recording.h"
 #include "registers.h"
 #include "scheduler.h"
 #include "setup.h"
@@ -200,6 +201,7 @@ void execute(const char* name, Mode mode, u32 a, u32 b, u32 tile_a, u32 tile_b, 
     self().last = at;
     if (self_role() == Role::Pack) return;
     check_started(name, at);
+    note("execute", at, mode, {a, b, dst});
     if (self_role() == Role::Unpack) return unpack_half(name, mode, a, b, tile_a, tile_b, at);
     math_half(name, mode, dst, extra, at);
 }
@@ -225,6 +227,7 @@ void math_init(const char* name, Mode mode, Loc at) {
     self().last = at;
     if (self_role() != Role::Math) return;
     check_started(name, at);
+    note("init", at, mode, {});
     set_math_mode(mode);
 }
 
@@ -234,6 +237,7 @@ void transpose_dest(const char* name, u32 dst, Loc at) {
     check_started(name, at);
     Mode mode;
     mode.kind = Kind::TransposeDest;
+    note("execute", at, mode, {});
     check_mode(name, self_core().math_mode, mode, false, at);
     if (!may_read_slot(dst, name, at)) return;
     transpose_tile(slot_values(dst));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "findings.h"
+#include "recording.h"
 
 namespace tw {
 
@@ -53,6 +54,34 @@ bool waited_for(Core& core, u32 l1, u32 bytes) {
         if (buffer.present && inside_window(buffer, l1, bytes, buffer.read, buffer.waited)) return true;
     }
     return false;
+}
+
+// A transfer in the list of calls: a page of a tensor, or the L1 of a core.
+void note_transfer(const char* tensor_call, const char* core_call, u64 address, u32 bytes, Loc at) {
+    if (!recording()) return;
+    if (address & kTensorBit) {
+        const u64 index = (address >> 48) & 0x7FFF;
+        note(tensor_call, at, {index, (address & 0xFFFFFFFFFFFFull) / machine.tensors[index].page_bytes, bytes});
+    } else if (address & kCoreBit) {
+        note(core_call, at, {(address >> 32) & 0xFF, (address >> 40) & 0xFF, bytes});
+    }
+}
+
+void note_rectangle(const char* name, u64 to, u32 bytes, bool with_self, Loc at) {
+    note(name, at, {(to >> 32) & 0x3F, (to >> 38) & 0x3F, (to >> 44) & 0x3F, (to >> 50) & 0x3F, bytes, with_self});
+}
+
+bool is_semaphore(const Core& core, u32 offset) {
+    const u32 first = core.semaphore_base - core.l1_base;
+    return offset >= first && offset < first + kMaxSemaphores * 16;
+}
+
+u32 semaphore_of(const Core& core, u32 offset) { return (offset - (core.semaphore_base - core.l1_base)) / 16; }
+
+u32 word_at(const u8* place) {
+    u32 value;
+    std::memcpy(&value, place, 4);
+    return value;
 }
 
 // The core a NoC address names; none for tensors.
@@ -206,6 +235,7 @@ u64 multicast_address(u32 x0, u32 y0, u32 x1, u32 y1, u32 l1, Loc at) {
 
 void noc_read(u64 from, u32 l1, u32 bytes, Loc at) {
     self().last = at;
+    note_transfer("read_page", "read_core", from, bytes, at);
     if (!check_destination(self_core(), l1, bytes, "NoC read", at, true)) return;
     check_alignment(from, l1, at);
     self().reads.push_back({from, l1, bytes, at});
@@ -214,6 +244,7 @@ void noc_read(u64 from, u32 l1, u32 bytes, Loc at) {
 
 void noc_read_barrier(Loc at) {
     self().last = at;
+    note("noc_async_read_barrier", at);
     for (const PendingRead& read : self().reads) {
         const u8* source = resolve(read.from, read.bytes, "NoC read", read.at);
         if (source) std::memmove(pointer(read.l1), source, read.bytes);
@@ -229,6 +260,11 @@ void noc_write(u32 l1, u64 to, u32 bytes, Loc at) {
     Core* core = core_of(to);
     if (core) check_destination(*core, core->l1_base + static_cast<u32>(to), bytes, "NoC write", at);
     std::memmove(target, pointer(l1), bytes);
+    if (core && bytes == 4 && is_semaphore(*core, static_cast<u32>(to))) {
+        note_change("semaphore_write", at, *core, semaphore_of(*core, static_cast<u32>(to)), word_at(target));
+    } else {
+        note_transfer("write_page", "write_core", to, bytes, at);
+    }
     self().writes.push_back({l1, bytes, at, core});
     stats.written_bytes += bytes;
 }
@@ -236,6 +272,7 @@ void noc_write(u32 l1, u64 to, u32 bytes, Loc at) {
 void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, Loc at) {
     self().last = at;
     if (!check_source(l1, bytes, "multicast", at)) return;
+    note_rectangle("multicast", to, bytes, with_self, at);
     for (Core* core : receivers_of(to, with_self, receivers, "multicast", at)) {
         const u32 target = core->l1_base + static_cast<u32>(to);
         if (core == &self_core() && target == l1) continue;
@@ -247,12 +284,14 @@ void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, Loc
 
 void noc_write_barrier(bool only_sent, Loc at) {
     self().last = at;
+    note(only_sent ? "noc_async_writes_flushed" : "noc_async_write_barrier", at);
     if (!only_sent) return self().writes.clear();
     for (PendingWrite& write : self().writes) write.bytes = 0;  // left L1, not yet known to have arrived
 }
 
 void noc_zero(u32 l1, u32 bytes, Loc at) {
     self().last = at;
+    note("write_zeros", at, {bytes});
     if (check_destination(self_core(), l1, bytes, "NoC write of zeros", at, true)) std::memset(pointer(l1), 0, bytes);
 }
 
@@ -296,6 +335,7 @@ u32 semaphore_address(u32 id, Loc at) {
 void semaphore_set(u32 address, u32 value, Loc at) {
     self().last = at;
     *reinterpret_cast<volatile u32*>(pointer(address)) = value;
+    note_change("semaphore_set", at, self_core(), semaphore_of(self_core(), offset_of(address)), value);
 }
 
 void semaphore_wait(u32 address, u32 value, bool at_least, Loc at) {
@@ -308,6 +348,7 @@ void semaphore_wait(u32 address, u32 value, bool at_least, Loc at) {
                    std::snprintf(text, sizeof text, "on semaphore %u wants %s%u, has %u", id, at_least ? "at least " : "", value, *word);
                    return std::string(text);
                });
+    note("semaphore_wait", at, {id, value, at_least, last_change(self_core(), id)});
 }
 
 void semaphore_add(u64 address, u32 amount, Loc at) {
@@ -319,19 +360,23 @@ void semaphore_add(u64 address, u32 amount, Loc at) {
     std::memcpy(&value, word, 4);
     value += amount;
     std::memcpy(word, &value, 4);
+    if (Core* core = core_of(address)) note_change("semaphore_add", at, *core, semaphore_of(*core, static_cast<u32>(address)), value);
     if (self().increments.empty()) self().increments.push_back(at);  // the first is enough to tell
 }
 
 void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, Loc at) {
     self().last = at;
+    note_rectangle("multicast", to, 4, with_self, at);
     for (Core* core : receivers_of(to, with_self, receivers, "semaphore multicast", at)) {
         std::memmove(pointer(core->l1_base + static_cast<u32>(to)), pointer(address), 4);
+        note_change("semaphore_arrives", at, *core, semaphore_of(*core, static_cast<u32>(to)), word_at(pointer(address)));
     }
     self().writes.push_back({address, 4, at});
 }
 
 void atomic_barrier(Loc at) {
     self().last = at;
+    note("noc_async_atomic_barrier", at);
     self().increments.clear();
 }
 

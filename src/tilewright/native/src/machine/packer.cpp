@@ -1,5 +1,6 @@
 // The packer: DST tiles to the back of a buffer.
 #include "findings.h"
+#include "recording.h"
 #include "registers.h"
 #include "scheduler.h"
 #include "setup.h"
@@ -33,17 +34,21 @@ void pack_reconfig(u32 cb, Loc at) {
     self().last = at;
     if (self_role() != Role::Pack) return;
     check_started("pack_reconfig_data_format", at);
+    note("pack_reconfig_data_format", at, {cb});
     set_format(cb, at);
 }
 
 void pack_l1_accumulate(bool enable, Loc at) {
     self().last = at;
-    if (self_role() == Role::Pack) self_core().pack.accumulate = enable;
+    if (self_role() != Role::Pack) return;
+    note("pack_reconfig_l1_acc", at, {enable});
+    self_core().pack.accumulate = enable;
 }
 
 void pack_relu(u32 mode, u32 threshold, Loc at) {
     self().last = at;
     if (self_role() != Role::Pack) return;
+    note("pack_relu_config", at, {mode, threshold});
     if (threshold & 0x8000u) report("negative-threshold", at, "the packer's ReLU threshold must not be negative");
     self_core().pack.relu = {static_cast<Relu::Mode>(mode), static_cast<u16>(threshold)};
 }
@@ -52,6 +57,7 @@ void pack(u32 dst, u32 cb, u32 page, bool any_order, Loc at) {
     self().last = at;
     if (self_role() != Role::Pack) return;
     check_started("pack_tile", at);
+    note("pack_tile", at, {dst, cb});
     Core& core = self_core();
     Buffer& buffer = core.buffer(cb, at);
     if (!buffer.producer) buffer.producer = &self();

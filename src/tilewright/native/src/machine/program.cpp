@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "recording.h"
 #include "registers.h"
 
 namespace tw {
@@ -99,6 +100,7 @@ Program read_program(const std::string& path) {
         else if (key == "erratum") words >> machine.erratum;
         else if (key == "alone") words >> program.alone;
         else if (key == "data") { words >> text; data = map_file(text, data_bytes); }
+        else if (key == "record") { std::getline(words >> std::ws, text); record_to(text); }
         else if (key == "functions") words >> machine.functions;
         else if (key == "tensor") {
             TensorPages tensor;

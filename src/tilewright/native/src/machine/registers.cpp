@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "findings.h"
+#include "recording.h"
 #include "scheduler.h"
 
 namespace tw {
@@ -56,6 +57,7 @@ void wrote_slot(u32 slot, Kind writer, bool reduced, Loc at) {
 void regs_acquire(Loc at) {
     self().last = at;
     if (self_role() != Role::Math) return;
+    note("tile_regs_acquire", at);
     Core& core = self_core();
     if (core.math_holds) report("acquire-twice", at, "tile_regs_acquire() again without tile_regs_commit()");
     DstHalf& half = core.halves[core.math_half];
@@ -67,6 +69,7 @@ void regs_acquire(Loc at) {
 void regs_commit(Loc at) {
     self().last = at;
     if (self_role() != Role::Math) return;
+    note("tile_regs_commit", at);
     Core& core = self_core();
     if (!core.math_holds) {
         report("commit-without-acquire", at, "tile_regs_commit() without tile_regs_acquire()");
@@ -83,6 +86,7 @@ void regs_commit(Loc at) {
 void regs_wait(Loc at) {
     self().last = at;
     if (self_role() != Role::Pack) return;
+    note("tile_regs_wait", at);
     Core& core = self_core();
     DstHalf& half = core.halves[core.pack_half];
     wait_until([&] { return half.ready; }, "tile_regs_wait", at, [] { return std::string("waits for math to commit DST"); });
@@ -92,6 +96,7 @@ void regs_wait(Loc at) {
 void regs_release(Loc at) {
     self().last = at;
     if (self_role() != Role::Pack) return;
+    note("tile_regs_release", at);
     Core& core = self_core();
     if (!core.pack_holds) {
         report("release-without-wait", at, "tile_regs_release() without tile_regs_wait()");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "findings.h"
+#include "recording.h"
 #include "noc.h"
 
 namespace tw {
@@ -128,6 +129,9 @@ void run_threads(std::vector<Thread*>& threads, bool (*help)(const std::vector<T
     const Thread* stuck = nullptr;
     for (const Thread* thread : threads) {
         if (!thread->done && !stuck && !halted) stuck = thread;
+    }
+    for (const Thread* thread : threads) {
+        if (!thread->done && thread->blocked) note_blocked(*thread);
     }
     if (stuck) report_for("deadlock", stuck->core, stuck->role, stuck->wait.at, "no thread can go on:\n" + where_everyone_is());
     for (Thread* thread : threads) munmap(thread->stack, kStackBytes + kGuardBytes);

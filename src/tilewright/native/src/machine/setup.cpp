@@ -3,6 +3,7 @@
 #include <string>
 
 #include "findings.h"
+#include "recording.h"
 #include "scheduler.h"
 
 namespace tw {
@@ -112,6 +113,7 @@ void hw_startup(u32 a, u32 b, u32 out, bool reverse, bool must_be_first, Loc at)
         report("late-startup", at, "compute_kernel_hw_startup() must be the first compute call and run once");
     }
     started = true;
+    note("start", at, {a, b, out});
     configure(true, true, reverse ? b : a, reverse ? a : b, at);
     if (self_role() == Role::Pack) pack_init(out, at);
 }
@@ -129,12 +131,14 @@ void init(const char* name, Mode mode, u32 a, u32 b, u32 parts, Loc at) {
     self_core().buffer(b, at);
     if (self_role() == Role::Unpack && (parts & kUnpack)) self_core().unpack_mode = mode;
     if (self_role() == Role::Math && (parts & kMath)) set_math_mode(mode);
+    if (parts & (self_role() == Role::Unpack ? kUnpack : kMath)) note("init", at, mode, {a, b});
 }
 
 void reduce_init(Mode mode, u32 data, u32 scaler, u32 out, Loc at) {
     if (self_role() != Role::Pack) return init("reduce_init", mode, data, scaler, kBoth, at);
     self().last = at;
     check_started("reduce_init", at);
+    note("init", at, mode, {data, scaler});
     Core& core = self_core();
     core.buffer(out, at);
     core.mask_active = true;
@@ -144,6 +148,7 @@ void reduce_init(Mode mode, u32 data, u32 scaler, u32 out, Loc at) {
 
 void reduce_uninit(Loc at) {
     self().last = at;
+    note("reduce_uninit", at);
     if (self_role() == Role::Pack) self_core().mask_active = false;
 }
 
@@ -151,6 +156,7 @@ void reconfig(bool side_a, bool side_b, u32 a, u32 b, Loc at) {
     self().last = at;
     if (self_role() == Role::Pack) return;
     check_started("reconfig_data_format", at);
+    note(side_a && side_b ? "reconfig_data_format" : side_a ? "reconfig_data_format_srca" : "reconfig_data_format_srcb", at, {a, b});
     configure(side_a, side_b, a, b, at);
 }
 

@@ -3,6 +3,7 @@
 
 #include "../numerics/sfpu.h"
 #include "findings.h"
+#include "recording.h"
 #include "registers.h"
 #include "scheduler.h"
 #include "setup.h"
@@ -12,6 +13,7 @@ namespace tw {
 namespace {
 
 constexpr u32 kRowsPerStore = 2;
+constexpr u32 kFaces = 0xF;
 constexpr int kConstants = 0;  // index of their owner
 
 VectorState& state_of(bool pack_thread) { return self_core().vector[pack_thread ? 1 : 0]; }
@@ -47,6 +49,7 @@ void sfpu_init(const char* name, u32 variant, const u32* args, u32 count, bool p
     self().last = at;
     if (!runs_here(pack_thread)) return;
     check_started(name, at);
+    note_words(name, at, {variant & ~kInitBlind, kFaces}, args, count);
     VectorState& state = state_of(pack_thread);
     state.any_init = true;
     state.init_args[name] = std::vector<u32>(args, args + count);
@@ -69,6 +72,7 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     self().last = at;
     if (!runs_here(pack_thread)) return;
     check_started(name, at);
+    note_words(name, at, {variant & ~kInitBlind, faces}, args, count);
     VectorState& state = state_of(pack_thread);
     check_init(name, init, variant, state, at);
     if (state.stepping && std::string_view(init) != "exp_tile_init") {

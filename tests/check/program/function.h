@@ -1,0 +1,2 @@
+#pragma once
+inline void apply(uint32_t slot) { FUNCTION(slot); }
