@@ -429,11 +429,11 @@ def _write_core(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> 
 
 
 def _multicast(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:
-    x0, y0, x1, y1, size, _ = words
+    x0, y0, x1, y1, size, linked = words
     (left, right), (top, bottom) = sorted((x0, x1)), sorted((y0, y1))
     places = tuple(machine.network.die.worker((x, y)) for y in range(top, bottom + 1) for x in range(left, right + 1))
-    there = machine.mover(site).multicast(site, places, size, machine.constants.multicast_issue)
-    machine.last_multicast = there
+    issue = machine.constants.multicast_issue
+    machine.last_multicast = machine.mover(site).multicast(site, places, size, issue, linked=bool(linked))
 
 
 def _barrier(machine: ClockedMachine, site: Site, words: tuple[int, ...]) -> None:

@@ -96,7 +96,7 @@ u64 core_address(u32 x, u32 y, u32 l1, Loc at);
 u64 multicast_address(u32 x0, u32 y0, u32 x1, u32 y1, u32 l1, Loc at);
 void noc_read(u64 from, u32 l1, u32 bytes, Loc at);
 void noc_write(u32 l1, u64 to, u32 bytes, Loc at);
-void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, Loc at);
+void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, bool linked, Loc at);
 void noc_read_barrier(Loc at);
 void noc_write_barrier(bool only_sent, Loc at);
 void noc_zero(u32 l1, u32 bytes, Loc at);
@@ -104,7 +104,7 @@ u32 semaphore_address(u32 id, Loc at);
 void semaphore_set(u32 address, u32 value, Loc at);
 void semaphore_wait(u32 address, u32 value, bool at_least, Loc at);
 void semaphore_add(u64 address, u32 amount, Loc at);
-void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, Loc at);
+void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, bool linked, Loc at);
 void atomic_barrier(Loc at);
 void spin(Loc at);  // lets the others run inside a polling loop
 

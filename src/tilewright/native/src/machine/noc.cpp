@@ -67,8 +67,8 @@ void note_transfer(const char* tensor_call, const char* core_call, u64 address, 
     }
 }
 
-void note_rectangle(const char* name, u64 to, u32 bytes, bool with_self, Loc at) {
-    note(name, at, {(to >> 32) & 0x3F, (to >> 38) & 0x3F, (to >> 44) & 0x3F, (to >> 50) & 0x3F, bytes, with_self});
+void note_rectangle(const char* name, u64 to, u32 bytes, bool linked, Loc at) {
+    note(name, at, {(to >> 32) & 0x3F, (to >> 38) & 0x3F, (to >> 44) & 0x3F, (to >> 50) & 0x3F, bytes, linked});
 }
 
 bool is_semaphore(const Core& core, u32 offset) {
@@ -269,10 +269,10 @@ void noc_write(u32 l1, u64 to, u32 bytes, Loc at) {
     stats.written_bytes += bytes;
 }
 
-void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, Loc at) {
+void noc_multicast(u32 l1, u64 to, u32 bytes, u32 receivers, bool with_self, bool linked, Loc at) {
     self().last = at;
     if (!check_source(l1, bytes, "multicast", at)) return;
-    note_rectangle("multicast", to, bytes, with_self, at);
+    note_rectangle("multicast", to, bytes, linked, at);
     for (Core* core : receivers_of(to, with_self, receivers, "multicast", at)) {
         const u32 target = core->l1_base + static_cast<u32>(to);
         if (core == &self_core() && target == l1) continue;
@@ -364,9 +364,9 @@ void semaphore_add(u64 address, u32 amount, Loc at) {
     if (self().increments.empty()) self().increments.push_back(at);  // the first is enough to tell
 }
 
-void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, Loc at) {
+void semaphore_multicast(u32 address, u64 to, u32 receivers, bool with_self, bool linked, Loc at) {
     self().last = at;
-    note_rectangle("multicast", to, 4, with_self, at);
+    note_rectangle("multicast", to, 4, linked, at);
     for (Core* core : receivers_of(to, with_self, receivers, "semaphore multicast", at)) {
         std::memmove(pointer(core->l1_base + static_cast<u32>(to)), pointer(address), 4);
         note_change("semaphore_arrives", at, *core, semaphore_of(*core, static_cast<u32>(to)), word_at(pointer(address)));

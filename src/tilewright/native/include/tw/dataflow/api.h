@@ -93,13 +93,13 @@ inline void noc_async_write_tile(uint32_t page, const Accessor& accessor, uint32
 }
 
 template <auto...>
-inline void noc_async_write_multicast(uint32_t l1, uint64_t to, uint32_t bytes, uint32_t receivers, bool = false, std::uint8_t = noc_index, TW_AT) {
-    tw::noc_multicast(l1, to, bytes, receivers, false, tw_at);
+inline void noc_async_write_multicast(uint32_t l1, uint64_t to, uint32_t bytes, uint32_t receivers, bool linked = false, std::uint8_t = noc_index, TW_AT) {
+    tw::noc_multicast(l1, to, bytes, receivers, false, linked, tw_at);
 }
 template <auto...>
-inline void noc_async_write_multicast_loopback_src(uint32_t l1, uint64_t to, uint32_t bytes, uint32_t receivers, bool = false,
+inline void noc_async_write_multicast_loopback_src(uint32_t l1, uint64_t to, uint32_t bytes, uint32_t receivers, bool linked = false,
                                                    std::uint8_t = noc_index, TW_AT) {
-    tw::noc_multicast(l1, to, bytes, receivers, true, tw_at);
+    tw::noc_multicast(l1, to, bytes, receivers, true, linked, tw_at);
 }
 
 // ---- semaphores
@@ -121,10 +121,10 @@ inline void noc_semaphore_inc(uint64_t address, uint32_t amount, std::uint8_t = 
     tw::semaphore_add(address, amount, tw_at);
 }
 inline void noc_semaphore_set_remote(uint32_t l1, uint64_t to, std::uint8_t = noc_index, TW_AT) { tw::noc_write(l1, to, 4, tw_at); }
-inline void noc_semaphore_set_multicast(uint32_t l1, uint64_t to, uint32_t receivers, bool = false, std::uint8_t = noc_index, TW_AT) {
-    tw::semaphore_multicast(l1, to, receivers, false, tw_at);
+inline void noc_semaphore_set_multicast(uint32_t l1, uint64_t to, uint32_t receivers, bool linked = false, std::uint8_t = noc_index, TW_AT) {
+    tw::semaphore_multicast(l1, to, receivers, false, linked, tw_at);
 }
-inline void noc_semaphore_set_multicast_loopback_src(uint32_t l1, uint64_t to, uint32_t receivers, bool = false, std::uint8_t = noc_index, TW_AT) {
-    tw::semaphore_multicast(l1, to, receivers, true, tw_at);
+inline void noc_semaphore_set_multicast_loopback_src(uint32_t l1, uint64_t to, uint32_t receivers, bool linked = false, std::uint8_t = noc_index, TW_AT) {
+    tw::semaphore_multicast(l1, to, receivers, true, linked, tw_at);
 }
 inline void invalidate_l1_cache(TW_AT) { tw::spin(tw_at); }

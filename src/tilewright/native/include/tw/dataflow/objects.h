@@ -152,9 +152,9 @@ public:
     }
     template <NocOptions kOptions = NocOptions::DEFAULT, uint32_t = 0, typename Src, typename Dst>
     void async_write_multicast(const Src& from, const Dst& to, uint32_t bytes, uint32_t receivers, const src_args_t<Src>& source,
-                               const dst_args_mcast_t<Dst>& target, bool = false, TW_AT) const {
+                               const dst_args_mcast_t<Dst>& target, bool linked = false, TW_AT) const {
         tw::noc_multicast(noc_traits_t<Src>::source(from, source, tw_at), noc_traits_t<Dst>::many(to, target, tw_at), bytes, receivers,
-                          has_flag(kOptions, NocOptions::MCAST_INCL_SRC), tw_at);
+                          has_flag(kOptions, NocOptions::MCAST_INCL_SRC), linked, tw_at);
     }
     template <typename Dst>
     void async_write_zeros(const Dst& to, uint32_t bytes, const dst_args_t<Dst>& target = {}, TW_AT) const {
@@ -203,9 +203,9 @@ public:
     }
     template <NocOptions kOptions = NocOptions::DEFAULT>
     void relay_multicast(const Noc&, const Semaphore& target, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, uint32_t receivers,
-                         bool = false, TW_AT) const {
+                         bool linked = false, TW_AT) const {
         tw::semaphore_multicast(address_, tw::multicast_address(x0, y0, x1, y1, target.address_, tw_at), receivers,
-                                has_flag(kOptions, NocOptions::MCAST_INCL_SRC), tw_at);
+                                has_flag(kOptions, NocOptions::MCAST_INCL_SRC), linked, tw_at);
     }
 
 private:
