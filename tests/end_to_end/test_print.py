@@ -77,3 +77,12 @@ def test_the_native_run_prints_what_the_code_says(capsys):
     ]
     assert '(1, 0) {"004"} \\ 3' in lines
     assert printed("native", capsys) == []
+
+
+def test_dst_registers_are_shown_as_math_left_them(kernels, capsys):
+    source = kernels.text.elementwise({"out": "ttl.math.exp(a)"}, ("a",)).replace(
+        "    @ttl.datamovement()", "        print('now', _dump_dst_registers=True)\n\n    @ttl.datamovement()", 1
+    )
+    kernels.simulate(source, np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32))
+    shown = capsys.readouterr().out
+    assert "(math): now DST, 1 of" in shown and "slot 0:" in shown and "2.71828" in shown

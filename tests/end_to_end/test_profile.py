@@ -351,3 +351,47 @@ def test_a_program_that_cannot_be_compiled_again_says_what_was_not_tried():
     program = fused(2).compile(*[np.zeros((64, 64), BF16)] * 4)
     told, _ = profile(program)
     assert any("not tried" in note and "block shape" in note for note in told.notes)
+
+
+SIGNPOSTS = """
+from tilewright import ttl
+
+def load(tensor, buffer, row):
+    with buffer.reserve() as block:
+        ttl.copy(tensor[row, 0], block).wait()
+
+@ttl.operation(grid=(1, 1), options="--ttl-accumulation-strategy dst --no-ttl-specialize-cores --ttl-pipe-batch-tiles 4")
+def kernel(a, out):
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        for row in range(4):
+            with ttl.signpost("curve"), a_cb.wait() as x, out_cb.reserve() as o:
+                o.store(ttl.math.exp(x))
+
+    @ttl.datamovement()
+    def read():
+        for row in range(4):
+            with ttl.signpost("load"):
+                load(a, a_cb, row)
+
+    @ttl.datamovement()
+    def write():
+        for row in range(4):
+            with out_cb.wait() as block:
+                ttl.copy(block, out[row, 0]).wait()
+"""
+
+
+def test_time_below_a_signpost_is_told_by_engine(tmp_path):
+    arrays = [np.zeros((128, 32), np.float32) for _ in range(2)]
+    program = kernel_text.load(SIGNPOSTS, tmp_path).compile(*arrays)
+    told, _ = profile(program, advise=False)
+    assert set(told.signposts["curve"]) == {"unpack", "math", "pack"} and set(told.signposts["load"]) == {"reader"}
+    assert told.engines["math"].busy * 0.9 < told.signposts["curve"]["math"] <= told.cycles
+    reader = told.engines["reader"]
+    assert told.signposts["load"]["reader"] == pytest.approx(reader.busy + reader.stalled, rel=0.01)
+    plain = kernel_text.load(SIGNPOSTS.replace('with ttl.signpost("load"):', "if True:"), tmp_path).compile(*arrays)
+    assert plain.cpp == program.cpp

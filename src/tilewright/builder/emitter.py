@@ -40,6 +40,8 @@ class Emitter:
         self.span = Span("", 1)
         self._open: list[tuple[IRBlock, dict[object, SSAValue]]] = [(self.entry, {})]
         self._leaves: dict[int, tuple[SSAValue, IRBlock]] = {}
+        self.posts: list[str] = []  # signposts around the insertion point
+        self.post_lines: dict[str, set[tuple[str, int]]] = {}  # places of the ops below each
         self._conditions: dict[IRBlock, Value] = {}  # under which a branch runs
         self._given: list[Value] = []  # what holds where an expression is evaluated, without a branch
         self.counters: dict[Leaf, tuple[IRBlock, range]] = {}  # of loops that take the same turns on every core
@@ -67,6 +69,8 @@ class Emitter:
         )
         self.block.add_op(op)
         remember(op, place)
+        for post in self.posts:
+            self.post_lines.setdefault(post, set()).add((place.file, place.line))
         return op
 
     def leaf(self, ssa: SSAValue, name: str, low: int, high: int, home: IRBlock | None = None) -> Leaf:

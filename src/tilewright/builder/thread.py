@@ -25,7 +25,7 @@ from tilewright.dialects.attributes import (
     text_attr,
     tile_type,
 )
-from tilewright.dialects.ttl import CoreOp
+from tilewright.dialects.ttl import SIGNPOSTS, CoreOp, signposts_attr
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
 from tilewright.dialects.walking import location_of, remember
@@ -213,4 +213,7 @@ class ThreadBuilder:
         function = FuncOp(name, ([], []), Region(self.emitter.entry))
         function.attributes["ttl.kernel_thread"] = COMPUTE_THREAD if self.kind == "compute" else NOC_THREAD
         function.location = location_of(place)
+        if self.emitter.post_lines:
+            rows = {name: sorted(lines) for name, lines in self.emitter.post_lines.items()}
+            function.attributes[SIGNPOSTS] = signposts_attr(rows)
         return function

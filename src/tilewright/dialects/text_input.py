@@ -134,7 +134,8 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 FUNCTION = {
-    "ttl.kernel_thread", "ttl.role", "ttl.fp32_dest_acc_en", "ttl.dst_full_sync_en", "ttl.math_fidelity", "ttl.unpack_to_dest",
+    "ttl.kernel_thread", "ttl.role", "ttl.signposts", "ttl.fp32_dest_acc_en", "ttl.dst_full_sync_en", "ttl.math_fidelity",
+    "ttl.unpack_to_dest",
 }  # fmt: skip
 LOOP = {  # on loops, once a region is one
     "ttl.tile", "ttl.tile_stride", "ttl.sub_blocks", "ttl.section", "ttl.dst_footprint", "ttl.unroll_factor", "ttl.dst_layout",

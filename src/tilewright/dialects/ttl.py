@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
@@ -380,8 +380,8 @@ class PrintOp(FlatOp):
     """``ttl.print %cb, %i {text = "row {}", subject = "waited", processor = "unpack"}``.
 
     ``text`` has one ``{}`` per index operand. ``subject`` is empty, or says what the first operand stands for: the block that is
-    ``waited`` for or ``reserved``, the state of the ``buffer``, or the first pages of a ``tensor``. ``processor`` names one of
-    the three of a compute thread.
+    ``waited`` for or ``reserved``, the state of the ``buffer``, or the first pages of a ``tensor``; ``dst`` needs no operand.
+    ``processor`` names one of the three of a compute thread.
     """
 
     name = "ttl.print"
@@ -419,3 +419,24 @@ class WorkOp(FlatOp):
 
 
 WORK_OPS: tuple[type[Operation], ...] = (WorkOp,)
+
+
+# Signposts ---------------------------------------------------------------------------------------------------------------
+# A function knows the source lines below each signpost of its thread; whoever measures lines can measure those.
+
+SIGNPOSTS = "ttl.signposts"
+
+
+def signposts_attr(rows: Mapping[str, Sequence[tuple[str, int]]]) -> DictionaryAttr:
+    places = {name: ArrayAttr([StringAttr(f"{file}:{line}") for file, line in lines]) for name, lines in rows.items()}
+    return DictionaryAttr(places)
+
+
+def signposts_of(function: Operation) -> dict[str, set[tuple[str, int]]]:
+    found = function.attributes.get(SIGNPOSTS)
+    rows: dict[str, set[tuple[str, int]]] = {}
+    for name, places in found.data.items() if isinstance(found, DictionaryAttr) else ():
+        assert isinstance(places, ArrayAttr)
+        texts = [place.data for place in places if isinstance(place, StringAttr)]
+        rows[name] = {(file, int(line)) for file, _, line in (text.rpartition(":") for text in texts)}
+    return rows

@@ -76,12 +76,14 @@ def print_lines(op: KernelCallOp, arguments: Sequence[str], release: tuple[int, 
     if not wanted:
         return [f"// line {line_of(op)} prints; compile with debug_print to see it on a device"]
     subject, text = text_value(op, "subject"), text_value(op, "text")
-    numbers = list(arguments[1:] if subject else arguments)
+    numbers = list(arguments[1:] if subject and subject != "dst" else arguments)
     macro = MACROS[text_value(op, "processor")]
     lines = [_statement(macro, text, numbers, release)] if text or not subject else []
     if subject in ("waited", "reserved"):
         return lines + _tiles(op, macro, arguments[0], subject, release)
-    if subject:
+    if subject == "dst":
+        lines.append("// what DST holds is printed by the simulator only")
+    elif subject:
         lines.append(f"// the state of a {subject} is printed by the simulator only")
     return lines
 

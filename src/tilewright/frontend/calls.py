@@ -33,7 +33,7 @@ from tilewright.frontend.host_calls import (
 )
 from tilewright.frontend.syntax import function_body, function_node
 from tilewright.frontend.thread import Thread, native
-from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction
+from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction, Signpost
 from tilewright.integers import make
 from tilewright.lang.allocation import BOUNDARIES
 from tilewright.lang.buffers import CircularBuffer
@@ -207,7 +207,7 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
     if function.name == "grid_slice":
         return movement.grid_slice(thread, args, named)
     if function.name == "signpost":
-        return None
+        return _signpost(thread, args, named, node)
     if function.name in BOUNDARIES:
         return _boundary(thread, function.name, args, named, node)
     if function.name in elements.FUNCTIONS:
@@ -216,6 +216,13 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
     values = carried.typed(thread, [plain_number(arg) for arg in args], node)
     thread.at(node)
     return functions.call_function(thread, function.name, values, numbers)
+
+
+def _signpost(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Signpost:
+    name = [*args, *named.values()]
+    if len(name) != 1 or not isinstance(name[0], str):
+        raise thread.error("TW004", "signpost takes a name", node, help='with ttl.signpost("load"): …')
+    return Signpost(name[0])
 
 
 def _boundary(thread: Thread, name: str, args: list[Any], named: dict[str, Any], node: ast.AST) -> None:

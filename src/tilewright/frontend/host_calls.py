@@ -29,8 +29,8 @@ from tilewright.records import record
 
 INTERNAL = ("tilewright.frontend.", "tilewright.builder.")  # classes of values that only threads have
 PROCESSORS = ("unpack", "math", "pack")
-SETTINGS = ("sep", "end", "flush", "num_pages", "thread")
-SUBJECT_PROCESSOR = {"waited": "unpack", "reserved": "pack", "buffer": "unpack", "": "math"}
+SETTINGS = ("sep", "end", "flush", "num_pages", "thread", "_dump_dst_registers")
+SUBJECT_PROCESSOR = {"waited": "unpack", "reserved": "pack", "buffer": "unpack", "": "math", "dst": "math"}
 
 
 @record
@@ -42,8 +42,8 @@ class Subject:
 
 
 def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> None:
-    _check_settings(thread, named, node)
     objects = [arg for arg in args if isinstance(arg, (Block, CircularBuffer, KernelTensor))]
+    _check_settings(thread, named, objects, node)
     if len(objects) > 1:
         raise thread.error("TW004", "print shows one block, buffer or tensor at a time", node, help="use one print for each")
     thread.at(node)
@@ -53,7 +53,8 @@ def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
         if arg not in objects:
             pieces.append(_piece(thread, arg, numbers, node))
     text = str(named.get("sep", " ")).join(pieces) + str(named.get("end", "\n"))
-    subject = _subject(thread, objects[0], node) if objects else Subject("", thread.emitter.integer(0))
+    dst = bool(named.get("_dump_dst_registers"))
+    subject = _subject(thread, objects[0], node) if objects else Subject("dst" if dst else "", thread.emitter.integer(0))
     operands = [subject.operand] if objects else []
     operands += [thread.emitter.integer(number) for number in numbers]
     attributes: dict[str, Attribute] = {
@@ -68,11 +69,10 @@ def print_call(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
     thread.emitter.add(PrintOp, operands, [], attributes)
 
 
-def _check_settings(thread: Thread, named: dict[str, Any], node: ast.AST) -> None:
-    if "_dump_dst_registers" in named:
-        raise thread.error(
-            "TW008", "DST registers cannot be printed", node, help="`tilewright explain` shows every DST slot with its value"
-        )
+def _check_settings(thread: Thread, named: dict[str, Any], objects: list[Any], node: ast.AST) -> None:
+    if named.get("_dump_dst_registers") and (thread.kind != "compute" or objects):
+        what = "together with another object" if objects else f"in data-movement thread '{thread.function.name}'"
+        raise thread.error("TW004", f"print of DST registers {what}", node, help="print(_dump_dst_registers=True) in compute")
     for key in named:
         if key not in SETTINGS:
             raise thread.error("TW004", f"print has no argument '{key}' here", node, help=", ".join(SETTINGS))

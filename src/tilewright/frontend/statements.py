@@ -15,7 +15,7 @@ from tilewright.frontend.containers import bind_name, bind_target
 from tilewright.frontend.expressions import BINARY
 from tilewright.frontend.syntax import assigned_names
 from tilewright.frontend.thread import Thread, native, truth
-from tilewright.frontend.values import MISSING, RUNTIME_VALUES, Branches, Choice, LeaveBody, Scope
+from tilewright.frontend.values import MISSING, RUNTIME_VALUES, Branches, Choice, LeaveBody, Scope, Signpost
 from tilewright.integers import Value, is_dynamic
 
 HELP: dict[type[ast.stmt], str] = {
@@ -94,9 +94,12 @@ def _with(thread: Thread, node: ast.With) -> None:
         _if(thread, guarded)
         return
     held: list[tuple[Block, ast.expr]] = []
+    around = list(thread.emitter.posts)
     for item in node.items:
         value = thread.evaluate(item.context_expr)
-        if isinstance(value, Block) and value.held is not None:
+        if isinstance(value, Signpost):
+            thread.emitter.posts.append(value.name)
+        elif isinstance(value, Block) and value.held is not None:
             value.held.scoped = True
             held.append((value, item.context_expr))
         elif value is not None:
@@ -117,6 +120,7 @@ def _with(thread: Thread, node: ast.With) -> None:
         assert block.held is not None
         thread.at(expression)
         movement.release_buffer(thread, block.held.buffer, movement.RELEASE_OF[block.held.kind])
+    thread.emitter.posts = around
     if leaving is not None:
         raise leaving
 

@@ -31,6 +31,16 @@ class Text:
         return "text with a number that is known per core or iteration only"
 
 
+@record
+class Signpost:
+    """``with ttl.signpost("load"):``: a profile tells the time that is spent below it."""
+
+    name: str
+
+    def describe(self) -> str:
+        return f"signpost '{self.name}'"
+
+
 @record(eq=False)
 class BoundMethod:
     """``block.store``, ``buffer.wait`` … before it is called."""

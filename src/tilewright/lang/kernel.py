@@ -14,6 +14,7 @@ from tilewright.diagnostics import Span, fail
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.names import (
     DECORATOR_WITHOUT_EFFECT,
+    FLAG_VALUES,
     OPTION_FLAGS,
     OPTION_FLAGS_WITHOUT_EFFECT,
     OPTION_NAMES,
@@ -162,8 +163,11 @@ def _word(fidelity: Any) -> Any:
 
 def _flags(text: str, span: Span) -> dict[str, Any]:
     changes: dict[str, Any] = {}
-    for word in shlex.split(text):
+    words = iter(shlex.split(text))
+    for word in words:
         name, _, value = word.lstrip("-").partition("=")
+        if name in FLAG_VALUES and (value or next(words, "")) not in FLAG_VALUES[name]:
+            raise fail("TW015", f"'{word}' in options", span, help=f"--{name} takes {', '.join(FLAG_VALUES[name])}")
         off = name.startswith("no-") or value in ("0", "false", "off")
         name = name.removeprefix("no-")
         if name in OPTION_FLAGS:

@@ -33,17 +33,25 @@ OPTION_FLAGS = {
     "ttl-combine-pack-tiles": ("combine_packs", True, False),
 }
 
-# Flags of that text that change nothing here, because what they ask for is always so or is decided by cost.
-OPTION_FLAGS_WITHOUT_EFFECT = (
-    "ttl-maximize-dst",
-    "ttl-block-matmul",
-    "ttl-subblock-sync",
-    "ttl-reduce-full-fp32",
-    "ttl-matmul-full-fp32",
-    "ttl-strict-f32-acc",
-    "ttl-compiler-dfbs",
-    "ttl-l1-budget",
-)
+# Flags of that text that change nothing here, and what stands for each.
+OPTION_FLAGS_WITHOUT_EFFECT = {
+    "ttl-maximize-dst": "always: DST is filled with as many tiles as fit",
+    "ttl-block-matmul": "chosen by cost",
+    "ttl-subblock-sync": "chosen by cost",
+    "ttl-reduce-full-fp32": "f32_reductions=",
+    "ttl-matmul-full-fp32": "products are summed in 32 bits where the result is f32",
+    "ttl-strict-f32-acc": "sums that do not fit DST go on in L1, and explain says so",
+    "ttl-compiler-dfbs": "always: values get buffers where they need them",
+    "ttl-l1-budget": "the chip's L1; what exceeds it is TW302",
+    "ttl-accumulation-strategy": "chosen by cost: DST where a running value fits, else L1",
+    "ttl-reuse-user-dfbs": "buffers share where the chip has too few of them; allocation_group= asks for it",
+    "ttl-specialize-cores": "one text serves all cores",
+    "ttl-pipe-computed-addresses": "receivers announce their blocks",
+    "ttl-pipe-capacity-sync": "receivers announce their blocks",
+    "ttl-pipe-batch-tiles": "one transfer for each block",
+    "ttl-memory-model": "buffers are the launcher's",
+}
+FLAG_VALUES = {"ttl-accumulation-strategy": ("auto", "dst", "l1-pack")}  # of flags that take a word
 
 # Decorator arguments other tools take and that need no action here: data is tiled, outputs are ordinary arguments.
 DECORATOR_WITHOUT_EFFECT = ("indexing_maps", "iterator_types", "num_outs", "memory_space", "tiled", "verbose")

@@ -154,6 +154,10 @@ def as_text(told: Mapping[str, Any]) -> str:
     for line in told["lines"][:MOST_LINES]:
         engine, spent = max(line["cycles"].items(), key=lambda entry: entry[1])
         lines.append(f"  {spent:10,.0f} {engine:7s} {os.path.basename(line['file'])}:{line['line']}  {line['text']}")
+    if told.get("signposts"):
+        lines += ["", "  cycles below signposts, at work and waiting"]
+        for name, spent in told["signposts"].items():
+            lines.append(f"  {name:18s} {', '.join(f'{engine} {cycles:,.0f}' for engine, cycles in spent.items())}")
     if told["advice"]:
         lines += ["", "  what would help"]
         lines += [f"  {each['gain']:5.0%} faster ({each['cycles']:,.0f} cycles): {each['change']}" for each in told["advice"]]

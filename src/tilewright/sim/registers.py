@@ -74,6 +74,7 @@ class Dst:
         self.used = 0  # most slots any section wrote
         self.slots = self._contents[0]  # the half math holds
         self.packing = self._contents[0]  # the half the packer holds
+        self.last: list[Any] = []  # what math left in its last section, for those who print it
         self._marks: list[set[int]] = [set() for _ in range(halves)]  # slots that hold a reduction, or what was made of one
 
     def acquire(self, site: Site) -> Wait | None:
@@ -94,6 +95,7 @@ class Dst:
             raise fault("TW509", site, "math does not hold DST", help="call tile_regs_acquire first")
         if self._products:
             self._products.settle(self.slots)
+        self.last = list(self.slots)
         self.halves.commit()
 
     def wait(self, site: Site) -> Wait | None:

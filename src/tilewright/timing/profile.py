@@ -7,7 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import field, replace
 
+from xdsl.dialects.func import FuncOp
+
 from tilewright import hardware
+from tilewright.dialects.ttl import signposts_of
+from tilewright.dialects.walking import of_kind
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.registry import ROLES, Site
@@ -71,6 +75,7 @@ class Profile:
     roofline: Roofline
     l1_bytes: int
     l1_room: int
+    signposts: dict[str, dict[str, float]] = field(default_factory=dict[str, "dict[str, float]"])  # cycles by engine below each
     advice: list[Gain] = field(default_factory=list[Gain])
     notes: list[str] = field(default_factory=list[str])
 
@@ -104,6 +109,7 @@ def describe(found: Timeline) -> Profile:
         bound=bound,
         engines=engine_times(found.slowest),
         lines=line_times(found),
+        signposts=signpost_times(found),
         roofline=roofline(found),
         l1_bytes=advice.used_bytes(program),
         l1_room=hardware.CHIPS[found.chip].l1_usable_bytes,
@@ -156,6 +162,23 @@ def line_times(found: Timeline) -> list[LineTime]:
         for (file, line), spent in by_line.items()
     ]  # fmt: skip
     return sorted(lines, key=lambda line: -max(line.cycles.values()))
+
+
+def signpost_times(found: Timeline) -> dict[str, dict[str, float]]:
+    """Cycles that each engine of the slowest core spends below a signpost, at work and waiting."""
+    told: dict[str, dict[str, float]] = {}
+    for function in of_kind(found.program.module, FuncOp):
+        role = next((thread.role for thread in found.program.threads if thread.function == function.sym_name.data), "")
+        for post, places in signposts_of(function).items():
+            sites = {site.number for site in found.sites if site.span is not None and (site.span.file, site.span.line) in places}
+            for name, engine in named_engines(found.slowest).items():
+                if (name in timeline.COMPUTE_ENGINES) != (role == "compute") or (role != "compute" and name != role):
+                    continue
+                waited = sum(cycles for (number, _), cycles in engine.stalls.items() if number in sites)
+                cycles = sum(engine.spent[number] for number in sites) + waited
+                if cycles:
+                    told.setdefault(post, {})[name] = round(told.get(post, {}).get(name, 0.0) + cycles, 1)
+    return told
 
 
 # What binds ---------------------------------------------------------------------------------------------------------------------

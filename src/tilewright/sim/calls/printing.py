@@ -23,7 +23,8 @@ def dprint(machine: Machine, site: Site, *operands: Any) -> None:
         return
     subject = site.attributes.get("subject", "")
     numbers = operands[1:] if subject else operands
-    shown = _shown(machine, site, subject, operands[0]) if subject else [""] * machine.core_count
+    numbers = operands if subject == "dst" else numbers  # DST is nobody's operand
+    shown = _shown(machine, site, subject, operands[0] if operands else None) if subject else [""] * machine.core_count
     thread = _thread_name(machine, site)
     for position, core in enumerate(machine.cores):
         own = [int(number[position]) if isinstance(number, np.ndarray) else int(number) for number in numbers]
@@ -44,6 +45,8 @@ def _shown(machine: Machine, site: Site, subject: str, thing: Any) -> list[str]:
     """The object of the print as every core of the machine has it."""
     if subject == "tensor":
         return [_tensor_text(machine, thing, site.attributes.get("pages", 1))] * machine.core_count
+    if subject == "dst":
+        return _dst_texts(machine)
     assert isinstance(thing, Buffer)
     if subject == "buffer":
         return [_buffer_text(thing)] * machine.core_count
@@ -60,6 +63,21 @@ def _shown(machine: Machine, site: Site, subject: str, thing: Any) -> list[str]:
         parts = [value[position * height : (position + 1) * height] for value in values]
         whole = np.block([parts[row * cols : (row + 1) * cols] for row in range(rows)])
         texts.append(f"{title}:\n{_array_text(whole)}")
+    return texts
+
+
+def _dst_texts(machine: Machine) -> list[str]:
+    """The slots that math wrote in its last section, read as floats."""
+    if not machine.has_values:
+        return ["DST"] * machine.core_count
+    written = {slot: value for slot, value in enumerate(machine.dst.last) if value is not None}
+    tiles = {slot: machine.arithmetic.pack(value, "f32", relu=None, old=None) for slot, value in written.items()}
+    values = {slot: _values(machine, "f32", tile) for slot, tile in tiles.items()}
+    texts: list[str] = []
+    for position in range(machine.core_count):
+        rows = slice(position * hardware.TILE_ROWS, (position + 1) * hardware.TILE_ROWS)
+        parts = [f"slot {slot}:\n{_array_text(value[rows])}" for slot, value in values.items()]
+        texts.append("\n".join([f"DST, {len(parts)} of {machine.dst.capacity} slots", *parts]))
     return texts
 
 
