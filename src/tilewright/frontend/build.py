@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from linecache import getline
 from typing import Any, TypeVar
 
@@ -18,15 +19,16 @@ from tilewright.builder.thread import Unrolling
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.attributes import NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
-from tilewright.dialects.walking import operations, span_of_node
+from tilewright.dialects.walking import operations
 from tilewright.frontend import calls, expressions, one_body, statements, syntax
 from tilewright.frontend.calls import outer_names
+from tilewright.frontend.inlining import call_between
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.building import Build, ThreadFunction, caller_span
 from tilewright.lang.coordinates import choosing, resolve_grid
 from tilewright.lang.kernel import Arguments, KernelFunction
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
@@ -82,7 +84,11 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
     build = run_body(kernel, values, values.replaced(seen_by_body), grid, options.chip.grid[0])
     build.metal = options.metal
     _name_buffers(build)
-    _check_threads(kernel, build)
+    if any(thread.operation for thread in build.running_threads()):
+        from tilewright.frontend.composition import joined  # late: most kernels call no other
+
+        build.threads, build.chosen = joined(build, lambda threads: _check_threads(kernel, threads)), None
+    _check_threads(kernel, build.running_threads())
     functions, problems = _translate_threads(build)
     if problems:
         raise KernelError(*problems)
@@ -102,7 +108,7 @@ def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any
     token = building.start(build)
     try:
         with choosing():
-            _call_body(kernel, arguments, values, build)
+            call_body(kernel, arguments, values, build)
     except KernelError:
         raise
     except Exception as error:
@@ -117,16 +123,50 @@ def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any
     return build
 
 
-def _call_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
+def call_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
     function = kernel.function
     definition = syntax.known_definition(function)
-    start = one_body.first_action(definition) if definition is not None else None
+    outer = dict(outer_names(function))
+    start = one_body.first_action(definition, outer) if definition is not None else None
     if definition is None or start is None:
         arguments.call(function, values)
         return
-    outer = dict(outer_names(function))
     names = arguments.call(one_body.host_part(definition, start, function, outer), values)
-    build.threads += one_body.threads_of(definition, start, function, {**outer, **names})
+    names = {**outer, **names}
+    operation = build.operation
+    for part in one_body.segments(definition.body[start:], names):
+        if isinstance(part, tuple):
+            call_between(*part, names, function.__code__.co_filename)
+            operation = build.new_operation(kernel.name)  # what follows comes behind that one
+            continue
+        for thread in one_body.threads_of(part, function, names, partial(_host_part, build)):
+            thread.operation = operation
+            build.threads.append(thread)
+
+
+def _host_part(build: Build, kernel: KernelFunction, arguments: Arguments) -> tuple[list[ast.stmt], Mapping[str, Any]]:
+    """What an operation that is called in one body does on the cores, and the names that its part on the host has made."""
+    check_called(kernel, arguments, build)
+    definition, outer = syntax.known_definition(kernel.function), dict(outer_names(kernel.function))
+    start = one_body.first_action(definition, outer) if definition is not None else None
+    if definition is None or start is None:
+        return [], {}
+    names = arguments.call(one_body.host_part(definition, start, kernel.function, outer), dict(arguments.values))
+    return definition.body[start:], {**outer, **names}
+
+
+def check_called(kernel: KernelFunction, arguments: Arguments, build: Build) -> None:
+    """Whether an operation may be called in the body of another."""
+    span = caller_span(kernel.name)
+    if kernel.grid is not None and not isinstance(kernel.grid, str) and not callable(kernel.grid):
+        own = (kernel.grid,) if isinstance(kernel.grid, int) else tuple(kernel.grid)
+        if own != build.grid:
+            remedy = 'give both the same grid, or let the inner one take what it gets: grid="full" and ttl.grid_size()'
+            raise fail("TW015", f"'{kernel.name}' wants grid {own}, and is called in one of grid {build.grid}", span, help=remedy)
+    for name, tensor in arguments.tensors():
+        if not isinstance(tensor, (KernelTensor, CircularBuffer)):
+            remedy = "give the tensor to the outer operation, and from there to this one"
+            raise fail("TW106", f"'{name}' of '{kernel.name}' is no argument of the operation around it", span, help=remedy)
 
 
 def _raised_at(error: BaseException, kernel: KernelFunction) -> Span:
@@ -164,8 +204,7 @@ def _name_value(value: Any, name: str) -> None:
             _name_value(item, re.sub(r"\W", "_", f"{name}_{key}"))
 
 
-def _check_threads(kernel: KernelFunction, build: Build) -> None:
-    threads = build.running_threads()
+def _check_threads(kernel: KernelFunction, threads: list[ThreadFunction]) -> None:
     if not threads:
         raise fail(
             "TW010",
@@ -238,17 +277,24 @@ def translate_thread(
     unrolling: Unrolling,
 ) -> FuncOp:
     thread = Evaluator(function, build, sites, unrolling)
+    places = [_translate_part(thread, part) for part in function.parts or (function,)]
+    start_sums(thread)
+    thread.emitter.span = places[0]
+    return thread.finish(function.name + suffix, places[0])
+
+
+def _translate_part(thread: Evaluator, function: ThreadFunction) -> Span:
+    """What one operation has the thread do; where that is written."""
     code = function.function.__code__
     outer = outer_names(function.function) if function.outer is None else function.outer
     thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))
     definition = function.definition or syntax.function_node(function.function)
     assert not isinstance(definition.body, list) or definition.body
-    thread.at(definition)
+    place = thread.at(definition)
     body = definition.body if isinstance(definition.body, list) else []
     thread.execute(syntax.function_body(function.name, body, gives_value=False))
-    start_sums(thread)
-    thread.at(definition)
-    return thread.finish(function.name + suffix, span_of_node(code.co_filename, definition))
+    thread.frames.pop()
+    return place
 
 
 Result = TypeVar("Result")

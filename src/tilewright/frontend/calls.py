@@ -94,9 +94,8 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         return _called(thread, callee, callee.name, args, named, node)
     if isinstance(callee, (ThreadFunction, KernelFunction)):
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
-        raise thread.error(
-            "TW001", f"{what} '{callee.name}' is called inside a thread", node, help="call a plain helper function"
-        )
+        remedy = "call a plain helper function" if what == "thread" else "call it in the body of the kernel, or make it a helper"
+        raise thread.error("TW001", f"{what} '{callee.name}' is called inside a thread", node, help=remedy)
     if isinstance(callee, types.FunctionType) and callee.__module__.startswith("tilewright."):
         raise thread.error(
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"

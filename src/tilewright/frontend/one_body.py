@@ -16,8 +16,10 @@ from typing import Any
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects.walking import span_of_node
+from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, called_helper
 from tilewright.frontend.syntax import own_nodes
 from tilewright.lang.building import ThreadFunction
+from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 
@@ -28,13 +30,35 @@ SIGNALS = ("wait_ge", "wait_eq", "inc", "set", "get_remote", "get_remote_multica
 BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 
-def first_action(definition: ast.FunctionDef) -> int | None:
-    """Where the work starts in a body that reserves blocks itself; None for kernels with threads."""
+def first_action(definition: ast.FunctionDef, names: Mapping[str, Any]) -> int | None:
+    """Where the work starts in a body that reserves blocks itself, or in helpers; None for kernels with threads."""
     if any(node.decorator_list for node in definition.body if isinstance(node, ast.FunctionDef)):
         return None
-    acting = [index for index, statement in enumerate(definition.body) if _acts(own_nodes([statement]))]
-    reserves = any(_method(node) == "reserve" for node in own_nodes(definition.body))
-    return acting[0] if acting and reserves else None
+    nested = {node.name: node for node in definition.body if isinstance(node, ast.FunctionDef)}
+
+    def in_helpers(statement: ast.stmt) -> bool:
+        return acts_in_helpers(statement, names, acts) or _acts_in_nested(statement, nested)
+
+    for index, statement in enumerate(definition.body):
+        if isinstance(statement, ast.FunctionDef):
+            continue
+        if in_helpers(statement):
+            return index
+        if _acts(own_nodes([statement])):
+            reserves = any(_method(node) == "reserve" for node in own_nodes(definition.body))
+            return index if reserves or any(map(in_helpers, definition.body[index:])) else None
+    return None
+
+
+def _acts_in_nested(statement: ast.stmt, nested: Mapping[str, ast.FunctionDef], seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a statement calls a function of the same body that copies, acquires or stores."""
+    for node in own_nodes([statement]):
+        value = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+        name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+        inner = nested[name].body if name in nested and name not in seen else []
+        if _acts(own_nodes(inner)) or any(_acts_in_nested(part, nested, seen | {name}) for part in inner):
+            return True
+    return False
 
 
 def host_part(definition: ast.FunctionDef, count: int, function: FunctionType, outer: Mapping[str, Any]) -> FunctionType:
@@ -53,11 +77,34 @@ def host_part(definition: ast.FunctionDef, count: int, function: FunctionType, o
     return scope[definition.name]
 
 
-def threads_of(definition: ast.FunctionDef, start: int, function: FunctionType, names: Mapping[str, Any]) -> list[ThreadFunction]:
+def segments(work: list[ast.stmt], names: Mapping[str, Any]) -> list[list[ast.stmt] | tuple[ast.Call, KernelFunction]]:
+    """The work between calls of other operations, and those calls. Integers assigned before a call stand behind it too."""
+    found: list[list[ast.stmt] | tuple[ast.Call, KernelFunction]] = []
+    shared: list[ast.stmt] = []
+    current: list[ast.stmt] = []
+    repeated = 0
+    for statement in work:
+        call = called_helper(statement, names)
+        if call is not None and isinstance(call[1], KernelFunction) and isinstance(statement, ast.Expr):
+            found += [current] if len(current) > repeated else []
+            found.append((call[0], call[1]))
+            current, repeated = list(shared), len(shared)
+            continue
+        current.append(statement)
+        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and not _acts(own_nodes([statement])):
+            shared.append(statement)
+    return [*found, current] if len(current) > repeated else found
+
+
+def threads_of(
+    work: list[ast.stmt], function: FunctionType, names: Mapping[str, Any], host_part: HostPart
+) -> list[ThreadFunction]:
     """One function for each thread that has something to do."""
     file = function.__code__.co_filename
+    inliner = Inliner(file, names, acts, host_part)
+    work = inliner.written(work)
+    names = inliner.names
     split = _Split(file, names)
-    work = definition.body[start:]
     split.learn(work)
     found: list[ThreadFunction] = []
     for thread, kind in THREADS:
@@ -84,8 +131,12 @@ def _is_copy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and len(node.args) == 2 and (named or _method(node) == "copy")
 
 
+def acts(node: ast.AST) -> bool:
+    return _is_copy(node) or _method(node) in (*ACQUIRES, "store")
+
+
 def _acts(nodes: Iterable[ast.AST]) -> bool:
-    return any(_is_copy(node) or _method(node) in (*ACQUIRES, "store") for node in nodes)
+    return any(acts(node) for node in nodes)
 
 
 @record(frozen=False)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.cache_key import key_of, on_disk
 from tilewright.diagnostics import KernelError, fail
-from tilewright.lang.building import caller_span
+from tilewright.lang.building import caller_span, possible_build
 from tilewright.lang.kernel import (
     KernelFunction,
     RuntimeInteger,
@@ -52,10 +52,15 @@ class Kernel(KernelFunction):
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compiles for these arguments and runs: ttnn tensors on their device, others in the simulator.
 
-        Outputs at the end may be left out: they are made like the first tensor and returned.
+        Outputs at the end may be left out: they are made like the first tensor and returned. In the body of another kernel the
+        call stands for this one's threads and buffers.
         """
         from tilewright import execution
 
+        if (build := possible_build()) is not None:
+            from tilewright.frontend.composition import expand  # late: most kernels call no other
+
+            return expand(self, args, named, build)
         made = left_out(self.signature, args, named, self._runtime)
         bound = self.bind(args, {**named, **made})
         session = execution.current()

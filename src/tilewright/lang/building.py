@@ -30,6 +30,8 @@ class ThreadFunction:
     title: str = ""  # of a thread that was cut out of one body
     definition: ast.FunctionDef | None = None  # of such a thread, and the names it sees
     outer: Mapping[str, Any] | None = None
+    operation: int = 0  # whose body it stands in: 0 the kernel, others are operations called by it
+    parts: tuple[ThreadFunction, ...] = ()  # of a thread of several operations: what each of them has it do, in order
 
     @property
     def name(self) -> str:
@@ -57,10 +59,17 @@ class Build:
     nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
     groups: list[Any] = field(default_factory=list[Any])  # of buffers that may share memory, in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
+    operation: int = 0  # whose body runs now
+    nesting: int = 0  # of calls of operations
+    operations: list[str] = field(default_factory=list[str])  # names of those called inside, the first is number 1
 
     def add_buffer(self, buffer: CircularBuffer) -> CircularBuffer:
         self.buffers.append(buffer)
         return buffer
+
+    def new_operation(self, name: str) -> int:
+        self.operations.append(name)
+        return len(self.operations)
 
     def running_threads(self) -> list[ThreadFunction]:
         if self.chosen is None:
@@ -147,7 +156,7 @@ def _mark(function: Callable[..., Any] | None, kind: str) -> Any:
         span = span_in_line(code.co_filename, code.co_firstlineno)
         if code.co_argcount or code.co_kwonlyargcount:
             raise fail("TW004", f"thread '{target.__name__}' takes arguments", span, help="use values of the enclosing kernel")
-        thread = ThreadFunction(function=target, kind=kind, span=span)
+        thread = ThreadFunction(function=target, kind=kind, span=span, operation=build.operation)
         build.threads.append(thread)
         return thread
 
