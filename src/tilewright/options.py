@@ -16,7 +16,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
     "inits": ("hoist", "each"),
     "f32_reductions": ("exact", "tf32"),
+    "precision": ("fast", "balanced", "exact"),
 }
+
+# What the option ``approximate`` can name: functions that have a faster, less accurate form, and rewrites that round otherwise.
+PERMISSIONS = ("exp", "gelu", "tanh", "sigmoid", "sqrt", "rsqrt", "log", "erf", "reassociate", "reciprocal")
 
 
 @record(kw_only=True)
@@ -35,6 +39,8 @@ class Options:
     fp32_dest_acc: bool | None = None
     math_fidelity: str | None = None  # LoFi, HiFi2, HiFi3, HiFi4
     math_approx_mode: bool | None = None  # functions that have a faster, less accurate form use it; None: as each op says
+    precision: str = "balanced"  # fast: sums in 16 bits too; balanced: sums in 32; exact: all in 32, rounded as written
+    approximate: str = ""  # what may be less exact, names of PERMISSIONS with commas between, or all
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
@@ -51,6 +57,12 @@ class Options:
         """The chip compiled for, with the cores of the card."""
         chip = CHIPS[self.arch]
         return chip if self.card_grid is None else replace(chip, grid=self.card_grid)
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        """What ``approximate`` names."""
+        named = frozenset(word for word in self.approximate.replace(",", " ").split())
+        return frozenset(PERMISSIONS) if "all" in named else named
 
     def updated(self, **changes: Any) -> Options:
         return replace(self, **changes)
@@ -77,6 +89,9 @@ def wanted_instead(name: str, value: Any) -> str:
         return ""  # the grid is checked against the chip
     if name in CHOICES:
         return "" if value in CHOICES[name] else f"one of {', '.join(CHOICES[name])}"
+    if name == "approximate":
+        unknown = not isinstance(value, str) or not {*value.replace(",", " ").split()} <= {"all", *PERMISSIONS}
+        return f"names out of {', '.join(PERMISSIONS)}, or all, with commas between" if unknown else ""
     if name == "metal":
         return "" if is_release(value) else f'a ttnn release from {METAL_RELEASES[0]} on, for example "{METAL_RELEASES[-1]}"'
     if name == "card_grid":

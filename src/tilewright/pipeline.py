@@ -56,6 +56,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it"),
         Pass("ttl-fold-broadcasts", "a broadcast of a broadcast is one"),
         Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element"),
+        Pass("ttl-simplify", "whole expressions are visible, and what divides before a broadcast has become a reciprocal"),
         Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it"),
         Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them"),
         Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused"),

@@ -116,7 +116,8 @@ def test_cpp_of_each_release(kernels, row, metal, arch):
         return
     cpp = compiled(kernels, text, row, dtype, metal=metal, arch=arch).cpp["compute"]
     fused = {
-        "div": {"recip_tile"}, "add": {"add_tiles"}, "sub": {"sub_tiles"}, "mul": {"mul_tiles"}, "relu": {"pack_relu_config"},
+        "div": {"recip_tile"}, "add": {"add_tiles"}, "sub": {"sub_tiles"}, "mul": {"mul_tiles"}, "relu": {"pack_relu_config", "unary_max_tile"},
+        "relu_max": {"unary_min_tile"}, "clamp": {"unary_min_tile"},
     }.get(row.name, set())  # fmt: skip
     assert any(f"{call}(" in cpp or f"{call}<" in cpp for call in calls_of(row, metal) | fused), cpp
 

@@ -33,6 +33,8 @@ HELP: dict[str, str] = {
     "fp32_dest_acc": "32-bit DST",
     "math_fidelity": "matrix unit passes",
     "math_approx_mode": "functions that have a faster, less accurate form use it",
+    "precision": "sums in 16 bits too (fast), sums in 32 (balanced), or everything in 32 and rounded as written (exact)",
+    "approximate": "what may be less exact: names of functions, reassociate, reciprocal, with commas between, or all",
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",
     "f32_reductions": "f32 sums and maxima with all bits (exact), or faster with 11 (tf32)",
@@ -79,6 +81,12 @@ def release(text: str) -> str:
     return text
 
 
+def permissions(text: str) -> str:
+    if wanted_instead("approximate", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted_instead('approximate', text)}")
+    return text
+
+
 def tile_count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of tiles")
@@ -108,6 +116,8 @@ def add_flag(group: Any, name: str, default: Any) -> None:
         group.add_argument(flag, type=grid_size, metavar="XxY", **settings)
     elif name in CHOICES:
         group.add_argument(flag, choices=CHOICES[name], **settings)
+    elif name == "approximate":
+        group.add_argument(flag, type=permissions, metavar="NAMES", **settings)
     else:
         group.add_argument(flag, type=release, metavar="RELEASE", **settings)
 

@@ -25,7 +25,7 @@ DTYPE = "bf16"
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if context.options.fp32_dest_acc:
+    if context.options.fp32_dest_acc or context.options.precision == "exact":
         return  # somebody asks for more than 16 bits
     for function in compute_functions(module):
         _divide_before(function, context)

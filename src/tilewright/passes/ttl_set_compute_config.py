@@ -11,6 +11,7 @@ Requires: ``ttl.compute`` regions. Ensures: each compute function carries ``ttl.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -38,6 +39,8 @@ from tilewright.program import ComputeConfig
 NAME = "ttl-set-compute-config"
 
 WORTH_IT = 0.97  # a change must save at least this much of the modelled cost
+FRACTION_16, FRACTION_32 = 7, 23  # bits behind the point that DST holds
+STEPS_OF_TILE = 8  # a tile of 32 terms is added in two halves, each in four phases
 WIDE_INTEGERS = tuple(name for name in COMPUTED_INTEGERS if name in WIDE)
 
 
@@ -48,10 +51,13 @@ def run(module: ModuleOp, context: PassContext) -> None:
         wide = _wide_buffers(function)
         narrow_rows = release_key(options.metal) < SFPU_BCAST_SINCE and any(_repeats_rows(op) for op in ops)
         sums = not narrow_rows and any(_sums(op) for op in ops)
+        exact = options.precision == "exact" and not narrow_rows
         jumps = not narrow_rows and any(_jumps(op) for op in ops)
         computed = _computed_wide(function)
         _check_integers(function, wide, computed, narrow=options.fp32_dest_acc is False)
-        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else bool(wide or computed) or sums or jumps
+        kept = sums and options.precision != "fast"
+        needed = bool(wide or computed) or kept or jumps or exact
+        fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else needed
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
         read = {op.buffer for op in of_kind(function, CBWaitOp)}
         direct = [op for op in wide if fp32 and _is_direct(op)]
@@ -64,8 +70,10 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = "a value is computed in 32 bits"
         elif narrow_rows:
             reason = f"ttnn {options.metal} repeats rows right in a 16-bit DST only"
-        elif sums or jumps:
-            reason = "sums over many products lose bits in 16" if sums else "a computed value is cut to whole numbers"
+        elif kept or jumps:
+            reason = "sums over many products lose bits in 16" if kept else "a computed value is cut to whole numbers"
+        elif exact:
+            reason = 'asked for by precision="exact"'
         else:
             reason = "all buffers are 16-bit"
         config = ComputeConfig(
@@ -79,6 +87,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
         context.trace.decide(NAME, title, saving or reason)
+        if sums:
+            _state_error(ops, config, context)
 
 
 def _wide_buffers(function: FuncOp) -> list[BindCBOp]:
@@ -127,6 +137,21 @@ def _write(function: FuncOp, config: ComputeConfig) -> None:
 def _sums(op: Operation) -> bool:
     """Adds up many products in DST."""
     return isinstance(op, TileMatmulOp) or (isinstance(op, TileReduceOp) and op.kind == "sum")
+
+
+def _state_error(ops: list[Operation], config: ComputeConfig, context: PassContext) -> None:
+    """How far the longest sum may be off: every step of 16 terms, in four phases, is rounded to what DST holds."""
+    roundings = max(_roundings(op) for op in ops if _sums(op))
+    width, bits = (32, FRACTION_32) if config.fp32_dest_acc_en else (16, FRACTION_16)
+    bound = 100.0 * roundings * 2.0 ** -(bits + 1)
+    title = f"sums are off by at most {bound:.2g} % of the sum of their magnitudes"
+    other = "" if config.fp32_dest_acc_en or context.options.fp32_dest_acc is False else '; precision="balanced" sums in 32 bits'
+    context.trace.decide(NAME, title, f"{roundings} roundings to {width}-bit DST{other}", bound_percent=bound)
+
+
+def _roundings(op: Operation) -> int:
+    steps = op.k if isinstance(op, TileMatmulOp) else math.prod(op.counts) if isinstance(op, TileReduceOp) else 1
+    return STEPS_OF_TILE * steps
 
 
 def _jumps(op: Operation) -> bool:

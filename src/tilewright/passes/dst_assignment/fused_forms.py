@@ -1,7 +1,8 @@
 """Forms that are other calls of the table: one call for several ops, or two cheap calls for a dear one.
 
 Each pattern says what it costs, so the allocator takes it only where it pays. All keep at least the accuracy of the calls they
-stand for to within one unit in the last place of a 16-bit DST.
+stand for to within one unit in the last place of a 16-bit DST. ``EQUIVALENTS`` lists those that differ in nothing but the calls;
+``tests/end_to_end/test_equivalent_calls.py`` holds both sides against each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from xdsl.ir import Operation
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
-from tilewright.dialects.attributes import text_value
+from tilewright.dialects.attributes import TileType, text_value
 from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FACES, Unit, UnitForm, release_key
 from tilewright.dialects.ttl import TileOpBase, YieldOp
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PACK_RELU = "pack_relu"  # the op is no call: the packs of its result clip
 PACK_RELU_SINCE = (0, 78)
 PREVIOUS = -1  # the result of the call before, in a form of several calls
+LOG2_E = 1.4426950408889634
 
 
 @record
@@ -48,6 +50,40 @@ class FormUse:
     calls: tuple[RowCall, ...] = ()  # instead of the op itself
 
 
+@record
+class Equivalent:
+    """A row as other rows, one after the other in the slot of the result."""
+
+    row: str
+    calls: tuple[tuple[str, tuple[int, ...], tuple[tuple[str, Any], ...]], ...]  # row, operands, parameters ("=name": its own)
+    exactness: str  # against the row's own call
+    reason: str
+    wide: bool | None = None  # in a DST of 32 bits or of 16; None: in both
+    dtypes: tuple[str, ...] = ()  # of the operands; empty: any
+    from_zeros: bool = False  # the first call fills a slot of its own
+    unless: str = ""  # a parameter that must not be set
+
+
+def _zeros() -> tuple[str, tuple[int, ...], tuple[tuple[str, Any], ...]]:
+    return ("fill", (), (("value", 0.0),))
+
+
+SAME_BITS = "same bits"
+ONE_ULP = "within 1 ulp for finite operands"
+
+EQUIVALENTS: tuple[Equivalent, ...] = (
+    Equivalent("relu", (("max_scalar", (0,), (("scalar", 0.0),)),), SAME_BITS, "a maximum with a number costs half"),
+    Equivalent("relu_max", (("min_scalar", (0,), (("scalar", "=upper_limit"),)), ("max_scalar", (PREVIOUS,), (("scalar", 0.0),))),
+               SAME_BITS, "two limits by themselves cost less than one call for both"),
+    Equivalent("clamp", (("min_scalar", (0,), (("scalar", "=max"),)), ("max_scalar", (PREVIOUS,), (("scalar", "=min"),))),
+               SAME_BITS, "two limits by themselves cost less than one call for both"),
+    Equivalent("mul", (_zeros(), ("addcmul", (PREVIOUS, 0, 1), (("value", 1.0),))), ONE_ULP,
+               "a product is rounded to 16 bits in software, a sum with a product is not", wide=False, from_zeros=True),
+    Equivalent("exp", (("mul_scalar", (0,), (("scalar", LOG2_E),)), ("exp2", (PREVIOUS,), ())), ONE_ULP,
+               "of 32 bits of the exponential nobody wants more than bf16 holds", wide=True, dtypes=("bf16",), unless="approx"),
+)  # fmt: skip
+
+
 class FusedForms:
     def __init__(self, builder: FormBuilder) -> None:
         self.builder = builder
@@ -59,13 +95,66 @@ class FusedForms:
             "sub": (self._addcmul,),
             "div": (self._reciprocal,),
             "relu": (self._by_packer,),
-            "exp": (self._scaled_exponential,),
+            "max_scalar": (self._by_packer,),
+            "exp": (self._scaled_exponential, self._scaled_power_of_two),
         }
-        return [found for pattern in patterns.get(op.SPEC.name, ()) if (found := pattern(op)) is not None]
+        found = [form for pattern in patterns.get(op.SPEC.name, ()) if (form := pattern(op)) is not None]
+        for rule in EQUIVALENTS:
+            if rule.exactness != SAME_BITS and self.builder.options.precision == "exact":
+                continue
+            if rule.row == op.SPEC.name and (form := self._equivalent(op, rule)) is not None:
+                found.append(form)
+        return found
+
+    def _equivalent(self, op: TileOpBase, rule: Equivalent) -> tuple[Form, FormUse] | None:
+        own = parameters_of(op, op.SPEC)
+        if not self._applies(op, rule.wide, rule.dtypes) or (rule.unless and own.get(rule.unless)):
+            return None
+        values = tuple(self._number(value) for value in op.operands)
+        if rule.from_zeros:
+            if len(set(values)) < len(values):
+                return None  # a square has a call of its own
+            reachable = any(value < self.builder.leaf_count for value in values)
+            if reachable and self.builder.matrix_unit_allowed(op, (), reuse=True):
+                return None  # the matrix unit reads what is in a buffer, for less
+        calls = tuple(
+            RowCall(row, taken, params=tuple((key, own[value[1:]] if isinstance(value, str) else value) for key, value in params))
+            for row, taken, params in rule.calls
+        )
+        return self._sequence(f"{rule.row}*", values, calls, in_place=not rule.from_zeros)
+
+    def _applies(self, op: TileOpBase, wide: bool | None, dtypes: tuple[str, ...]) -> bool:
+        if wide is not None and wide != self.builder.config.fp32_dest_acc_en:
+            return False
+        types = [value.type for value in (*op.operands, *op.results)]
+        return not dtypes or all(isinstance(kind, TileType) and kind.dtype in dtypes for kind in types)
+
+    def _sequence(
+        self, key: str, values: tuple[int, ...], calls: tuple[RowCall, ...], *, in_place: bool, absorbs: tuple[int, ...] = ()
+    ) -> tuple[Form, FormUse] | None:
+        """Calls of other rows, one after the other in the result's slot: the operand's, or one that nobody has written."""
+        forms: list[UnitForm] = []
+        for call in calls:
+            form = tile_ops.BY_NAME[call.row].form(Unit.SFPU)
+            if form is None or not form.exists_in(self.builder.options.metal):
+                return None
+            forms.append(form)
+        operands = tuple(Operand(value, Place.DST) for value in values)
+        costs = [self._cost(form) for form in forms]
+        inits = [(_key(form, call.row), cost) for form, call, cost in zip(forms, calls, costs, strict=True)]
+        stateful = [(init, cost) for init, cost in inits if init != STATELESS]
+        init, cost = stateful[0] if stateful else inits[0]
+        extra = sum(round(each.math_cycles) for each in costs) - round(cost.math_cycles)
+        extra += sum(round(each.init_math_cycles) for name, each in stateful[1:] if name != init)
+        rule, reuses = (ResultRule.IN_PLACE, 0) if in_place else (ResultRule.ZEROED, None)
+        built = self.builder.form(key, operands, rule, cost, init, reuses=reuses, extra=extra, absorbs=absorbs)
+        return built, FormUse(key, calls=calls)
 
     def _by_packer(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
-        """``relu(x)`` that is only packed: the packer clips for nothing"""
+        """``relu(x)`` or ``max(x, 0)`` that is only packed: the packer clips for nothing"""
         result = op.results[0]
+        if parameters_of(op, op.SPEC).get("scalar", 0.0) != 0.0:
+            return None
         if release_key(self.builder.options.metal) < PACK_RELU_SINCE or self.builder.options.allocator != "optimal":
             return None
         if self._number(result) not in self.builder.clipped or not all(isinstance(use.operation, YieldOp) for use in result.uses):
@@ -85,6 +174,19 @@ class FusedForms:
         values = (self._number(inner.lhs),)
         faces = text_value(op, FACES)
         return self._single("exp_scaled", values, in_place=True, absorbs=absorbs, faces=faces, scale=scale.value.data)
+
+    def _scaled_power_of_two(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
+        """``exp(x * number)`` in a 32-bit DST as ``2 ** (x * (number * log2(e)))``: one multiplication for both"""
+        inner = op.lhs.owner
+        if not isinstance(inner, TileOpBase) or inner.SPEC.name != "mul_scalar" or not self.builder.absorbable(inner):
+            return None
+        scale = inner.attributes.get("scalar")
+        other = bool(parameters_of(op, op.SPEC).get("approx")) or self.builder.options.precision == "exact"
+        if other or not isinstance(scale, FloatAttr) or not self._applies(op, True, ("bf16",)):
+            return None
+        calls = (RowCall("mul_scalar", (0,), params=(("scalar", scale.value.data * LOG2_E),)), RowCall("exp2", (PREVIOUS,)))
+        absorbs = (self._number(inner.results[0]) - self.builder.leaf_count,)
+        return self._sequence("exp2*", (self._number(inner.lhs),), calls, in_place=True, absorbs=absorbs)
 
     def _number(self, value: Any) -> int:
         return self.builder.numbers[value]
