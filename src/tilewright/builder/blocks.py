@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 
 from tilewright.builder.buffers import acquired, content, new_buffer
 from tilewright.builder.extents import EITHER, Count, Extent
+from tilewright.builder.parts import part_of
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block, described, fold, folded, grows_in_place, unfold, value_type
 from tilewright.diagnostics import KernelError, Note, Span
@@ -140,6 +141,8 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 def readable(thread: ThreadBuilder, block: Block) -> Block:
     """The value of a block. A reserved block that was stored to stands for what was stored."""
     held = block.held
+    if block.region is not None and held is not None:
+        return part_of(thread, content(thread, held), block.region)
     return block if held is None or held.kind == "wait" else content(thread, held)
 
 

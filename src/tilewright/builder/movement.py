@@ -15,6 +15,7 @@ from tilewright.builder.blocks import OTHER_SIDE, apply_op, at_size, beside, con
 from tilewright.builder.buffers import acquired, stored
 from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
+from tilewright.builder.parts import copied_runs, store_part
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Acquisition, Block, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Note
@@ -79,8 +80,9 @@ def publish(thread: ThreadBuilder, buffer: CircularBuffer) -> None:
 def release_block(thread: ThreadBuilder, block: Block, word: str) -> None:
     """``block.push()``, ``block.pop()``: buffers are queues, so it must be the oldest block held."""
     held = block.held
-    if held is None:
-        raise thread.problem("TW202", f"{word}() of an expression", help="only a block of a buffer can be released")
+    if held is None or block.region is not None:
+        what = "an expression" if held is None else "a part of a block"
+        raise thread.problem("TW202", f"{word}() of {what}", help="only a block of a buffer can be released")
     if RELEASE_OF[held.kind] != word:
         raise thread.problem(
             "TW202",
@@ -117,6 +119,9 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
             notes=(Note("waited for here", held.span),),
             help="wait() gives a block to read; reserve() one to write",
         )
+    if block.region is not None and accumulate:
+        remedy = "add in a name, and store the sum"
+        raise thread.problem("TW204", "a sum in a part of a block", help=remedy)
     if not isinstance(value, Block):
         word = "a number" if is_number(value) else described(value)
         remedy = OTHER_SIDE.get(type(value), "for example block.store(a + b)")
@@ -137,6 +142,9 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
             help=f'convert it: store(ttl.math.typecast(x, "{block.dtype}"))',
         )
     assert held.site is not None
+    if block.region is not None:
+        store_part(thread, block, source)
+        return
     if accumulate or held.site.assumed != EITHER:
         source = beside(thread, source, held.site.assumed)
     held.site.store(source.extent, thread.emitter.block, thread.emitter.span, accumulate)
@@ -197,8 +205,11 @@ def copy(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Trans
     _check_sizes(thread, slices[0], blocks[0])
     span = thread.emitter.span
     part, block = slices[0], blocks[0]
-    pairs = [(inner.ssa, _part_of(thread, block, first)) for inner, first in part.parts] or [(part.ssa, block.ssa)]
     reads = args[0] is part
+    if block.region is not None:
+        pairs = [(cut, _part_of(thread, block, first)) for cut, first in copied_runs(thread, part, block)]
+    else:
+        pairs = [(inner.ssa, _part_of(thread, block, first)) for inner, first in part.parts] or [(part.ssa, block.ssa)]
     if reads and block.held is not None and block.held.site is not None:
         block.held.site.store(FULL, thread.emitter.block, span)
     copies = [thread.emitter.add(CopyOp, pair if reads else pair[::-1], [TransferType()]) for pair in pairs]

@@ -21,6 +21,24 @@ from tilewright.records import record
 
 
 @record
+class Region:
+    """Rows and columns of tiles of a block."""
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+    width: int  # of the whole block
+
+    @property
+    def runs(self) -> list[tuple[int, tuple[int, int]]]:
+        """First tile and shape of each run of tiles; tiles of a block lie row by row."""
+        if self.rows == 1 or self.columns == self.width:
+            return [(self.row * self.width + self.column, (self.rows, self.columns))]
+        return [((self.row + n) * self.width + self.column, (1, self.columns)) for n in range(self.rows)]
+
+
+@record
 class CountedLoop:
     """A loop over a range that is known."""
 
@@ -62,6 +80,7 @@ class Block:
     differ: tuple[Span, ...] = ()  # where blocks of either kind are made
     open: bool = False  # a broadcast that named no size: its one element per row or column grows to what it meets, in a store too
     weak: float | None = None  # the number of a fill that named no dtype: it takes that of what it meets
+    region: Region | None = None  # which tiles of the held block are meant, if not all; ``ssa`` is the whole
 
     @property
     def size_text(self) -> str:

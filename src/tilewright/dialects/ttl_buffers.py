@@ -171,8 +171,8 @@ class PublishCBOp(_FinishOp):
 class AttachCBOp(FlatOp):
     """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held.
 
-    ``first_tile``: only the block's tiles from there on are meant. ``as_value``: what the block holds there is meant, which stays
-    when it is released (``+x``); `passes/validation/eager_values.py` takes these away.
+    ``first_tile``: only the block's tiles from there on are meant, as many as the result has. ``as_value``: what the block holds
+    there is meant, which stays when it is released (``+x``); `passes/validation/eager_values.py` takes these away.
     """
 
     name = "ttl.attach_cb"
@@ -184,7 +184,11 @@ class AttachCBOp(FlatOp):
     def verify_(self) -> None:
         expect_operands(self, 2)
         expect(self, isinstance(self.buffer.type, CBType), "takes a block and its buffer")
-        expect(self, self.results[0].type == self.block.type, "gives the block itself")
+        whole, part = self.block.type, self.results[0].type
+        if "first_tile" not in self.attributes or not isinstance(whole, TensorType) or not isinstance(part, TensorType):
+            expect(self, part == whole, "gives the block itself")
+            return
+        expect(self, part.element_type == whole.element_type, "gives tiles of the block")
 
     @property
     def tile_offset(self) -> int:

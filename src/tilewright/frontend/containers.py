@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
-from tilewright.builder.values import Block, TensorSlice, described
+from tilewright.builder.parts import part_of
+from tilewright.builder.values import Block, Region, TensorSlice, described
 from tilewright.diagnostics import counted
 from tilewright.frontend.host_calls import spelt
 from tilewright.frontend.thread import Thread, native, truth
@@ -106,6 +107,8 @@ def subscript(thread: Thread, node: ast.Subscript) -> Any:
     owner = thread.evaluate(node.value)
     if isinstance(owner, KernelTensor):
         return tensor_slice(thread, owner, node)
+    if isinstance(owner, Block) and owner.region is None:
+        return _block_part(thread, owner, node)
     if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
         raise thread.error(
             "TW001", f"{described(owner)} cannot be indexed", node, help="a block is used as a whole; choose its size with shape="
@@ -122,6 +125,40 @@ def subscript(thread: Thread, node: ast.Subscript) -> Any:
     if dynamic:
         return _choose(thread, owner, index, node)
     return native(thread, node, operator.getitem, owner, index)
+
+
+def _block_part(thread: Thread, block: Block, node: ast.Subscript) -> Block:
+    """``blk[0:1, k]``: rows and columns of tiles; a row alone takes all its columns."""
+    indices = _indices(thread, node.slice)
+    if len(block.shape) != 2 or len(indices) > 2:
+        remedy = "rows and columns of tiles: blk[0:1, 2:4]; of more dimensions, make blocks of one matrix"
+        raise thread.error("TW109", f"{len(indices)} indices into {described(block)}", node, help=remedy)
+    ranges: list[tuple[int, int]] = []
+    for (index, place), size in itertools.zip_longest(indices, block.shape, fillvalue=(slice(None), node)):
+        assert isinstance(size, int)
+        ranges.append(_tiles_of(thread, index, place, size))
+    (row, rows), (column, columns) = ranges
+    thread.at(node)
+    return part_of(thread, block, Region(row, column, rows, columns, block.shape[-1]))
+
+
+def _tiles_of(thread: Thread, index: Any, place: ast.AST, size: int) -> tuple[int, int]:
+    """First tile and number of tiles."""
+    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index, None, None)
+    if any(part is not None and (is_dynamic(part) or not is_int_like(part)) for part in parts):
+        remedy = "numbers known at compile time; a short loop over them is unrolled"
+        raise thread.error("TW007", "which tiles of a block are meant is not known here", place, help=remedy)
+    first, stop, step = parts
+    if isinstance(index, slice):
+        first, stop, step = index.start or 0, size if index.stop is None else index.stop, index.step or 1
+    else:
+        stop, step = index + 1, 1
+    if step != 1 or not 0 <= first < stop <= size:
+        text = str(index) if not isinstance(index, slice) else f"{first}:{stop}" + (f":{step}" if step != 1 else "")
+        remedy = f"tiles 0 to {size - 1}, without a step"
+        message = f"tiles {text} of a dimension of a block that has {counted(size, 'tile')}"
+        raise thread.error("TW103", message, place, help=remedy)
+    return int(first), int(stop) - int(first)
 
 
 def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:

@@ -40,8 +40,8 @@ def view_of(value: SSAValue) -> TileView:
     assert isinstance(kind, TensorType)
     shape = kind.get_shape()
     if isinstance(owner, AttachCBOp):
-        out_of_order = owner.tile_offset != 0 or "out_of_order" in owner.attributes
-        return TileView(owner.buffer, owner.tile_offset, (), shape, row_major(shape), out_of_order)
+        out_of_order = owner.tile_offset != 0 or not {"out_of_order", "first_tile"}.isdisjoint(owner.attributes)
+        return TileView(owner.buffer, owner.tile_offset + owner.first_tile, (), shape, row_major(shape), out_of_order)
     if isinstance(owner, CollapseShapeOp):
         inner = view_of(owner.src)
         return TileView(inner.buffer, inner.base, inner.offsets, shape, (1,), inner.out_of_order)
@@ -65,7 +65,8 @@ def _cut(cut: ExtractSliceOp, inner: TileView, shape: tuple[int, ...]) -> TileVi
 
 def block_start(value: SSAValue) -> int:
     """Tile of the buffer at which the whole block starts that ``value`` is a part of."""
-    return _attachment(value).tile_offset
+    attachment = _attachment(value)
+    return attachment.tile_offset + attachment.first_tile
 
 
 def buffer_of(value: SSAValue) -> SSAValue:

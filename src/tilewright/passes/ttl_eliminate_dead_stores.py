@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
+from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.regions import blocks_of
@@ -28,9 +29,15 @@ def _eliminate(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, StoreOp):
             target = acquire_of(op.target)
-            if "accumulate" not in op.attributes:
+            if "accumulate" not in op.attributes and not _is_part(op):
                 for store in unseen.pop(target, ()):
                     erase(store)
             unseen.setdefault(target, []).append(op)
         elif isinstance(op, PrintOp) or op.regions:
             unseen.clear()
+
+
+def _is_part(store: StoreOp) -> bool:
+    """Tiles of the block that it does not name stay."""
+    view = store.target.owner
+    return isinstance(view, AttachCBOp) and "first_tile" in view.attributes

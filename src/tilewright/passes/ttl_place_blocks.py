@@ -96,7 +96,7 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     tiles = view.operands[1].type.block_tiles  # pyright: ignore
     offset = view.tile_offset - tiles
     attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
-    if view.first_tile:
+    if "first_tile" in view.attributes:
         attributes["first_tile"] = view.attributes["first_tile"]
     later = AttachCBOp.create(
         operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location

@@ -191,7 +191,7 @@ class PaddingOfValues:
             return self._copy(op)
         if isinstance(op, StoreOp):
             value = self.values.get(op.value)
-            return value is not None and self._fill(_buffer_written(op), _apart(value))
+            return value is not None and self._fill(_buffer_written(op), _in_whole(op, _apart(value)))
         if isinstance(op, scf.ForOp):
             changed = False
             last = op.body.block.last_op
@@ -284,15 +284,41 @@ class PaddingOfValues:
         found = self.buffers.get(bind_of(wait.buffer).cb_index)
         if found is None:
             return Padding() if bind_of(wait.buffer).backed else None
-        rows, columns = (
-            side if side != VARIES else LOST if op.first_tile or op.tile_offset else wait for side in found.inside
-        )
+        rows, columns = (side if side != VARIES else LOST if op.tile_offset else wait for side in found.inside)
+        if "first_tile" in op.attributes:
+            starts = divmod(op.first_tile, shape_of(op.block.type)[-1])
+            sizes = shape_of(op.results[0].type)
+            rows, columns = (
+                _of_part(side, starts[axis], sizes[axis], SIDES[axis]) for axis, side in enumerate((rows, columns))
+            )
         return Padding((rows, columns), found.zero)
+
+
+def _of_part(inside: Inside, start: int, size: int, side: int) -> Inside:
+    """Of the tiles from ``start`` on, how many elements are inside."""
+    if isinstance(inside, Operation):
+        return LOST
+    if inside < 0:
+        return inside
+    found = min(max(inside - start * side, 0), size * side)
+    return ALL if found == size * side else found
 
 
 def _apart(padding: Padding) -> Padding:
     """In another buffer: masks do not go along there."""
     rows, columns = (LOST if isinstance(side, Operation) or side == VARIES else side for side in padding.inside)
+    return Padding((rows, columns), padding.zero)
+
+
+def _in_whole(op: StoreOp, padding: Padding) -> Padding:
+    """Of the whole block, where a part of it is stored: known along a dimension that the part has all of."""
+    target = op.target.owner
+    if not isinstance(target, AttachCBOp) or "first_tile" not in target.attributes:
+        return padding
+    whole, part = shape_of(target.block.type), shape_of(op.target.type)
+    rows, columns = (
+        side if whole[axis] == part[axis] or side in (ALL, ANY) else LOST for axis, side in enumerate(padding.inside)
+    )
     return Padding((rows, columns), padding.zero)
 
 
