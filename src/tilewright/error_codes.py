@@ -477,6 +477,13 @@ RUNS: dict[str, Code] = {
         "included; without them it is from 0 to 2**31 - 1. Slices and loops were checked for those numbers only. Give data that "
         "keeps to them, or declare what the data can be.",
     ),
+    "TW522": Code(
+        "external code has no meaning in the simulator",
+        "ttl.call_extern_func runs C++ of the author's own. The simulator knows what it does to buffers, as declared, but not "
+        "what it computes. meaning= is a function of NumPy arrays: it is given the blocks that the code waits for, then the "
+        "integers of func_args that a core computes, and returns the blocks that it pushes. A native run (--native) executes "
+        "the C++ itself.",
+    ),
     "TW601": Code(
         "a package is not installed",
         "The script or the option needs a package that this Python does not have. Tilewright itself needs neither "

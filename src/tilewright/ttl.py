@@ -10,6 +10,8 @@ from tilewright.lang.allocation import BOUNDARIES, DFBReconfiguration, DFBReset,
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
 from tilewright.lang.building import Program, compute, datamovement
 from tilewright.lang.coordinates import CoreFunction, grid_size
+from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
+from tilewright.lang.external import DFBAccess, DFBEffect
 from tilewright.lang.kernel import runtime_int
 from tilewright.lang.language import (
     FunctionFamily,
@@ -33,11 +35,11 @@ read_index = LanguageFunction("read_index")
 raw_element_read = LanguageFunction("raw_element_read")
 raw_element_write = LanguageFunction("raw_element_write")
 reset_dfbs, reset_all_dfbs, reconfigure_dfbs = (LanguageFunction(name) for name in BOUNDARIES)
+call_extern_func, dfb_descriptor, get_dfb_id, raw_addr = (LanguageFunction(name) for name in EXTERNAL_NAMES[:4])
 math = FunctionFamily("math")
 block = FunctionFamily("block")
 
 UNSUPPORTED = (
-    "call_extern_func",
     "wait_any",
 )
 
@@ -69,6 +71,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CircularBuffer",
+    "DFBAccess",
+    "DFBEffect",
     "DFBReconfiguration",
     "DFBReset",
     "DstPipeIdentity",
@@ -84,11 +88,14 @@ __all__ = [
     "autotune",
     "bf16",
     "block",
+    "call_extern_func",
     "compute",
     "copy",
     "core",
     "core_linear",
     "datamovement",
+    "dfb_descriptor",
+    "get_dfb_id",
     "grid_size",
     "grid_slice",
     "kernel",
@@ -97,6 +104,7 @@ __all__ = [
     "make_dfb_allocation_group",
     "make_tensor_backed_dfb",
     "math",
+    "raw_addr",
     "raw_element_read",
     "raw_element_write",
     "read_index",

@@ -125,9 +125,13 @@ def test_what_fits_is_left_alone(kernels):
 
 def test_a_group_shares_without_need_and_boundaries_are_accepted(kernels):
     """Also as the newest scripts write it, with a reset between the phases."""
-    source = PHASES.replace("    first =", "    group, end = ttl.make_dfb_allocation_group(), ttl.DFBReset(participants=())\n    first =")
+    source = PHASES.replace(
+        "    first =", "    group, end = ttl.make_dfb_allocation_group(), ttl.DFBReset(participants=())\n    first ="
+    )
     source = source.replace("(a, shape=(8, 8), block_count=2)", "(a, shape=(8, 8), block_count=2, allocation_group=group)")
-    source = source.replace("                o.store(x + 1)\n", "                o.store(x + 1)\n        ttl.reset_dfbs(end, dfbs=[first])\n")
+    source = source.replace(
+        "                o.store(x + 1)\n", "                o.store(x + 1)\n        ttl.reset_dfbs(end, dfbs=[first])\n"
+    )
     a = np.random.default_rng(2).integers(-9, 9, (24 * 32, 8 * 32)).astype(np.float32)
     out = np.zeros((48 * 32, 8 * 32), np.float32)
     program = kernels.run(source, a, out)

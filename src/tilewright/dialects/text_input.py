@@ -50,6 +50,7 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.ttl_buffers import BUFFER_OPS, MOVEMENT_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
 from tilewright.dialects.ttl_elements import ELEMENT_OPS
+from tilewright.dialects.ttl_external import EXTERNAL_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG
@@ -91,13 +92,14 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
         "eager", "significant_bits", "allocation_group", "ttl.in_dst", "ttl.spill", *NAMED,
     ),
     "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
-    "cb_wait": ("tiles",),
-    "cb_reserve": ("tiles",),
-    "cb_push": ("tiles",),
-    "cb_pop": ("tiles",),
+    "cb_wait": ("tiles", "external"),
+    "cb_reserve": ("tiles", "external"),
+    "cb_push": ("tiles", "external"),
+    "cb_pop": ("tiles", "external"),
     "fill_scaler": ("value", "pattern"),
     "read_element": ("form", "low", "high"),
     "write_element": ("form",),
+    "extern_call": ("text", "code", "meaning"),
     "fill_mask": ("axis", "limit"),
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
@@ -258,6 +260,7 @@ TTL = Dialect(
         *BUFFER_OPS,
         *MOVEMENT_OPS,
         *ELEMENT_OPS,
+        *EXTERNAL_OPS,
         *DEBUG_OPS,
         *COMPUTE_OPS,
         *BLOCK_OPS,

@@ -163,6 +163,10 @@ STRUCTURAL_CALLS = (
         "an element of the held block, as a number or as its bits; attributes form, dtype, across, down, first, reserved",
     ),
     Call("write_element", "d", "buffer row column value", 0, "an element of the held block; attributes as of read_element"),
+    Call(
+        "extern_call", "umpd", None, 0,
+        "C++ of the author's own; attributes text (with numbers of operands), code, blocks (that it works on), meaning",
+    ),
     Call("pipe_target", "d", "ready receivers", 1, "ready semaphore, receivers: where their blocks lie"),
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from xdsl.ir import SSAValue
+
 from tilewright import hardware
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import KernelCBType, int_value, text_value
@@ -82,6 +84,7 @@ class Arguments:
     def __init__(self, thread: ThreadSpec, release: tuple[int, int]) -> None:
         self.thread = thread
         self.release = release
+        self.addresses: dict[SSAValue, str] = {}  # names of where tensors start, by accessor
 
     def declares(self, op: KernelCallOp) -> bool:
         name = op.CALL.name
@@ -114,7 +117,7 @@ class Arguments:
                 name = _claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
                 slot = runtime_slots[TensorAddress(int_value(op, "tensor_index"))]
-                address = _claim(f"{name}_address", used)
+                address = self.addresses[op.results[0]] = _claim(f"{name}_address", used)
                 runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
                 offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
                 previous = _claim(f"{name}_args", used)

@@ -18,6 +18,7 @@ from tilewright.dialects.assembly import plain_value
 from tilewright.dialects.attributes import I1, int_value, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl_external import EXTERNAL
 from tilewright.dialects.walking import line_of, operations, span_of
 from tilewright.emit import statements
 from tilewright.emit.arguments import Arguments, numbered, reserved_words
@@ -100,6 +101,7 @@ class _Writer:
         if any("word(" in text for text in texts):
             lines += [*statements.WORD_FUNCTION, ""]
         lines += statements.element_functions(texts)
+        lines += statements.external_code(self.calls)
         lines += ["void kernel_main() {"]
         after = ["}"]
         if old and self.thread.role == "compute":
@@ -239,7 +241,7 @@ class _Writer:
 
     def _call(self, op: KernelCallOp) -> str | None:
         name = op.CALL.name
-        if self.arguments.declares(op):
+        if self.arguments.declares(op) or EXTERNAL in op.attributes:
             return None
         arguments = [self.expressions.text(operand) for operand in op.operands]
         if name in ("get_write_ptr", "get_read_ptr"):
@@ -255,6 +257,9 @@ class _Writer:
             result = self._fresh(op.results[0].name_hint or "number")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {text}"
+        if name == "extern_call":
+            given = [self.arguments.addresses.get(operand, text) for operand, text in zip(op.operands, arguments, strict=True)]
+            return text_value(op, "text").format(*given)
         if name == "write_element":
             return statements.write_element(op, arguments)
         if name == "pipe_target":

@@ -378,3 +378,21 @@ def write_element(op: KernelCallOp, arguments: Sequence[str]) -> str:
     if text_value(op, "form") == "number":
         value = f"float_bits({value})" if dtype == "f32" else f"bf16_bits(float_bits({value}))"
     return f"{_in_l1(op, buffer, _element_place(op, row, column))} = {value}"
+
+
+# C++ of the author's own, in front of the kernel.
+
+DESCRIPTOR = (
+    "template <uint32_t Id, uint32_t BlockTiles, uint32_t BlockCount>",
+    "struct dfb {  // a circular buffer as a type",
+    "  static constexpr uint32_t id = Id, block_tiles = BlockTiles, block_count = BlockCount, tiles = BlockTiles * BlockCount;",
+    "};",
+    "",
+)
+
+
+def external_code(calls: Sequence[KernelCallOp]) -> list[str]:
+    external = [op for op in calls if op.CALL.name == "extern_call"]
+    described = any("dfb<" in text_value(op, "text") for op in external)
+    texts = dict.fromkeys(text_value(op, "code") for op in external)
+    return [*(DESCRIPTOR if described else ()), *(line for text in texts for line in (*text.split("\n"), ""))]

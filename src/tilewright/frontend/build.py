@@ -98,7 +98,7 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
         grid=grid,
         tensors=tuple(tensor.spec for tensor in tensors),
         source_file=kernel.function.__code__.co_filename,
-        reads_values=any(tensor.is_opened for tensor in tensors),
+        reads_values=build.reads_files or any(tensor.is_opened for tensor in tensors),
     )
 
 

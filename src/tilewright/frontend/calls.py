@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tilewright.builder import elements, functions, movement
+from tilewright.builder import elements, external, functions, movement
 from tilewright.builder.blocks import plain_number
 from tilewright.builder.network import RemoteSemaphore, core_linear, for_each_pipe, is_end, net_of, semaphore_method
 from tilewright.builder.values import Block, Transfer, TransferGroup, described
@@ -39,6 +39,7 @@ from tilewright.lang.allocation import BOUNDARIES
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.coordinates import folded_places, folded_sizes, grid_size
+from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
@@ -207,6 +208,8 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         return movement.grid_slice(thread, args, named)
     if function.name == "signpost":
         return _signpost(thread, args, named, node)
+    if function.name in EXTERNAL_NAMES:
+        return external.external_name(thread, function.name, args, named)
     if function.name in BOUNDARIES:
         return _boundary(thread, function.name, args, named, node)
     if function.name in elements.FUNCTIONS:

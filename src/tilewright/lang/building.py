@@ -57,6 +57,7 @@ class Build:
     threads: list[ThreadFunction] = field(default_factory=list[ThreadFunction])
     semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
     nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
+    reads_files: bool = False  # what is compiled depends on more than the key of the caches says
     groups: list[Any] = field(default_factory=list[Any])  # of buffers that may share memory, in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
     operation: int = 0  # whose body runs now

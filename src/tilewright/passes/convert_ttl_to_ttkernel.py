@@ -22,6 +22,7 @@ from tilewright.passes.kernel_calls.buffers import (
     call,
     convert_buffer_op,
     convert_element,
+    convert_external,
     convert_print,
     convert_table,
 )
@@ -65,6 +66,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
             continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
         done = done or convert_print(op, buffers, movement.accessors) or convert_element(op, buffers)
+        done = done or convert_external(op, buffers, movement.accessors)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
             done_with.append(op)

@@ -40,6 +40,8 @@ from tilewright.records import record
 NAME = "ttkernel-place-inits"
 
 STARTUPS = ("init_sfpu", "binary_op_init_common", "mm_init")
+EXTERNAL_CALL = "ttkernel.extern_call"  # C++ of the author's own sets engines up as it likes, and leaves the packer plain
+AFTER_EXTERNAL = {"edge": WHOLE_TILES, "relu": "none"}
 ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
 
 
@@ -189,6 +191,9 @@ class _Placement:
                 self._branches(op, state)
             if op in self.fillers:
                 self._forget(state)
+            if op.name == EXTERNAL_CALL:
+                state.clear()
+                state.update(AFTER_EXTERNAL)
 
     @staticmethod
     def _forget(state: dict[str, str]) -> None:
@@ -212,7 +217,9 @@ class _Placement:
         summary = self._summary(body)
         inside = dict(state)
         taken = any(op in self.fillers for op in body.walk())
+        foreign = any(op.name == EXTERNAL_CALL for op in body.walk())
         lost = {"fpu"} if taken and any(map(records, summary.keys.get("fpu", ()))) else set[str]()
+        lost = set(summary.keys) if foreign else lost
         in_front: dict[str, Requirement] = {}
         for name, keys in summary.keys.items():
             first, last = summary.first[name], summary.last[name]
@@ -243,6 +250,9 @@ class _Placement:
                 state.pop(name, None)
         if taken and "fpu" not in several:
             self._forget(state)
+        if foreign:
+            state.clear()
+            state.update(AFTER_EXTERNAL)
 
     @staticmethod
     def _runs(loop: ForOp) -> bool:

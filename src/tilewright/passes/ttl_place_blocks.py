@@ -15,13 +15,14 @@ from tilewright.dialects.attributes import i32_attr, trip_count
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
+from tilewright.dialects.ttl_external import ExternCallOp
 from tilewright.dialects.walking import insert_before, runs_after
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 
 NAME = "ttl-place-blocks"
 Key = tuple[int, str]
-BY_ADDRESS = (StoreOp, CopyOp, ReadElementOp, WriteElementOp)
+BY_ADDRESS = (StoreOp, CopyOp, ReadElementOp, WriteElementOp, ExternCallOp)
 
 
 def run(module: ModuleOp, context: PassContext) -> None:

@@ -25,6 +25,7 @@ from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
+from tilewright.dialects.ttl_external import EXTERNAL
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.problem import Problem
@@ -59,7 +60,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         needed = bool(wide or computed) or kept or jumps or exact
         fp32 = options.fp32_dest_acc if options.fp32_dest_acc is not None else needed
         matrix = _read_by_matrix_unit(function, by_permission=options.allow_tf32, binary_ops=options.fpu_binary_ops)
-        read = {op.buffer for op in of_kind(function, CBWaitOp)}
+        read = {op.buffer for op in of_kind(function, CBWaitOp) if EXTERNAL not in op.attributes}  # else it goes the usual way
         direct = [op for op in wide if fp32 and _is_direct(op)]
         unpack = sorted(op.cb_index for op in direct if op.results[0] in read and op.results[0] not in matrix)
         if options.fp32_dest_acc is not None:

@@ -102,6 +102,7 @@ class Machine:
         self.semaphores = Semaphores()
         self.has_values = True  # a timeline may run on tiles that have none
         self.mail: dict[str, deque[int]] = {"m": deque(), "p": deque()}  # numbers that the unpacker has sent
+        self.external: deque[list[Any]] = deque()  # blocks that the author's own code has computed and not written yet
         self.elements: dict[tuple[int, int], tuple[Any, Array]] = {}  # by buffer and slot: a tile whose elements were read
         self.neighbours: dict[tuple[int, ...], Machine] = {}
         self.tile_shape = (self.core_count, hardware.TILE_ROWS, hardware.TILE_COLS)

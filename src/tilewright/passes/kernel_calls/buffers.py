@@ -48,7 +48,8 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
-from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
+from tilewright.dialects.ttl_external import EXTERNAL, ExternCallOp
+from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
 from tilewright.dialects.walking import erase, insert_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 
@@ -179,13 +180,14 @@ def convert_buffer_op(
     if type(op) in ACQUIRE:
         assert isinstance(op, (CBWaitOp, CBReserveOp))
         count = indices.value(op.tiles)
-        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], like=op), op)
+        block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
         return True
     if type(op) in FINISH:
         kind = op.operands[0].type
         assert isinstance(kind, CBType)
         count = indices.value(kind.block_tiles)
-        block.insert_op_before(call(FINISH[type(op)], [buffers[op.operands[0]], count], like=op), op)
+        made = call(FINISH[type(op)], [buffers[op.operands[0]], count], attributes=_not_ours(op), like=op)
+        block.insert_op_before(made, op)
         return True
     if isinstance(op, PublishCBOp):
         kind = op.buffer.type
@@ -215,6 +217,29 @@ def convert_buffer_op(
             result.replace_all_uses_with(coordinate.results[0])
         return True
     return False
+
+
+def _not_ours(op: Operation) -> dict[str, Any]:
+    """The mark of what the author's own code does."""
+    return {key: value for key, value in op.attributes.items() if key == EXTERNAL}
+
+
+def convert_external(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: dict[SSAValue, SSAValue]) -> bool:
+    """Inserts the call of the author's code; False if ``op`` is none. Its blocks are told by buffer and first tile."""
+    if not isinstance(op, ExternCallOp):
+        return False
+    operands = [buffers.get(operand) or accessors.get(operand) or operand for operand in op.arguments]
+    places: list[tuple[int, ...]] = []
+    for block in op.blocks:
+        buffer, first, reserved = block_place(block)
+        kind = buffer.type
+        assert isinstance(kind, CBType)
+        if buffers[buffer] not in operands:
+            operands.append(buffers[buffer])
+        places.append((operands.index(buffers[buffer]), first, kind.block_tiles // kind.dims[-1], kind.dims[-1], int(reserved)))
+    attributes = dict(op.attributes) | {"blocks": nested_attr(tuple(places))}
+    insert_before(call("extern_call", operands, attributes=attributes, like=op), op)
+    return True
 
 
 def convert_table(op: Operation) -> bool:

@@ -17,6 +17,7 @@ from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_ki
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
+from tilewright.dialects.ttl_external import ExternCallOp
 from tilewright.dialects.walking import place_of
 from tilewright.passes.validation.communication_trace import Ways, ways_of_cores
 from tilewright.passes.validation.events import (
@@ -89,6 +90,11 @@ class BlockChecker:
                 self.copy_end(op, state)
             elif isinstance(op, (ReadElementOp, WriteElementOp)):
                 self.element(op, state)
+            elif isinstance(op, ExternCallOp):
+                for block in op.blocks:
+                    acquire = acquire_of(block)
+                    reserved = acquire is not None and key_of(acquire)[1] == "reserve"
+                    (self.write if reserved else self.read)(block, op, state)
             elif isinstance(op, TensorMathOp):
                 self.math(op)
             elif isinstance(op, scf.IfOp):

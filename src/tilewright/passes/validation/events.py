@@ -28,6 +28,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
+from tilewright.dialects.ttl_external import ExternCallOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
 
@@ -165,7 +166,7 @@ def effects(value: SSAValue) -> Iterator[Operation]:
             if user in seen:
                 continue
             seen.add(user)
-            if isinstance(user, (StoreOp, ReadElementOp, WriteElementOp)):
+            if isinstance(user, (StoreOp, ReadElementOp, WriteElementOp, ExternCallOp)):
                 yield user
             elif isinstance(user, ComputeOp):
                 yield user

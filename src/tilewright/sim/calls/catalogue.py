@@ -6,6 +6,7 @@ from tilewright.sim.calls import (
     broadcast,
     data_movement,
     elements,
+    external,
     matrix,
     packing,
     printing,
@@ -14,7 +15,7 @@ from tilewright.sim.calls import (
     vector,
 )
 
-MODULES = (broadcast, data_movement, elements, matrix, packing, printing, setup, synchronisation, vector)
+MODULES = (broadcast, data_movement, elements, external, matrix, packing, printing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:
