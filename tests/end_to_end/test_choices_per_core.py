@@ -8,6 +8,58 @@ import pytest
 from compute_bodies import DTYPES, compiler_buffers, decisions, run
 
 FORMS = {
+    "a stored block that both branches store": (
+        """
+        with o_dfb.reserve() as o_block:
+            with a_dfb.wait() as x:
+                if node == 0:
+                    o_block.store(x * 2)
+                elif node == 1:
+                    o_block.store(ttl.math.exp(x))
+                else:
+                    o_block.store(ttl.math.reduce_max(x, dims=[1]) + x)
+            with b_dfb.wait() as w:
+                o_block.store(o_block - w)
+                if node > 1:
+                    o_block.store(o_block * 2)
+                o_block.store(ttl.math.max(o_block, w) + o_block)
+        """,
+        lambda core, a, b: (lambda v: ([np.maximum(v, b[0]) + v], []))(
+            ((a[0] * 2, np.exp(a[0]), a[0].max(1, keepdims=True) + a[0])[core] - b[0]) * (1, 1, 2)[core]
+        ),
+        {"cores": 3},
+    ),
+    "a stored block that one branch changes": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            o_block.store(x)
+            if node == 1:
+                o_block += x
+            if node == 0:
+                o_block.store(x * 5)
+            else:
+                o_block.store(o_block * 3)
+            o_block.store(o_block * o_block)
+        """,
+        lambda core, a, b: ([(a[0] * (5, 6)[core]) ** 2], []),
+        {"cores": 2, "reads": (1, 0)},
+    ),
+    "a stored block that some turns of a loop change": (
+        """
+        with o_dfb.reserve() as o_block:
+            with a_dfb.wait() as x:
+                o_block.store(x)
+            total = ttl.block.fill(0.0, shape=(2, 2))
+            for i in range(3):
+                with b_dfb.wait() as w:
+                    if (i + node) % 2 == 0:
+                        o_block.store(w)
+                    total = total + o_block
+            o_block.store(total)
+        """,
+        lambda core, a, b: ([b[0] + b[0] + b[2] if core == 0 else a[0] + b[1] + b[1]], []),
+        {"cores": 2, "reads": (1, 3)},
+    ),
     "numbers of lists in expressions": (
         """
         table = [0.5, 2.0, -1.0]

@@ -1,4 +1,4 @@
-"""What a block holds after a branch is not one value."""
+"""After a branch that one core does not take, its block holds nothing."""
 
 from tilewright import ttl
 
@@ -13,7 +13,6 @@ def kernel(lhs, rhs, out):
     def compute():
         with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
             x, _ = ttl.node(dims=2)
-            o.store(a)
             if x == 0:
                 o.store(a * 2.0)
             o.store(o + b)  # error TW203 at `o + b`: what it holds depends on a branch

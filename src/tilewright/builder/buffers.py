@@ -105,14 +105,16 @@ def content(thread: ThreadBuilder, held: Acquisition) -> Block:
             help=f"store to it first, or wait() for '{name}' after the push; block += x adds to a block that starts from zero",
         )
     place = held.store.parent
+    if held.joined is not None and place in thread.emitter.open_blocks():
+        held.stored, held.joined = held.joined(), None
     if held.stored is None or place is None or place not in thread.emitter.open_blocks():
         raise _not_one_value(thread, held)
-    held.read_by |= _loops_since(thread, place)
-    held.stored = _early(thread, held, held.stored, held.store, thread.emitter.span)
+    held.read_by |= loops_since(thread, place)
+    held.stored = early(thread, held, held.stored, held.store, thread.emitter.span)
     return held.stored
 
 
-def _early(thread: ThreadBuilder, held: Acquisition, value: Block, store: Operation, span: Span) -> Block:
+def early(thread: ThreadBuilder, held: Acquisition, value: Block, store: Operation, span: Span) -> Block:
     """The value was computed by the store: reading it later does not hold on to the blocks it came from."""
     name = f"{held.buffer.name}_value"
     _, found = kept(thread, name, None, value, span)
@@ -127,7 +129,7 @@ def stored(thread: ThreadBuilder, held: Acquisition, value: Block | None, store:
     """Notes that the block holds ``value`` now; None: a sum that grew by something."""
     if any(body in held.read_by for body in thread.emitter.open_blocks()):
         raise _not_one_value(thread, held)
-    held.stored, held.store = value, store
+    held.stored, held.joined, held.store = value, None, store
     held.loop = thread.unrolling.around[-1] if thread.unrolling.around else None
 
 
@@ -140,6 +142,7 @@ def _not_one_value(thread: ThreadBuilder, held: Acquisition) -> KernelError:
     return thread.problem("TW203", message, notes=(Note("it was reserved here", held.span),), help=remedy)
 
 
-def _loops_since(thread: ThreadBuilder, place: IRBlock) -> set[IRBlock]:
+def loops_since(thread: ThreadBuilder, place: IRBlock) -> set[IRBlock]:
+    """Bodies of loops around us that ``place``, which is around us too, lies outside of."""
     blocks = thread.emitter.open_blocks()
     return {block for block in blocks[blocks.index(place) + 1 :] if isinstance(block.parent_op(), ForOp)}

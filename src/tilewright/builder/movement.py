@@ -12,7 +12,7 @@ from xdsl.dialects.scf import IfOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.builder.blocks import OTHER_SIDE, apply_op, at_size, beside, converted, filled, is_number, readable
-from tilewright.builder.buffers import acquired, stored
+from tilewright.builder.buffers import acquired, loops_since, stored
 from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
 from tilewright.builder.parts import copied_runs, store_part
@@ -149,7 +149,7 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
         source = beside(thread, source, held.site.assumed)
     held.site.store(source.extent, thread.emitter.block, thread.emitter.span, accumulate)
     attributes = {"accumulate": number_attr(True)} if accumulate else {}
-    if accumulate and held.store is None:
+    if accumulate and held.store is None and all(held is not other for other, _ in thread.sums):
         thread.sums.append((held, thread.emitter.span))
     value = _grown_sum(thread, held, source) if accumulate else source
     op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
@@ -160,7 +160,9 @@ def _grown_sum(thread: ThreadBuilder, held: Acquisition, source: Block) -> Block
     """What the block holds after an accumulating store, if that is known here."""
     if held.store is None:
         return source if len(thread.emitter.open_blocks()) == 1 else None
-    if held.stored is None or held.store.parent is not thread.emitter.block or source.dtype not in dtypes_of(BY_NAME["add"]):
+    place = held.store.parent
+    known = place is not None and place in thread.emitter.open_blocks() and not loops_since(thread, place)
+    if held.stored is None or not known or source.dtype not in dtypes_of(BY_NAME["add"]):
         return None
     return apply_op(thread, BY_NAME["add"], [held.stored, source], {})
 

@@ -56,6 +56,7 @@ class Acquisition:
     released: bool = False
     scoped: bool = False  # by a ``with``, which releases it
     stored: Block | None = None  # what a reserved block holds, once stored
+    joined: Callable[[], Block] | None = None  # gives that, where branches stored values of their own
     store: Operation | None = None  # the last store to it
     loop: CountedLoop | None = None  # the loop it stands in
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them

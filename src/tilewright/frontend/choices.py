@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block as IRBlock
+from xdsl.ir import Operation
 
 from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, whole
-from tilewright.builder.buffers import acquired, new_buffer, store_in
+from tilewright.builder.buffers import acquired, early, loops_since, new_buffer, store_in
 from tilewright.builder.emitter import FREE_OPS
 from tilewright.builder.extents import joined
-from tilewright.builder.values import Block, TensorSlice, Transfer, described
+from tilewright.builder.values import Acquisition, Block, TensorSlice, Transfer, described
 from tilewright.diagnostics import KernelError
 from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
 from tilewright.frontend.thread import Thread, truth
@@ -60,6 +62,50 @@ def merged(thread: Thread, name: str, branches: Branches, first: Any, second: An
         thread.chooses = True
         return Choice(condition, first, second)
     return _no_value()
+
+
+Content = tuple[Block | None, Callable[[], Block] | None, Operation | None]
+Contents = dict[Acquisition, Content]  # of reserved blocks, as `builder.buffers` notes them
+
+
+def contents(held: Sequence[Acquisition]) -> Contents:
+    return {each: (each.stored, each.joined, each.store) for each in held if each.kind == "reserve"}
+
+
+def put_back(known: Contents) -> None:
+    """Each branch begins with what the blocks held before."""
+    for held, content in known.items():
+        held.stored, held.joined, held.store = content
+
+
+def merge_contents(thread: Thread, branches: Branches, before: Contents, first: Contents, second: Contents) -> None:
+    """What reserved blocks hold behind the branches: a value that differs by branch, if both have left one."""
+    for held, unchanged in before.items():
+        ways = (first[held], second[held])
+        if ways != (unchanged, unchanged):
+            known = all(_is_one_value(thread, content, way) for content, way in zip(ways, branches.ways, strict=True))
+            if known:
+                join = partial(_joined_content, thread, held, branches, ways)
+                held.stored, held.joined, held.store = None, join, branches.op
+            else:
+                held.stored, held.joined, held.store = None, None, next(way[2] for way in ways if way != unchanged)
+
+
+def _is_one_value(thread: Thread, content: Content, way: IRBlock) -> bool:
+    """Whether it is known what a block holds at the end of a branch, which has stored that or found it."""
+    stored, join, store = content
+    place = None if store is None else store.parent
+    found = place is not None and place in thread.emitter.open_blocks() and not loops_since(thread, place)
+    return (place is way or found) and (stored is not None or join is not None)
+
+
+def _joined_content(thread: Thread, held: Acquisition, branches: Branches, ways: tuple[Content, Content]) -> Block:
+    values: list[Block] = []
+    for stored, join, store in ways:
+        value = stored if join is None else join()
+        assert value is not None and store is not None
+        values.append(early(thread, held, value, store, thread.emitter.span))
+    return _joined(thread, Parted(f"{held.buffer.name}_value", branches, (values[0], values[1])), branches.node)
 
 
 def _no_value() -> Unusable:

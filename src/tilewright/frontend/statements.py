@@ -148,10 +148,12 @@ def _branch(
     for scope in scopes.values():
         carried.enter_branch(thread, scope, node)
     before, held = dict(frame.names), list(thread.held)
+    contents = [choices.contents(held)]
     ways = thread.emitter.branch(condition)
     results: list[dict[str, Any]] = []
     for block, (chosen, body) in zip(ways, (then, otherwise), strict=True):
         frame.names, thread.held = dict(before), list(held)
+        choices.put_back(contents[0])
         thread.emitter.enter(block)
         inner = {name: Scope(scope.carried, block) for name, scope in scopes.items()}
         frame.names.update(inner)
@@ -162,8 +164,11 @@ def _branch(
         frame.names.update(scopes)
         thread.emitter.close_branch()
         results.append(frame.names)
+        contents.append(choices.contents(held))
     thread.held = held
-    frame.names = _merged(thread, Branches(condition, ways, node), before, *results)
+    branches = Branches(condition, ways, node)
+    choices.merge_contents(thread, branches, *contents)
+    frame.names = _merged(thread, branches, before, *results)
 
 
 def _merged(
