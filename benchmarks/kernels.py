@@ -6,6 +6,9 @@ The peer's numbers are counted in the C++ that tt-lang 1.1.1 emits for the same 
 simulator. A dash means that the peer does not compile the kernel or was not counted. ``trips`` are tiles packed beyond the outputs:
 each is written to L1 to be read again or added to. The last lines name every count of acquires, inits, copies (``copy_tile`` and
 ``copy_dest_values``) and packs that is above the peer's, and why. A count above it for no reason ends with status 1.
+
+Then come modelled cycles of the math thread beside those counted in the peer's code: as compiled by default, and under options that
+make us no more exact than the peer where we are. Their geometric mean and the rows above the peer end the table.
 """
 
 from __future__ import annotations
@@ -81,6 +84,34 @@ def run(case: Case, folder: Path) -> tuple[tuple[int, ...], float, int]:
     return counts(group.calls, group.acquires, packed), error, between
 
 
+def math_cycles(case: Case, folder: Path, **options: Any) -> float:
+    """Cycles that the math thread of the first core is busy, by the timeline."""
+    from tilewright.timing import timeline
+
+    dtype = DTYPES[case.dtype]
+    arrays = [np.zeros((r * 32, c * 32), dtype) for r, c in (*case.inputs.values(), *case.outputs)]
+    found = timeline.run(build(case, folder).compile(*arrays, **case.options, **options))
+    return found.cores[0].engines["math"].busy
+
+
+def print_times(chosen: list[Case], folder: Path) -> None:
+    rows = [case for case in chosen if case.peer_cycles is not None]
+    if not rows:
+        return
+    print(f"\n{'modelled math cycles':25}{'ours':>10}{'as exact':>10}{'peer':>10}{'peer/ours':>11}   under")
+    ratios: dict[str, float] = {}
+    for case in rows:
+        assert case.peer_cycles is not None
+        ours = math_cycles(case, folder)
+        equal = math_cycles(case, folder, **case.as_exact) if case.as_exact else ours
+        ratios[case.name] = case.peer_cycles / equal
+        under = ", ".join(f"{key}={value}" for key, value in case.as_exact.items())
+        print(f"{case.name:25}{ours:10,.0f}{equal:10,.0f}{case.peer_cycles:10,}{ratios[case.name]:11.2f}   {under}")
+    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    slower = ", ".join(f"{name} ({1 / ratio:.2f})" for name, ratio in ratios.items() if ratio < 1.0)
+    print(f"geometric mean of {len(ratios)} rows: {mean:.2f} times faster; above the peer: {slower or 'none'}")
+
+
 def trips(case: Case, packed: int) -> int:
     return packed - sum(rows * columns for rows, columns in case.outputs) // case.cores
 
@@ -113,6 +144,7 @@ def main(names: list[str]) -> int:
             cells = "".join(f"{f'{value} / {peer}':>14}" for value, peer in pairs)
             print(f"{case.name:25}{cells}{between:>9}{error:>11.2e}", flush=True)
             higher.append((case, above(case, ours)))
+        print_times(chosen, Path(folder))
     compared = sum(case.peer is not None for case in chosen)
     found = [(case, counted) for case, counted in higher if counted]
     print(f"\nours / tt-lang 1.1.1; {compared - len(found)} of {compared} compared rows have no count above the peer's, the others:")

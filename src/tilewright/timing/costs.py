@@ -122,9 +122,15 @@ class CallCosts:
         self.estimated[site.name] = cycles
         return cycles
 
+    @staticmethod
+    def _template(site: Site) -> tuple[str, ...]:
+        """The template arguments of a call, also those that the C++ leaves to the API's defaults."""
+        defaults = () if site.form is None or site.name != site.form.call else site.form.defaults
+        return (*site.template, *defaults[len(site.template) :])
+
     def _math(self, site: Site) -> float:
         try:
-            cost = self._cost(site.name, site.template)
+            cost = self._cost(site.name, self._template(site))
         except KeyError:
             return self._estimate(site, UNKNOWN_CALL)
         cycles = cost.math_cycles * share(site.attributes.get("faces", ""))
@@ -134,7 +140,7 @@ class CallCosts:
 
     def _pushed(self, site: Site) -> float:
         try:
-            return self._cost(site.name, site.template).pushed * share(site.attributes.get("faces", ""))
+            return self._cost(site.name, self._template(site)).pushed * share(site.attributes.get("faces", ""))
         except KeyError:
             return 0.0
 
