@@ -286,3 +286,49 @@ def test_floats_are_compared_where_they_lie(kernels, dtype, scores):
     best = int(np.argmax(np.array(scores, dtype).astype(float)))
     best = 0 if scores[best] < -2.5 else best
     assert (out == table[best * 32 : best * 32 + 32]).all()
+
+
+ONE_BODY = """
+from tilewright import ttl
+
+@ttl.atom(grid=(1, 1))
+def kernel(cache, new, position, out):
+    width = cache.shape[1] // 32
+    p_cb = ttl.make_dataflow_buffer_like(position, shape=(1, 1), block_count=1)
+    n_cb = ttl.make_dataflow_buffer_like(new, shape=(1, width), block_count=1)
+    row_cb = ttl.make_dataflow_buffer_like(cache, shape=(1, width), block_count=1)
+    out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, width), block_count=1)
+
+    where = p_cb.reserve()
+    ttl.copy(position[0, 0], where)
+    held = p_cb.wait()
+    at = ttl.read_index(held, 0, 0, high=cache.shape[0] - 1)
+    band = at // 32
+
+    fresh = n_cb.reserve()
+    ttl.copy(new[0:1, 0:width], fresh)
+    given = n_cb.wait()
+
+    old = row_cb.reserve()
+    ttl.copy(cache[band:band + 1, 0:width], old).wait()
+    for column in range(width * 32):
+        ttl.raw_element_write(old, at % 32, column, ttl.raw_element_read(given, 0, column))
+    old.push()
+    rows = row_cb.wait()
+    result = out_cb.reserve()
+    result.store(rows * 2)
+    ttl.copy(out_cb.wait(), out[band:band + 1, 0:width])
+"""
+
+
+@pytest.mark.parametrize("at", [5, 70])
+def test_one_body_keeps_what_a_number_places_in_one_thread(kernels, at):
+    """As decode kernels are written: position, append, arithmetic and the copy to the same place, in one body."""
+    generator = np.random.default_rng(at)
+    cache, new = (generator.integers(-9, 9, (96, 64)).astype(np.float32) for _ in range(2))
+    out = np.zeros((96, 64), np.float32)
+    kernels.run(ONE_BODY, cache, new, numbers([at]), out)
+    band = slice(at // 32 * 32, at // 32 * 32 + 32)
+    want = cache[band].copy()
+    want[at % 32] = new[0]
+    assert (out[band] == want * 2).all() and not out[np.r_[0 : band.start, band.stop : 96]].any()

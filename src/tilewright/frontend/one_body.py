@@ -1,7 +1,8 @@
 """An operation written as one body, without threads: each statement goes to the thread that can carry it out.
 
 Copies from tensors and receives are the reader's, copies to tensors and sends the writer's, arithmetic and stores the compute
-thread's. A block belongs to the thread of the statements that use it. Loops, ifs and integers stand in every thread that needs
+thread's. A block belongs to the thread of the statements that use it. Where numbers are read from blocks, the reader does all
+copies: those that the numbers place must stand where they are known. Loops, ifs and integers stand in every thread that needs
 them. What comes before the first such statement runs on the host as the body of any other kernel does.
 """
 
@@ -27,6 +28,7 @@ READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
 THREADS = ((READ, "noc"), (COMPUTE, "compute"), (WRITE, "noc"))
 ACQUIRES = ("reserve", "wait")
 SIGNALS = ("wait_ge", "wait_eq", "inc", "set", "get_remote", "get_remote_multicast", "publish")
+ELEMENTS = ("read_index", "raw_element_read", "raw_element_write")
 BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 
@@ -131,8 +133,13 @@ def _is_copy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and len(node.args) == 2 and (named or _method(node) == "copy")
 
 
+def _is_element(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return _method(node) in ELEMENTS or (isinstance(called, ast.Name) and called.id in ELEMENTS)
+
+
 def acts(node: ast.AST) -> bool:
-    return _is_copy(node) or _method(node) in (*ACQUIRES, "store")
+    return _is_copy(node) or _is_element(node) or _method(node) in (*ACQUIRES, "store")
 
 
 def _acts(nodes: Iterable[ast.AST]) -> bool:
@@ -147,11 +154,13 @@ class _Split:
     queues: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])  # (buffer text, acquire) -> name
     values: dict[str, str] = field(default_factory=dict[str, str])  # copies and computed values -> their thread
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
+    one_mover: bool = False  # numbers are read from blocks
 
     # What each name is ------------------------------------------------------------------------------------------------
 
     def learn(self, work: list[ast.stmt]) -> None:
         nodes = [node for statement in work for node in ast.walk(statement)]
+        self.one_mover = any(map(_is_element, nodes))
         for node in nodes:
             if isinstance(node, ast.FunctionDef):
                 self.functions[node.name] = node
@@ -186,6 +195,11 @@ class _Split:
         if self._is_handover(statement):
             return
         used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        if any(map(_is_element, ast.walk(statement))):
+            for name in used & self.blocks.keys():
+                self.blocks[name].add(READ)
+            self.values.update((target, READ) for target, _ in _bindings(statement))
+            return
         computed = any(self.values.get(name) == COMPUTE for name in used)
         if not computed and not used & self.blocks.keys():
             return
@@ -202,7 +216,7 @@ class _Split:
 
     def _copy_role(self, node: ast.Call) -> str:
         source, target = node.args
-        if self._is_slice(source):
+        if self._is_slice(source) or self.one_mover:
             return READ
         if self._is_slice(target):
             return WRITE
