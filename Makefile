@@ -60,6 +60,7 @@ fuzz-text: $(VENV)/.installed ## mutated IR text without end: a program, or an e
 vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environment, see CONTRIBUTING.md
 	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
+	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER) examples --arch $(VENDOR_ARCH) --api 2.0
 	$(VENDOR_PYTHON) tests/vendor/check_examples.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 
 tilelang-diff: ## kernels through the tilelang in TILELANG_PYTHON's environment and through our reader, see CONTRIBUTING.md

@@ -74,7 +74,7 @@ def compile_module(
     _check_accessors(threads, tensors, options.metal)
     config = next((config_of(f) for f in functions if thread_kind(f) == "compute"), ComputeConfig())
     cpp = {
-        thread.role: emit(function, thread, config, kernel=name, metal=options.metal, prints=options.debug_print)
+        thread.role: emit(function, thread, config, kernel=name, metal=options.metal, prints=options.debug_print, api=options.api)
         for function, thread in zip(functions, threads, strict=True)
     }
     every_call = [op for made in calls for op in made]
@@ -179,7 +179,7 @@ def cpp_lines(program: Program, metal: str = "") -> dict[str, list[Line]]:
     return {
         thread.role: emit_lines(
             functions[thread.function], thread, program.config, kernel=program.name, metal=metal or options.metal,
-            prints=options.debug_print,
+            prints=options.debug_print, api=options.api,
         )
         for thread in program.threads
     }  # fmt: skip

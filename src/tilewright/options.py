@@ -11,6 +11,7 @@ from tilewright.records import record
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
 CHOICES: dict[str, tuple[str, ...]] = {
     "arch": tuple(CHIPS),
+    "api": ("1.0", "2.0"),
     "allocator": ("optimal", "linear-scan"),
     "schedule": ("auto", "source", "lars"),
     "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
@@ -26,6 +27,7 @@ PERMISSIONS = ("exp", "gelu", "tanh", "sigmoid", "sqrt", "rsqrt", "log", "erf", 
 @record(kw_only=True)
 class Options:
     metal: str = "0.78"  # ttnn release the C++ is spelled for
+    api: str = "1.0"  # of kernels: functions (1.0), or objects such as Noc and CircularBuffer (2.0), which ttnn has from 0.81 on
     arch: str = "wormhole_b0"  # wormhole_b0 or blackhole
     allocator: str = "optimal"  # optimal or linear-scan
     schedule: str = "auto"  # order of ops before linear-scan: source, lars (phase 0), auto (phase 0 where it pays)

@@ -1,8 +1,9 @@
 """Launches kernels through the installed ttnn on a mock device, which builds them with ``compiler.py``.
 
-    python tests/vendor/check_kernels.py FOLDER [WORD…] [--arch wormhole_b0|blackhole]
+    python tests/vendor/check_kernels.py FOLDER [WORD…] [--arch wormhole_b0|blackhole] [--api 1.0|2.0]
 
-All structural and real kernels of the corpus, every example, and prints; with words, the kernels of the corpus that have one in their name.
+All structural and real kernels of the corpus, every example, and prints; with words, the kernels of the corpus that have one in their name;
+``examples`` stands for the examples and prints alone.
 For each: it builds without an error or a warning, the descriptor hashes alike when it is described again, ``runner.py`` makes a
 descriptor with the same hash and arguments, and clang-format, if there is one, has nothing to change.
 """
@@ -22,7 +23,7 @@ import stand_in
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def main(folder: Path, words: list[str], arch: str) -> int:
+def main(folder: Path, words: list[str], arch: str, api: str) -> int:
     stand_in.prepare(folder, arch)
     import mock_device
     import ttnn
@@ -35,7 +36,7 @@ def main(folder: Path, words: list[str], arch: str) -> int:
     if lost:
         failed += 1
         print(f"tensors: {lost}", flush=True)
-    for name, program in programs(folder, {"metal": installed_release(), "arch": arch}, words):
+    for name, program in programs(folder, {"metal": installed_release(), "arch": arch, "api": api}, words):
         problem = mock_device.problem_of(ttnn, device, program) or file_problem(ttnn, device, program, folder)
         count, failed = count + 1, failed + bool(problem)
         if problem:
@@ -51,7 +52,11 @@ def programs(folder: Path, target: dict[str, str], words: list[str]) -> Iterator
 
     import kernel_corpus
 
-    if words:
+    if words == ["examples"]:
+        chosen = []
+        yield from example_programs(target)
+        yield from printing_programs(target)
+    elif words:
         chosen = [kernel for kernel in kernel_corpus.corpus() if any(word in kernel.name for word in words)]
     else:
         chosen = [*kernel_corpus.structural_kernels(), *kernel_corpus.real_kernels()]
@@ -170,4 +175,4 @@ def arguments_of(launch: Any, program: Any, tensors: list[Any], numbers: dict[st
 
 if __name__ == "__main__":
     given = stand_in.arguments(__doc__)
-    sys.exit(main(given.folder, given.words, given.arch))
+    sys.exit(main(given.folder, given.words, given.arch, given.api))

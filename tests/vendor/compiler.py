@@ -68,7 +68,7 @@ def compile_unit(arguments: Sequence[str], folder: Path) -> int:
 def prints() -> bool:
     """Whether the kernel prints: without a console, which a mock device has not, ttnn leaves its prints out."""
     files = [path for path in Path.cwd().parent.iterdir() if path.suffix in (".cpp", ".hpp")]
-    return any("debug/dprint.h" in path.read_text(encoding="utf-8") for path in files)
+    return any(header in path.read_text(encoding="utf-8") for path in files for header in ("debug/dprint.h", "debug/device_print.h"))
 
 
 def record(folder: Path, status: int, messages: str) -> None:

@@ -52,6 +52,7 @@ def arguments(usage: str | None) -> argparse.Namespace:
     parser.add_argument("folder", type=lambda text: Path(text).resolve(), help="where ttnn builds")
     parser.add_argument("words", nargs="*", help="only kernels with one of these in their name")
     parser.add_argument("--arch", choices=MOCK_CLUSTERS, default="wormhole_b0")
+    parser.add_argument("--api", choices=("1.0", "2.0"), default="1.0", help="spelling of the kernels")
     return parser.parse_args()
 
 

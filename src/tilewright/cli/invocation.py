@@ -20,6 +20,7 @@ from tilewright.trace import Trace, attached
 
 HELP: dict[str, str] = {
     "metal": "ttnn release the C++ is spelled for, such as 0.62, 0.69 or 0.78",
+    "api": "kernel API: functions (1.0), or objects such as Noc and CircularBuffer (2.0), for ttnn 0.81 unless --metal says more",
     "arch": "chip",
     "allocator": "DST allocator: least modelled cycles, or the specification's algorithm",
     "schedule": "order of operations before linear-scan: the source's, that of phase 0 (lars), or phase 0 where it pays",
@@ -44,6 +45,7 @@ HELP: dict[str, str] = {
 }
 
 
+OBJECTS_SINCE = "0.81"  # the first release that has all of kernel API 2.0
 SWITCHES = (
     "fpu_binary_ops",
     "allow_tf32",
@@ -142,7 +144,8 @@ def add_output_flags(parser: argparse.ArgumentParser) -> None:
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Options that stand on the command line."""
-    return {name: getattr(arguments, name) for name in Options.names() if hasattr(arguments, name)}
+    given = {name: getattr(arguments, name) for name in Options.names() if hasattr(arguments, name)}
+    return {"metal": OBJECTS_SINCE, **given} if given.get("api") == "2.0" else given
 
 
 def wants_ir(arguments: argparse.Namespace) -> bool:

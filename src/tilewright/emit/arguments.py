@@ -106,7 +106,7 @@ class Arguments:
         coordinates: dict[object, str] = {}
         for op in calls:
             if op.CALL.name == "get_compile_time_arg_val":
-                name = _claim(buffer_name(op), used)
+                name = claim(buffer_name(op), used)
                 expressions.names[op.results[0]] = name
                 constants.append(f"constexpr uint32_t {name} = get_compile_time_arg_val({compile_time_slots});{_buffer_note(op)}")
                 compile_time_slots += 1
@@ -114,18 +114,18 @@ class Arguments:
         for op in calls:
             kind = op.CALL.name
             if kind == "tensor_accessor":
-                name = _claim(text_value(op, "name"), used)
+                name = claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
                 slot = runtime_slots[TensorAddress(int_value(op, "tensor_index"))]
-                address = self.addresses[op.results[0]] = _claim(f"{name}_address", used)
+                address = self.addresses[op.results[0]] = claim(f"{name}_address", used)
                 runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
                 offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
-                previous = _claim(f"{name}_args", used)
+                previous = claim(f"{name}_args", used)
                 accessors += self._accessor(op, name, previous, address, offset)
             elif kind == "my_core":
                 key = _coordinate_entry(op)
                 if key not in coordinates:
-                    coordinates[key] = _claim(op.results[0].name_hint or "core", used)
+                    coordinates[key] = claim(op.results[0].name_hint or "core", used)
                     runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
                 expressions.names[op.results[0]] = coordinates[key]
             elif kind in ("noc_x", "noc_y"):
@@ -138,15 +138,15 @@ class Arguments:
             elif kind == "core_table" and not op.operands:
                 entry = place_entries(op)[0]
                 if entry not in coordinates:
-                    coordinates[entry] = _claim(text_value(op, "name"), used)
+                    coordinates[entry] = claim(text_value(op, "name"), used)
                     runtime.append(f"const uint32_t {coordinates[entry]} = get_arg_val<uint32_t>({runtime_slots[entry]});")
                 expressions.names[op.results[0]] = coordinates[entry]
             elif kind == "get_semaphore" and not op.operands:
-                name = _claim(text_value(op, "name"), used)
+                name = claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
                 semaphores.append(f"const uint32_t {name} = get_semaphore({int_value(op, 'index')});")
             elif kind == "get_arg_val":
-                name = _claim(text_value(op, "name"), used)
+                name = claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
                 runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[_number_entry(op)]});")
         return [*constants, *runtime, *places, *semaphores, *accessors]
@@ -169,7 +169,7 @@ class Arguments:
         ]
 
 
-def _claim(hint: str, used: set[str]) -> str:
+def claim(hint: str, used: set[str]) -> str:
     name, number = hint, 1
     while name in used:
         number += 1
@@ -209,7 +209,7 @@ using virtual void volatile wchar_t while xor xor_eq uint32_t int32_t std
 API = """
 kernel_main MAIN NAMESPACE compute_kernel_hw_startup copy_init add_init sub_init mul_init pack_block matmul_init
 matmul_block_init transpose_init transpose_tile noc_async_read_tile noc_async_write_tile TensorAccessor TensorAccessorArgs
-InterleavedAddrGenFast DataFormat SrcOrder
+InterleavedAddrGenFast DataFormat SrcOrder Noc CircularBuffer Semaphore CoreLocalMem NocOptions use
 """
 
 

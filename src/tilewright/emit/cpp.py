@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block, Operation
 
-from tilewright.diagnostics import Span
+from tilewright.diagnostics import Span, fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import plain_value
 from tilewright.dialects.attributes import I1, int_value, text_value
@@ -20,7 +20,7 @@ from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl_external import EXTERNAL
 from tilewright.dialects.walking import line_of, operations, span_of
-from tilewright.emit import statements
+from tilewright.emit import objects, statements
 from tilewright.emit.arguments import Arguments, numbered, reserved_words
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.spelling import Written, headers, release, spell
@@ -38,17 +38,25 @@ class Line:
     place: Span | None = None
 
 
-def emit(function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False) -> str:
+def emit(
+    function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False,
+    api: str = "1.0",
+) -> str:  # fmt: skip
     """The text of one kernel file."""
-    lines = emit_lines(function, thread, config, kernel=kernel, metal=metal, prints=prints)
+    lines = emit_lines(function, thread, config, kernel=kernel, metal=metal, prints=prints, api=api)
     return "\n".join(line.text for line in lines) + "\n"
 
 
 def emit_lines(
-    function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False
-) -> list[Line]:
+    function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False,
+    api: str = "1.0",
+) -> list[Line]:  # fmt: skip
     """The same, line by line with where each comes from."""
-    return _Writer(function, thread, config, kernel, release(metal), prints).file()
+    version = release(metal)
+    if api == "2.0" and version < objects.FIRST_RELEASE:
+        needed = ".".join(map(str, objects.FIRST_RELEASE))
+        raise fail("TW601", f"ttnn {metal} does not have all of kernel API 2.0", help=f"--metal {needed}, or metal=\"{needed}\"")
+    return _Writer(function, thread, config, kernel, version, prints, api).file()
 
 
 def _lines(texts: Iterable[str], place: Span | None = None) -> list[Line]:
@@ -68,6 +76,7 @@ class _Writer:
         kernel: str,
         version: tuple[int, int],
         prints: bool,
+        api: str,
     ) -> None:
         self.function = function
         self.thread = thread
@@ -77,6 +86,8 @@ class _Writer:
         self.prints = prints
         self.metal = f"{version[0]}.{version[1]}"
         self.expressions = Expressions()
+        self.objects = objects.Objects(self.expressions.text) if api == "2.0" else None
+        self.print_name = statements.OLD_NAME if self.objects is None else statements.NEW_NAME
         self.arguments = Arguments(thread, version)
         self.used: set[str] = set(reserved_words())
         self.numbers: dict[str, int] = {}
@@ -86,7 +97,8 @@ class _Writer:
     # File ---------------------------------------------------------------------------------------------------------------
 
     def file(self) -> list[Line]:
-        body = _lines(self.arguments.lines(self.calls, self.expressions, self.used))
+        top = self.arguments.lines(self.calls, self.expressions, self.used)
+        body = _lines(top + (self.objects.lines(self.calls, self.used) if self.objects is not None else []))
         if body:
             body.append(Line(""))
         body += self._block(self.function.body.block)
@@ -110,7 +122,9 @@ class _Writer:
 
     def _includes(self, body: list[str]) -> list[str]:
         first = ["#include <algorithm>"] if any("std::" in line for line in body) else []
-        debug = statements.print_headers(self.calls, self.release) if self.prints else []
+        debug = statements.print_headers(self.calls, self.release, self.print_name) if self.prints else []
+        if self.objects is not None:
+            debug = [*objects.includes(self.calls, computes=self.thread.role == "compute"), *debug]
         if self.thread.role != "compute":
             header = "dataflow_api.h" if self.release < (0, 69) else "api/dataflow/dataflow_api.h"
             return [*first, "#include <cstdint>", "", f'#include "{header}"', *debug]
@@ -142,7 +156,8 @@ class _Writer:
                 lines += self._branch(op)
             elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]
-                lines += _lines(statements.print_lines(op, given, self.release, wanted=self.prints), place)
+                printed = statements.print_lines(op, given, self.release, wanted=self.prints, name=self.print_name)
+                lines += _lines(printed, place)
             elif isinstance(op, KernelCallOp):
                 text = self._call(op)
                 if text is None:
@@ -247,7 +262,8 @@ class _Writer:
         if name in ("get_write_ptr", "get_read_ptr"):
             result = self._fresh(op.results[0].name_hint or "l1")
             self.expressions.names[op.results[0]] = result
-            return f"const uint32_t {result} = {name}({arguments[0]})"
+            text = f"{name}({arguments[0]})" if self.objects is None else self.objects.pointer(op)
+            return f"const uint32_t {result} = {text}"
         if name in statements.INLINE:
             slot = self.arguments.table_slot(op) if name == "core_table" else 0
             self.expressions.names[op.results[0]] = statements.inline_text(op, arguments, slot)
@@ -266,6 +282,8 @@ class _Writer:
             result = self._fresh("target")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {statements.target_text([self.expressions.text(o, 12) for o in op.operands])}"
+        if self.objects is not None and (spelled := self.objects.call(op)) is not None:
+            return spelled
         arguments = statements.word_arguments(name, arguments)
         if name == "fill_scaler":
             return statements.fill_scaler(op, arguments[0])
@@ -277,7 +295,8 @@ class _Writer:
         if name in statements.TILE_ROWS_CALLS:
             names = self._local("element_row", "source" if "read" in name else "target", "face")
             row, column = (self.expressions.text(operand, 12) for operand in op.operands[:2])
-            return statements.tile_rows(op, [row, column, *arguments[2:]], names)
+            transfer = statements.plain_transfer if self.objects is None else objects.transfer
+            return statements.tile_rows(op, [row, column, *arguments[2:]], names, transfer)
         if name == "pack_relu_config":
             arguments = [f"ReluConfig::{text_value(op, 'mode', 'none')}()"]
         arguments = self._with_immediates(op, arguments)

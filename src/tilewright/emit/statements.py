@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
@@ -61,23 +61,26 @@ def word_arguments(name: str, arguments: list[str]) -> list[str]:
 
 FORMATTED = (0, 78)  # from here on DPRINT takes a format; before, it is a stream
 NEW_PATHS = (0, 69)
-MACROS = {"unpack": "DPRINT_UNPACK", "math": "DPRINT_MATH", "pack": "DPRINT_PACK", "": "DPRINT"}
+SUFFIXES = {"unpack": "_UNPACK", "math": "_MATH", "pack": "_PACK", "": ""}
+OLD_NAME, NEW_NAME = "DPRINT", "DEVICE_PRINT"
 
 
-def print_headers(calls: Sequence[KernelCallOp], release: tuple[int, int]) -> list[str]:
+def print_headers(calls: Sequence[KernelCallOp], release: tuple[int, int], name: str = OLD_NAME) -> list[str]:
     folder = "api/debug" if release >= NEW_PATHS else "debug"
     prints = [op for op in calls if op.CALL.name == "dprint"]
     tiles = any(text_value(op, "subject") in ("waited", "reserved") for op in prints)
-    return [f'#include "{folder}/dprint.h"'] * bool(prints) + [f'#include "{folder}/dprint_tile.h"'] * tiles
+    return [f'#include "{folder}/{name.lower()}.h"'] * bool(prints) + [f'#include "{folder}/dprint_tile.h"'] * tiles
 
 
-def print_lines(op: KernelCallOp, arguments: Sequence[str], release: tuple[int, int], *, wanted: bool) -> list[str]:
+def print_lines(
+    op: KernelCallOp, arguments: Sequence[str], release: tuple[int, int], *, wanted: bool, name: str = OLD_NAME
+) -> list[str]:
     """The statements of one print, or a comment in its place."""
     if not wanted:
         return [f"// line {line_of(op)} prints; compile with debug_print to see it on a device"]
     subject, text = text_value(op, "subject"), text_value(op, "text")
     numbers = list(arguments[1:] if subject and subject != "dst" else arguments)
-    macro = MACROS[text_value(op, "processor")]
+    macro = name + SUFFIXES[text_value(op, "processor")]
     lines = [_statement(macro, text, numbers, release)] if text or not subject else []
     if subject in ("waited", "reserved"):
         return lines + _tiles(op, macro, arguments[0], subject, release)
@@ -106,7 +109,7 @@ def _tiles(op: KernelCallOp, macro: str, buffer: str, subject: str, release: tup
     first = int_value(op, "first", 0)
     count = int_value(op, "rows", 1) * int_value(op, "cols", 1)
     pointer = "TSLICE_RD_PTR" if subject == "waited" else "TSLICE_WR_PTR"
-    moving = ", TSLICE_INPUT_CB, " + pointer if macro == "DPRINT" else ""
+    moving = "" if text_value(op, "processor") else ", TSLICE_INPUT_CB, " + pointer
     rows = "SliceRange{.h0 = row, .h1 = (uint8_t)(row + 1), .hs = 1, .w0 = 0, .w1 = 32, .ws = 1}"
     kind = "TileSlice<128>" if "wide" in op.attributes else "TileSlice"  # bytes of one row
     piece = f"{kind}({buffer}, tile, {rows}{moving}, false, true)"
@@ -214,7 +217,14 @@ def fill_zeros(op: KernelCallOp, address: str, i: str) -> str:
 TILE_ROWS_CALLS = ("noc_async_read_tile_rows", "noc_async_write_tile_rows")
 
 
-def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str]) -> str:
+Transfer = Callable[[str, str, str, str], str]  # a call, a NoC address, a place in L1, bytes
+
+
+def plain_transfer(name: str, address: str, l1: str, size: str) -> str:
+    return f"{name}({', '.join([address, l1] if name == 'noc_async_read' else [l1, address])}, {size})"
+
+
+def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str], transfer: Transfer = plain_transfer) -> str:
     """Two transfers per row: 16 elements for the left face, 16 for the right one. One where memory is read in larger steps."""
     row, column, tensor, address = arguments
     counter, stick, face = names
@@ -223,12 +233,11 @@ def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str]) -> str:
     element = tile_bytes(text_value(accessor, "dtype")) // TILE_ELEMENTS
     part, face_bytes = FACE_COLS * element, FACE_ROWS * FACE_COLS * element
     if int_value(op, "row_bytes", part) > part:
-        return _read_and_part(arguments, counter, part)
+        return _read_and_part(arguments, counter, part, transfer)
     first = "" if row == "0" else f"{row} * {TILE_ROWS} + "
     across = "0" if column == "0" else f"{column} * {TILE_COLS * element}"
     left, right = (stick, face), (f"{stick} + {part}", f"{face} + {face_bytes}")
     name = "noc_async_read" if op.CALL.name == "noc_async_read_tile_rows" else "noc_async_write"
-    sides = [side if name == "noc_async_read" else side[::-1] for side in (left, right)]
     place = f"{counter} / {FACE_ROWS} * {2 * face_bytes} + {counter} % {FACE_ROWS} * {part}"
     head = f"for (uint32_t {counter} = 0; {counter} < {TILE_ROWS}; ++{counter})"
     return "\n".join(
@@ -236,13 +245,13 @@ def tile_rows(op: KernelCallOp, arguments: list[str], names: list[str]) -> str:
             f"{head} {{  // a page of {tensor} is one row of elements",
             f"  const uint64_t {stick} = {tensor}.get_noc_addr({first}{counter}, {across});",
             f"  const uint32_t {face} = {address} + {place};",
-            *(f"  {name}({', '.join(side)}, {part});" for side in sides),
+            *(f"  {transfer(name, *side, str(part))};" for side in (left, right)),
             "}",
         )
     )
 
 
-def _read_and_part(arguments: list[str], counter: str, part: int) -> str:
+def _read_and_part(arguments: list[str], counter: str, part: int, transfer: Transfer) -> str:
     """Both faces' elements of a row at once, into the tile as it lies; then faces are made of it in place.
 
     A row is L R. Swapping the middle two of four parts makes L L R R of two rows, of those four L and four R of four rows, and so
@@ -257,7 +266,7 @@ def _read_and_part(arguments: list[str], counter: str, part: int) -> str:
     return "\n".join(
         (
             f"{head} {{  // a page of {tensor} is one row of elements",
-            f"  noc_async_read({source}, {target}, {2 * part});",
+            f"  {transfer('noc_async_read', source, target, str(2 * part))};",
             "}",
             "noc_async_read_barrier();",
             "{",

@@ -59,3 +59,7 @@ void print_line(const char* format, const Values&... values) {
 #define DPRINT_UNPACK(...) (::tw::processor() == 1 ? DPRINT(__VA_ARGS__) : void())
 #define DPRINT_MATH(...) (::tw::processor() == 2 ? DPRINT(__VA_ARGS__) : void())
 #define DPRINT_PACK(...) (::tw::processor() == 3 ? DPRINT(__VA_ARGS__) : void())
+#define DEVICE_PRINT(...) DPRINT(__VA_ARGS__)
+#define DEVICE_PRINT_UNPACK(...) DPRINT_UNPACK(__VA_ARGS__)
+#define DEVICE_PRINT_MATH(...) DPRINT_MATH(__VA_ARGS__)
+#define DEVICE_PRINT_PACK(...) DPRINT_PACK(__VA_ARGS__)
