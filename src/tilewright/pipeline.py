@@ -50,6 +50,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
+        Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch"),
         Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked"),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),
         Pass("ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is"),

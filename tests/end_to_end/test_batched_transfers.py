@@ -89,7 +89,7 @@ def arrays(*shapes):
     return [random.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16) for shape in shapes]
 
 
-@pytest.mark.parametrize(("depth", "width", "turns", "batch"), [(8, 1, 12, 4), (2, 1, 12, 1), (6, 2, 9, 3), (16, 4, 16, 2), (8, 1, 7, 1)])
+@pytest.mark.parametrize(("depth", "width", "turns", "batch"), [(8, 1, 16, 4), (2, 1, 12, 1), (6, 2, 12, 3), (16, 4, 16, 2), (8, 1, 7, 1)])
 def test_reads_of_several_blocks_share_a_barrier(kernels, depth, width, turns, batch):
     a, b = arrays((TILE, turns * width * TILE), (turns * TILE, width * TILE))
     y = np.zeros_like(a)
@@ -105,7 +105,7 @@ def test_reads_of_several_blocks_share_a_barrier(kernels, depth, width, turns, b
 
 @pytest.mark.parametrize(
     ("targets", "depth", "got", "turns", "batch"),
-    [("(1, 0)", 16, 16, 16, 8), ("(slice(1, 4), 0)", 8, 8, 12, 4), ("(1, 0)", 2, 2, 8, 1), ("(slice(1, 4), 0)", 8, 6, 12, 1)],
+    [("(1, 0)", 16, 16, 32, 8), ("(slice(1, 4), 0)", 8, 8, 16, 4), ("(1, 0)", 2, 2, 8, 1), ("(slice(1, 4), 0)", 8, 6, 24, 1)],
 )
 def test_a_pipe_sends_several_blocks_at_a_time(kernels, targets, depth, got, turns, batch):
     (x,) = arrays((TILE, turns * TILE))

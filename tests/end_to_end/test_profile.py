@@ -298,15 +298,12 @@ def test_advice_says_what_the_author_would_measure():
     """Larger blocks were tried by compiling the kernel again: whoever follows the advice gets the time it names."""
     arrays = [np.zeros((256, 256), BF16)] * 3
     told = added(2).profile(*arrays)
-    assert len(told.advice) >= 2
     larger = next(each for each in told.advice if each.change == "block shape: size = 4 instead of 2")
     assert larger.cycles == pytest.approx(times(added(4), *arrays), abs=0.1)
 
 
-def test_advice_on_barriers_says_what_the_author_would_measure():
-    told = fused(4).profile(*[np.zeros((128, 128), BF16)] * 4)
-    best = told.advice[0]
-    assert best.change == "one barrier for several reads in read" and told.bound.startswith("reader")
+def test_one_barrier_for_several_reads_needs_no_advice():
+    """The compiler does it: the kernel takes as long as one whose author did."""
 
     @ttl.operation(grid=(1, 1))
     def batched(a, b, c, y):
@@ -338,7 +335,8 @@ def test_advice_on_barriers_says_what_the_author_would_measure():
                     with y_dfb.wait() as y_blk:
                         ttl.copy(y_blk, y[row : row + 1, column : column + 1]).wait()
 
-    assert best.cycles == pytest.approx(times(batched, *[np.zeros((128, 128), BF16)] * 4), rel=0.03)
+    arrays = [np.zeros((128, 128), BF16)] * 4
+    assert times(fused(4), *arrays) == times(batched, *arrays)
 
 
 def test_advice_never_does_less():

@@ -48,6 +48,7 @@ NAME = "ttl-mark-batches"
 BATCH = "ttl.batch"
 
 BATCH_BYTES = 16 * 1024  # what arrives in the time of one barrier, about 500 cycles at a flit of 32 bytes a cycle
+FEWEST_BATCHES = 4  # who takes the blocks waits for the whole first batch: that must not be most of the loop
 KINDS: tuple[type[Operation], ...] = (
     CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, AttachCBOp, TensorSliceOp, CopyOp, WaitOp, NetPipeOp, YieldOp,
 )  # fmt: skip
@@ -73,7 +74,8 @@ class Candidate:
             assert isinstance(kind, CBType)
             depth = kind.factor.data
             room = depth if index in self.emptied else depth // 2
-            fitting = max(1, min(room, BATCH_BYTES // (kind.block_tiles * kind.tile.bytes)))
+            bytes_ = kind.block_tiles * kind.tile.bytes
+            fitting = max(1, min(room, BATCH_BYTES // bytes_, self.turns // FEWEST_BATCHES))
             found = gcd(found, max(size for size in range(1, fitting + 1) if depth % size == 0 and found % size == 0))
         return found
 

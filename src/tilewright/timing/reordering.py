@@ -7,21 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation
 
-from tilewright.dialects.ttkernel import CALLS, KernelCallOp
+from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.program import Program
 
-READ_BARRIER, WRITE_BARRIER = "noc_async_read_barrier", "noc_async_write_barrier"
-# By barrier: what lets go of a buffer after it, what takes one before, and where its memory begins.
-_HANDING = {
-    READ_BARRIER: ("cb_push_back", "cb_reserve_back", "get_write_ptr"),
-    WRITE_BARRIER: ("cb_pop_front", "cb_wait_front", "get_read_ptr"),
-}
+READ_BARRIER, WRITE_BARRIER, FLUSHED = "noc_async_read_barrier", "noc_async_write_barrier", "noc_async_writes_flushed"
 _MOVES = {
     READ_BARRIER: ("noc_async_read_page", "noc_async_read_tile_rows", "noc_async_read"),
     WRITE_BARRIER: ("noc_async_write_page", "noc_async_write_tile_rows"),
@@ -31,8 +25,6 @@ _MOVES = {
 def variants(program: Program) -> Iterator[tuple[str, Program]]:
     """Programs that move the same in another order."""
     for change, rewrite in (
-        ("one barrier for several reads", partial(_merge_barriers, READ_BARRIER)),
-        ("one barrier for several writes", partial(_merge_barriers, WRITE_BARRIER)),
         ("reads before waiting for results", _reads_first),
         ("operands read in the opposite order", _swap_reads),
     ):
@@ -67,51 +59,6 @@ def _buffers(op: Operation) -> set[object]:
     return {call.operands[0] for call in calls}
 
 
-# Barriers -----------------------------------------------------------------------------------------------------------------------
-
-
-def _merge_barriers(barrier: str, block: Block) -> bool:
-    """Of barriers between which nobody looks at what arrived, the last one stays. What they let go of is let go after it."""
-    changed = _out_of_loops(block, barrier)
-    release, take, start = _HANDING[barrier]
-    allowed = {take, start, "tensor_accessor", *_MOVES[barrier]}
-    pending: Operation | None = None
-    released: list[Operation] = []
-    for op in list(block.ops):
-        name = _call(op)
-        if name == barrier:
-            if pending is not None:
-                pending.detach()
-                for each in reversed(released):
-                    each.detach()
-                    block.insert_op_after(each, op)
-                changed = True
-            else:
-                released = []
-            pending = op
-        elif name == release and pending is not None:
-            released.append(op)
-        elif _buffers(op) & {each.operands[0] for each in released} or not set(_calls(op)) <= allowed:
-            pending, released = None, []
-    return changed
-
-
-def _out_of_loops(block: Block, barrier: str) -> bool:
-    """A loop that only moves waits once, behind it."""
-    changed = False
-    for loop in list(block.ops):
-        if not isinstance(loop, scf.ForOp) or barrier not in _calls(loop):
-            continue
-        if not set(_calls(loop)) <= {barrier, "tensor_accessor", *_MOVES[barrier]}:
-            continue
-        for op in list(loop.walk()):
-            if _call(op) == barrier:
-                op.detach()
-        block.insert_op_after(CALLS[barrier].create(), loop)
-        changed = True
-    return changed
-
-
 # Order --------------------------------------------------------------------------------------------------------------------------
 
 Group = list[Operation]
@@ -143,7 +90,7 @@ def _is_read(group: Group) -> bool:
 
 
 def _is_write(group: Group) -> bool:
-    allowed = {"cb_wait_front", "cb_pop_front", "get_read_ptr", "tensor_accessor", WRITE_BARRIER, *_MOVES[WRITE_BARRIER]}
+    allowed = {"cb_wait_front", "cb_pop_front", "get_read_ptr", "tensor_accessor", WRITE_BARRIER, FLUSHED, *_MOVES[WRITE_BARRIER]}
     return {"cb_wait_front", "cb_pop_front"} <= _names(group) <= allowed
 
 

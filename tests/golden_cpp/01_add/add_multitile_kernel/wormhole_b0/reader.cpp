@@ -21,8 +21,6 @@ void kernel_main() {
       noc_async_read_page(index, lhs, lhs_cb_l1 + index * 2048);  // line 32
     }
   }
-  noc_async_read_barrier();
-  cb_push_back(lhs_cb, 4);  // line 33
   cb_reserve_back(rhs_cb, 4);  // line 34
   const uint32_t rhs_cb_l1 = get_write_ptr(rhs_cb);  // line 35
   for (uint32_t row = 0; row < 2; ++row) {
@@ -31,6 +29,7 @@ void kernel_main() {
       noc_async_read_page(index, rhs, rhs_cb_l1 + index * 2048);  // line 35
     }
   }
-  noc_async_read_barrier();
+  noc_async_read_barrier();  // line 32
+  cb_push_back(lhs_cb, 4);  // line 33
   cb_push_back(rhs_cb, 4);  // line 36
 }

@@ -27,7 +27,6 @@ void kernel_main() {
       noc_async_read_page(index, a, a_dfb_l1 + index * 2048);  // line 38
     }
   }
-  noc_async_read_barrier();
   const uint32_t b_dfb_l1 = get_write_ptr(b_dfb);  // line 39
   for (uint32_t row = 0; row < 7; ++row) {
     for (uint32_t col = 0; col < 5; ++col) {
@@ -35,7 +34,6 @@ void kernel_main() {
       noc_async_read_page(index, b, b_dfb_l1 + index * 2048);  // line 39
     }
   }
-  noc_async_read_barrier();
   const uint32_t c_dfb_l1 = get_write_ptr(c_dfb);  // line 40
   for (uint32_t row = 0; row < 7; ++row) {
     for (uint32_t col = 0; col < 5; ++col) {
@@ -43,7 +41,7 @@ void kernel_main() {
       noc_async_read_page(index, c, c_dfb_l1 + index * 2048);  // line 40
     }
   }
-  noc_async_read_barrier();
+  noc_async_read_barrier();  // line 38
   cb_push_back(c_dfb, 35);  // line 37
   cb_push_back(b_dfb, 35);
   cb_push_back(a_dfb, 35);

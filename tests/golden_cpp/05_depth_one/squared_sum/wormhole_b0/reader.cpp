@@ -23,8 +23,6 @@ void kernel_main() {
           noc_async_read_page(index + row2 * 12 + col, a, a_dfb_l1 + (row2 * 2 + col) * 4096);  // line 33
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(a_dfb, 4);  // line 32
       cb_reserve_back(b_dfb, 4);  // line 34
       const uint32_t b_dfb_l1 = get_write_ptr(b_dfb);  // line 35
       for (uint32_t row2 = 0; row2 < 2; ++row2) {
@@ -32,7 +30,8 @@ void kernel_main() {
           noc_async_read_page(index + row2 * 12 + col, b, b_dfb_l1 + (row2 * 2 + col) * 4096);  // line 35
         }
       }
-      noc_async_read_barrier();
+      noc_async_read_barrier();  // line 33
+      cb_push_back(a_dfb, 4);  // line 32
       cb_push_back(b_dfb, 4);  // line 34
     }
   }

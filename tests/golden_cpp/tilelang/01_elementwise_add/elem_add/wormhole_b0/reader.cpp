@@ -22,12 +22,11 @@ void kernel_main() {
     const uint32_t A_tile_l1 = get_write_ptr(A_tile);
     const uint32_t index = tid / grid_x * 8 + tid % grid_x;
     noc_async_read_page(index, A, A_tile_l1);
-    noc_async_read_barrier();
-    cb_push_back(A_tile, 1);
     cb_reserve_back(B_tile, 1);  // line 15
     const uint32_t B_tile_l1 = get_write_ptr(B_tile);
     noc_async_read_page(index, B, B_tile_l1);
-    noc_async_read_barrier();
-    cb_push_back(B_tile, 1);
+    noc_async_read_barrier();  // line 14
+    cb_push_back(A_tile, 1);
+    cb_push_back(B_tile, 1);  // line 15
   }
 }

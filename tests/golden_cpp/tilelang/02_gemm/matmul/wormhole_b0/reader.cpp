@@ -22,13 +22,12 @@ void kernel_main() {
       cb_reserve_back(A_tile, 1);  // line 16
       const uint32_t A_tile_l1 = get_write_ptr(A_tile);
       noc_async_read_page(tid / grid_x * 8 + k, A, A_tile_l1);
-      noc_async_read_barrier();
-      cb_push_back(A_tile, 1);
       cb_reserve_back(B_tile, 1);  // line 17
       const uint32_t B_tile_l1 = get_write_ptr(B_tile);
       noc_async_read_page(k * 8 + tid % grid_x, B, B_tile_l1);
-      noc_async_read_barrier();
-      cb_push_back(B_tile, 1);
+      noc_async_read_barrier();  // line 16
+      cb_push_back(A_tile, 1);
+      cb_push_back(B_tile, 1);  // line 17
     }
   }
 }

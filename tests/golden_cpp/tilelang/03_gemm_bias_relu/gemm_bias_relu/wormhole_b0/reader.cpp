@@ -29,15 +29,14 @@ void kernel_main() {
       for (uint32_t row = 0; row < 4; ++row) {
         noc_async_read_page(tid / grid_x * 4 * 16 + k + row * 16, A, A_shared_l1 + row * 2048);  // line 25
       }
-      noc_async_read_barrier();
-      cb_push_back(A_shared, 4);
       cb_reserve_back(B_shared, 4);  // line 26
       const uint32_t B_shared_l1 = get_write_ptr(B_shared);
       for (uint32_t col = 0; col < 4; ++col) {
         noc_async_read_page(k * 16 + bx * 4 + col, B, B_shared_l1 + col * 2048);  // line 26
       }
-      noc_async_read_barrier();
-      cb_push_back(B_shared, 4);
+      noc_async_read_barrier();  // line 25
+      cb_push_back(A_shared, 4);
+      cb_push_back(B_shared, 4);  // line 26
     }
     cb_reserve_back(bias_local, 4);  // line 28
     const uint32_t bias_local_l1 = get_write_ptr(bias_local);

@@ -25,21 +25,19 @@ void kernel_main() {
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_read_page((start_id + i) * 8 + col, X, x_l1 + col * 4096);  // line 44
     }
-    noc_async_read_barrier();
-    cb_push_back(x, 8);
     cb_reserve_back(gammas, 8);  // line 45
     const uint32_t gammas_l1 = get_write_ptr(gammas);
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_read_page(col, gamma, gammas_l1 + col * 4096);  // line 45
     }
-    noc_async_read_barrier();
-    cb_push_back(gammas, 8);
     cb_reserve_back(betas, 8);  // line 46
     const uint32_t betas_l1 = get_write_ptr(betas);
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_read_page(col, beta, betas_l1 + col * 4096);  // line 46
     }
-    noc_async_read_barrier();
-    cb_push_back(betas, 8);
+    noc_async_read_barrier();  // line 44
+    cb_push_back(x, 8);
+    cb_push_back(gammas, 8);  // line 45
+    cb_push_back(betas, 8);  // line 46
   }
 }

@@ -21,14 +21,13 @@ void kernel_main() {
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_read_page((start_id + i) * 8 + col, A, A_shared_l1 + col * 4096);  // line 17
     }
-    noc_async_read_barrier();
-    cb_push_back(A_shared, 8);
     cb_reserve_back(weights, 8);  // line 18
     const uint32_t weights_l1 = get_write_ptr(weights);
     for (uint32_t col = 0; col < 8; ++col) {
       noc_async_read_page(col, weight, weights_l1 + col * 4096);  // line 18
     }
-    noc_async_read_barrier();
-    cb_push_back(weights, 8);
+    noc_async_read_barrier();  // line 17
+    cb_push_back(A_shared, 8);
+    cb_push_back(weights, 8);  // line 18
   }
 }

@@ -49,21 +49,19 @@ void kernel_main() {
           noc_async_read_page(index + row + col * 2, K, K_shared_l1 + (row * 2 + col) * 2048);  // line 55
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(K_shared, 4);
       cb_reserve_back(positions, 2);  // line 58
       const uint32_t positions_l1 = get_write_ptr(positions);
       for (uint32_t col = 0; col < 2; ++col) {
         noc_async_read_page(std::min<int32_t>(std::max<int32_t>(bx * 2 + k * -2, -5), 5) + 5 + col, positions2, positions_l1 + col * 4096);  // line 58
       }
-      noc_async_read_barrier();
-      cb_push_back(positions, 2);
       cb_reserve_back(positions_out, 2);
       const uint32_t positions_out_l1 = get_write_ptr(positions_out);
       for (uint32_t col = 0; col < 2; ++col) {
         noc_async_read_page(col, positions2, positions_out_l1 + col * 4096);  // line 58
       }
-      noc_async_read_barrier();
+      noc_async_read_barrier();  // line 55
+      cb_push_back(K_shared, 4);
+      cb_push_back(positions, 2);  // line 58
       cb_push_back(positions_out, 2);
       cb_reserve_back(V_shared, 4);  // line 65
       const uint32_t V_shared_l1 = get_write_ptr(V_shared);

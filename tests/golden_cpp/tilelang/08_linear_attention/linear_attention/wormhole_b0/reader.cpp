@@ -34,8 +34,6 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, Q, q_l1 + (row * 2 + col) * 2048);  // line 25
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(q, 4);
       cb_reserve_back(k, 4);  // line 26
       const uint32_t k_l1 = get_write_ptr(k);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -43,8 +41,6 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, K, k_l1 + (row * 2 + col) * 2048);  // line 26
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(k, 4);
       cb_reserve_back(v, 4);  // line 27
       const uint32_t v_l1 = get_write_ptr(v);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -52,8 +48,10 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, V, v_l1 + (row * 2 + col) * 2048);  // line 27
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(v, 4);
+      noc_async_read_barrier();  // line 25
+      cb_push_back(q, 4);
+      cb_push_back(k, 4);  // line 26
+      cb_push_back(v, 4);  // line 27
       cb_reserve_back(positions, 2);  // line 30
       const uint32_t positions_l1 = get_write_ptr(positions);
       for (uint32_t col = 0; col < 2; ++col) {

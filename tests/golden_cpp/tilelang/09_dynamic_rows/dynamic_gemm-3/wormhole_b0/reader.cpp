@@ -24,15 +24,14 @@ void kernel_main() {
       for (uint32_t row = 0; row < 4; ++row) {
         noc_async_read_page(tid / grid_x * 4 * 3 + k + row * 3, A, A_shared_l1 + row * 2048);  // line 19
       }
-      noc_async_read_barrier();
-      cb_push_back(A_shared, 4);
       cb_reserve_back(B_shared, 2);  // line 20
       const uint32_t B_shared_l1 = get_write_ptr(B_shared);
       for (uint32_t col = 0; col < 2; ++col) {
         noc_async_read_page(k * 4 + tid % grid_x * 2 + col, B, B_shared_l1 + col * 2048);  // line 20
       }
-      noc_async_read_barrier();
-      cb_push_back(B_shared, 2);
+      noc_async_read_barrier();  // line 19
+      cb_push_back(A_shared, 4);
+      cb_push_back(B_shared, 2);  // line 20
     }
   }
 }

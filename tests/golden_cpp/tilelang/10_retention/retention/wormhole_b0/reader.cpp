@@ -36,8 +36,6 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, Q, q_l1 + (row * 2 + col) * 2048);  // line 30
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(q, 4);
       cb_reserve_back(k, 4);  // line 31
       const uint32_t k_l1 = get_write_ptr(k);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -45,8 +43,6 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, K, k_l1 + (row * 2 + col) * 2048);  // line 31
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(k, 4);
       cb_reserve_back(v, 4);  // line 32
       const uint32_t v_l1 = get_write_ptr(v);
       for (uint32_t row = 0; row < 2; ++row) {
@@ -54,8 +50,10 @@ void kernel_main() {
           noc_async_read_page(index + row * 2 + col, V, v_l1 + (row * 2 + col) * 2048);  // line 32
         }
       }
-      noc_async_read_barrier();
-      cb_push_back(v, 4);
+      noc_async_read_barrier();  // line 30
+      cb_push_back(q, 4);
+      cb_push_back(k, 4);  // line 31
+      cb_push_back(v, 4);  // line 32
       cb_reserve_back(positions, 2);  // line 35
       const uint32_t positions_l1 = get_write_ptr(positions);
       for (uint32_t col = 0; col < 2; ++col) {

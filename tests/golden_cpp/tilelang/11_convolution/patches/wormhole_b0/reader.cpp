@@ -22,13 +22,12 @@ void kernel_main() {
       cb_reserve_back(data_gathered, 1);  // line 32
       const uint32_t data_gathered_l1 = get_write_ptr(data_gathered);
       noc_async_read_page(tid / grid_x * 9 + step, data_gathered2, data_gathered_l1);
-      noc_async_read_barrier();
-      cb_push_back(data_gathered, 1);
       cb_reserve_back(weights, 1);  // line 33
       const uint32_t weights_l1 = get_write_ptr(weights);
       noc_async_read_page(step * 2 + tid % grid_x, weight_flat, weights_l1);
-      noc_async_read_barrier();
-      cb_push_back(weights, 1);
+      noc_async_read_barrier();  // line 32
+      cb_push_back(data_gathered, 1);
+      cb_push_back(weights, 1);  // line 33
     }
   }
 }

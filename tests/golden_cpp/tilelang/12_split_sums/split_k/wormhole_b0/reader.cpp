@@ -25,13 +25,12 @@ void kernel_main() {
       const uint32_t index2 = k + index / grid_y * 2;
       const uint32_t A_shared_l1 = get_write_ptr(A_shared);
       noc_async_read_page(index % grid_y * 16 + index2, A, A_shared_l1);
-      noc_async_read_barrier();
-      cb_push_back(A_shared, 1);
       cb_reserve_back(B_shared, 1);  // line 21
       const uint32_t B_shared_l1 = get_write_ptr(B_shared);
       noc_async_read_page(index2 * 2 + tid % grid_x, B, B_shared_l1);
-      noc_async_read_barrier();
-      cb_push_back(B_shared, 1);
+      noc_async_read_barrier();  // line 20
+      cb_push_back(A_shared, 1);
+      cb_push_back(B_shared, 1);  // line 21
     }
   }
 }
