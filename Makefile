@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs lessons fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -38,6 +38,9 @@ docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python tests/specification/specification_page.py docs/specification.md
 	$(BIN)/python tests/passes_page.py docs/passes.md
 	$(BIN)/python tests/room_graph.py
+
+lessons: $(VENV)/.installed ## write the outputs that README and lessons show anew
+	$(BIN)/python tests/lessons/refresh.py README.md docs/learn/*.md
 
 fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked
 	$(BIN)/python benchmarks/fuzz_dst.py
