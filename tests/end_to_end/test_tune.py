@@ -19,8 +19,7 @@ import pytest
 import tuned_kernels
 
 from tilewright.cli import main as command_line
-from tilewright.tune import measure, progress
-from tilewright.tune.trial import Trial
+from tilewright.tune import measure
 
 
 @pytest.fixture(autouse=True)
@@ -147,39 +146,3 @@ def test_measuring_needs_ttnn(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "ttnn" else find(name, *rest))
     assert tune(str(tuned_kernels.write(tmp_path)), "--measure") == 1
     assert "TW601" in capsys.readouterr().err
-
-
-class Terminal:
-    """Remembers what is written."""
-
-    def __init__(self, tty: bool) -> None:
-        self.tty, self.text = tty, ""
-
-    def isatty(self) -> bool:
-        return self.tty
-
-    def write(self, text: str) -> None:
-        self.text += text
-
-    def flush(self) -> None: ...
-
-
-def test_progress_is_a_bar_a_line_or_nothing(monkeypatch: pytest.MonkeyPatch):
-    best = Trial(config={"width": 4, "grid": (2, 2)}, predicted=12.5)
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    terminal: Any = Terminal(True)
-    bar = progress.progress_for("scale", stream=terminal)
-    bar.tell(8, 16, best)
-    bar.close()
-    assert "scale [############............] 8/16 best 12.50 us (width=4 grid=2x2)" in terminal.text
-    log: Any = Terminal(False)
-    lines = progress.progress_for("scale", stream=log)
-    lines.tell(1, 16, None)
-    assert log.text == ""
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
-    lines.tell(2, 16, best)
-    assert log.text == "scale: 2 of 16; best so far 12.50 us (width=4 grid=2x2)\n"
-    silent: Any = Terminal(True)
-    progress.progress_for("scale", quiet=True, stream=silent).tell(1, 2, best)
-    assert silent.text == ""

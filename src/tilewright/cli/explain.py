@@ -21,6 +21,7 @@ from tilewright.error_codes import CODES
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="PAGE.html", help="write a page that opens offline instead of text")
     parser.add_argument("--list", action="store_true", help="list all error codes")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     invocation.add_output_flags(parser)
     invocation.add_printing_flags(parser)
     invocation.add_option_flags(parser)

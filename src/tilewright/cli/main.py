@@ -108,7 +108,12 @@ def run_command(words: list[str]) -> int:
         ours, theirs = split_at_module(ours)
     given = parser.parse_args(ours)
     given.arguments = theirs or getattr(given, "arguments", [])
-    return int(module.run(given))
+    if not getattr(given, "quiet", False):
+        return int(module.run(given))
+    from tilewright.progress import silenced
+
+    with silenced():
+        return int(module.run(given))
 
 
 def help_width(words: list[str]) -> int | None:

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-advice", action="store_true", help="do not try what would help")
     parser.add_argument("--thorough", action="store_true", help="try everything that may help, however large the kernel is")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     invocation.add_output_flags(parser)
     invocation.add_option_flags(parser)
     kernel_files.add_setup_options(parser, shared=True)

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang, tilelang and ttnn"
     )
-    parser.add_argument("--quiet", action="store_true", help="no summary lines")
+    parser.add_argument("--quiet", action="store_true", help="no summary lines and no progress")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random tensors of an .mlir file, 0 if not given")
     invocation.add_output_flags(parser)
     invocation.add_printing_flags(parser)
@@ -127,10 +127,11 @@ def predicted_time(record: execution.Execution) -> dict[str, object]:
     """The time on the chip, where it is known within a fraction of what the simulation took; `profile` knows it for all."""
     if record.mode != execution.SIM:
         return {}
+    from tilewright.sim.work import calls_of
     from tilewright.timing import timeline
 
     numbers = record.numbers
-    if timeline.calls_of(record.program) > AT_ONCE:
+    if calls_of(record.program) > AT_ONCE:
         return {}
     found = timeline.run(record.program, scalars=numbers)
     return {} if found.deadlock is not None else {"microseconds": round(found.microseconds, 2), "chip": found.chip}

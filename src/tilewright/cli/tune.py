@@ -101,16 +101,16 @@ def collect(arguments: argparse.Namespace) -> list[Task]:
 
 
 def tune(arguments: argparse.Namespace, tasks: list[Task]) -> int:
+    from tilewright.progress import progress
     from tilewright.tune import table, workers
-    from tilewright.tune.progress import progress_for
 
     number = workers.default_workers() if arguments.workers is None else arguments.workers
     found: list[tuple[Task, Outcome]] = []
     code = 0
     for task in tasks:
-        progress = progress_for(task.name, quiet=arguments.quiet)
+        shown = progress(f"tuning {task.name}", quiet=arguments.quiet)
         outcome = task.tuned.search(
-            task.problem, task.space, budget=arguments.budget, workers=number, scheduler=arguments.scheduler, progress=progress
+            task.problem, task.space, budget=arguments.budget, workers=number, scheduler=arguments.scheduler, progress=shown
         )
         if arguments.measure and outcome.best is not None and not outcome.interrupted:
             from tilewright.tune.measure import measured

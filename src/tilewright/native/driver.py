@@ -32,6 +32,7 @@ from tilewright.native.program import (
 from tilewright.native.recording import Recording, read_recording
 from tilewright.native.toolchain import compile_kernel, runner_path
 from tilewright.native.user_headers import refuse_unmodelled
+from tilewright.progress import progress
 from tilewright.records import record
 
 if TYPE_CHECKING:
@@ -122,8 +123,12 @@ def _execute(command: list[str], chip: str) -> str:
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
         assert process.stdin is not None and process.stdout is not None
-        with process:
-            functions.serve(chip, process.stdout, process.stdin)  # type: ignore[arg-type]
+        try:
+            with process:
+                functions.serve(chip, process.stdout, process.stdin)  # type: ignore[arg-type]
+        except BaseException:  # whoever interrupts us may have told only us
+            process.kill()
+            raise
         complaints.seek(0)
         return complaints.read().decode(errors="replace").strip()
 
@@ -135,7 +140,8 @@ def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> Nat
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         path, offsets = write_program(program, libraries, folder)
-        complaint = _execute([str(runner), str(path), str(folder / "result"), str(seconds)], program.chip.name)
+        with progress("running natively"):
+            complaint = _execute([str(runner), str(path), str(folder / "result"), str(seconds)], program.chip.name)
         status, message, findings, stats = _read_result(folder / "result")
         if status == "error":
             raise NativeError(f"{message}{complaint and ': '}{complaint}")

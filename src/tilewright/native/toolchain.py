@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +16,11 @@ from tilewright.native import op_facts
 from tilewright.native.findings import KernelCompileError, NativeError, NoCompilerError
 from tilewright.native.header_tree import INCLUDE, tree_digest, write_tree
 from tilewright.native.user_headers import included
+from tilewright.progress import progress
 
 SOURCES = Path(__file__).parent / "src"
-RUNNER_FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
+RUNNER_FLAGS = ("-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread")
+OPTIMISED = {"machine": "-O1", "numerics": "-O3"}  # by folder: the loops over numbers are in one of them
 KERNEL_FLAGS = (
     "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti",
     "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-nostdlib",  # the runner has the libraries
@@ -58,20 +59,26 @@ def runner_path() -> Path:
     files = sorted((*SOURCES.rglob("*.cpp"), *SOURCES.rglob("*.h"), INCLUDE / "tw" / "runtime.h"))
     facts = op_facts.header()
     content = facts + "".join(path.read_text() for path in files)
-    runner = cache_folder() / f"runner-{digest(compiler.version, *RUNNER_FLAGS, content)}"
+    runner = cache_folder() / f"runner-{digest(compiler.version, *RUNNER_FLAGS, *OPTIMISED.values(), content)}"
     if runner.exists():
         return runner
-    units = sorted(SOURCES.rglob("*.cpp"))
-    print(f"tilewright: compiling the native machine ({len(units)} files), once per version", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+    parts = sorted({path.parent for path in SOURCES.rglob("*.cpp")})
+    bar = progress("compiling the native machine, once per version", len(parts))
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder, bar:
         (Path(folder) / op_facts.NAME).write_text(facts)
-        objects = [Path(folder) / f"{unit.parent.name}-{unit.stem}.o" for unit in units]
+        objects = [Path(folder) / f"{part.name}.o" for part in parts]
 
-        def compile_unit(pair: tuple[Path, Path]) -> subprocess.CompletedProcess[str]:
-            return compiler.run(*RUNNER_FLAGS, f"-I{folder}", "-c", str(pair[0]), "-o", str(pair[1]))
+        def compile_part(pair: tuple[Path, Path]) -> subprocess.CompletedProcess[str]:
+            """All files of a folder as one unit: most of the time goes into reading the same headers again."""
+            part, target = pair
+            unit = target.with_suffix(".cpp")
+            unit.write_text("".join(f'#include "{path}"\n' for path in sorted(part.glob("*.cpp"))))
+            done = compiler.run(*RUNNER_FLAGS, OPTIMISED[part.name], f"-I{folder}", "-c", str(unit), "-o", str(target))
+            bar.advance()
+            return done
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            results = list(pool.map(compile_unit, zip(units, objects, strict=True)))
+            results = list(pool.map(compile_part, zip(parts, objects, strict=True)))
         linked = Path(folder) / "runner"
         link = [*RUNNER_FLAGS, "-rdynamic", *map(str, objects), "-o", str(linked), "-ldl"]
         failed = [result for result in results if result.returncode] or [compiler.run(*link)]

@@ -26,6 +26,7 @@ from tilewright.sim.numerics.accumulate import cancellation_warnings
 from tilewright.sim.registry import ROLES
 from tilewright.sim.tensors import Array, Pairs, Tensor, Touches, check_argument, unordered_threads
 from tilewright.sim.translate import Core, Translation, group_cores, translate
+from tilewright.sim.work import watched
 
 MANY_CORES = 32  # machines of fewer cores collect operations until there are enough tiles for one array
 
@@ -166,9 +167,10 @@ def run_machines(machines: list[Machine], translation: Translation) -> list[list
         for machine in machines:
             machine.neighbours = together
         batches = [[process for batch in batches for process in batch]]
-    for batch in batches:
-        if run_until_stuck(batch):
-            raise deadlock(batch)
+    with watched("simulating", machines[0].program, counts):
+        for batch in batches:
+            if run_until_stuck(batch):
+                raise deadlock(batch)
     return counts
 
 

@@ -9,6 +9,7 @@ from tilewright import hardware
 from tilewright.diagnostics import KernelError
 from tilewright.program import Program
 from tilewright.records import record
+from tilewright.sim.work import calls_of
 from tilewright.timing import reordering, timeline
 from tilewright.timing.timeline import Timeline
 
@@ -42,7 +43,7 @@ def advise(found: Timeline, scalars: Mapping[str, int] | None, again: Again | No
     """The changes that gain most. A change that the kernel does not survive, or that does other work, is none."""
     gains: list[Gain] = []
     notes: list[str] = []
-    calls, each_calls = 0, timeline.calls_of(found.program)
+    calls, each_calls = 0, calls_of(found.program)
     for change, program in _variants(found, again):
         calls += each_calls
         if calls > MOST_CALLS and not thorough:

@@ -15,12 +15,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Block
+from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.grid import chip_place
 from tilewright.hardware import CHIPS, TILE_ELEMENTS
 from tilewright.machine.processes import Coroutine, Wait, deadlock
@@ -37,6 +34,7 @@ from tilewright.sim.registry import ROLES, Site
 from tilewright.sim.run import processors_of
 from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, all_cores, translate
+from tilewright.sim.work import calls_of, watched
 from tilewright.tile_pages import pages_by_place
 from tilewright.timing.calls import TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks
@@ -53,7 +51,6 @@ MOST_FLOWS = 5_000  # arrows of one core in a picture
 LONG_LOOP = 10
 LEAST_TURNS, LAST_TURNS = 3, 1
 STEADY_CALLS = 100  # calls of one engine that a group has at least
-UNKNOWN_TURNS = 8  # of a loop whose bounds are no constants
 MANY_CALLS = 400_000  # calls of all cores together from which long loops are cut short
 
 Flow = tuple[str, str, float, str, float]  # buffer, producer and its time, consumer and its time
@@ -407,33 +404,6 @@ def cores_of(program: Program) -> list[Core]:
     return list(all_cores(program.grid))
 
 
-def calls_of(program: Program) -> int:
-    """Calls of all cores together, as far as loop bounds tell."""
-
-    def total(block: Block) -> int:
-        found = 0
-        for op in block.ops:
-            if isinstance(op, KernelCallOp):
-                found += 1
-            for region in op.regions:
-                for inner in region.blocks:
-                    found += total(inner) * (turns_of(op) if isinstance(op, scf.ForOp) else 1)
-        return found
-
-    functions = [op for op in program.module.walk() if isinstance(op, func.FuncOp)]
-    return math.prod(program.grid) * sum(total(block) for function in functions for block in function.body.blocks)
-
-
-def turns_of(op: scf.ForOp) -> int:
-    """How often a loop runs, as far as its bounds tell."""
-    bounds: list[int] = []
-    for value in (op.lb, op.ub, op.step):
-        if not isinstance(value.owner, arith.ConstantOp) or not isinstance(value.owner.value, IntegerAttr):
-            return UNKNOWN_TURNS
-        bounds.append(value.owner.value.value.data)
-    return len(range(*bounds))
-
-
 @dataclass(eq=False)
 class _Request:
     program: Program
@@ -471,7 +441,8 @@ class _Request:
             machine.neighbours = together
             for index, tiles in self.resident.items():
                 machine.seed(index, tiles)
-        deadlock = _Schedule(machines, shared).run()
+        with watched("timing", program, [machine.counts for machine in machines]):
+            deadlock = _Schedule(machines, shared).run()
         if self.arrays is not None:
             for spec, tensor, array in zip(program.tensors, tensors, self.arrays, strict=True):
                 if tensor.written:

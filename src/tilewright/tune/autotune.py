@@ -164,8 +164,8 @@ class Tuned:
         clock: Callable[[], float] = time.monotonic,
     ) -> Outcome:  # fmt: skip
         """``clock`` is what the budget is counted with."""
+        from tilewright.progress import progress as quiet_progress
         from tilewright.tune.journal import journal_for
-        from tilewright.tune.progress import Progress
         from tilewright.tune.search import Search
         from tilewright.tune.trial import Work
         from tilewright.tune.workers import Pool
@@ -173,7 +173,8 @@ class Tuned:
         journal = journal_for(self.subject, problem, space)
         with Pool(Work(self.subject, problem), workers=workers, scheduler=scheduler) as pool:
             known = known_values(self.subject, self.request, problem)
-            return Search(pool, space, journal, progress or Progress(), self.request.estimate, known, budget, clock).run()
+            shown = progress or quiet_progress(self.subject.name, quiet=True)
+            return Search(pool, space, journal, shown, self.request.estimate, known, budget, clock).run()
 
     def keep(self, found: Sequence[tuple[Problem, Outcome]], path: Path | None = None) -> str:
         """Into the file beside the script; what went wrong, if anything."""
@@ -219,7 +220,7 @@ def chosen(outcome: Outcome, subject: Subject) -> Trial:
     if not outcome.trials:
         raise KeyboardInterrupt
     from tilewright.diagnostics import Note
-    from tilewright.tune.progress import settings
+    from tilewright.tune.trial import settings
 
     reasons = list({trial.reason: trial for trial in outcome.refused}.values())
     notes = tuple(Note(f"{settings(trial.config)}: {trial.reason}") for trial in reasons[:MOST_REASONS])

@@ -18,6 +18,7 @@ from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.translate import plain_attributes
+from tilewright.sim.work import calls_of, turns_of
 from tilewright.timing import timeline
 from tilewright.timing_constants import constants_of
 
@@ -50,7 +51,7 @@ def lower_bound(program: Program, scalars: Mapping[str, int] | None = None) -> B
 
 def run_calls(program: Program) -> int:
     """Calls that a run executes; loops of large programs are not run in full."""
-    calls = timeline.calls_of(program)
+    calls = calls_of(program)
     if calls < timeline.MANY_CALLS:
         return calls
     return min(calls, math.prod(program.grid) * sum(_calls(block) for block in _bodies(program)))
@@ -73,7 +74,7 @@ def _calls(block: Block) -> int:
 def _run_turns(op: Operation) -> int:
     if not isinstance(op, scf.ForOp):
         return 1
-    turns = timeline.turns_of(op)
+    turns = turns_of(op)
     return turns if turns < timeline.LONG_LOOP else min(turns, SKIPPED_LOOP)
 
 
@@ -98,7 +99,7 @@ def compute_cycles(program: Program) -> float:
             if isinstance(op, KernelCallOp):
                 found += cost(op)
             elif isinstance(op, scf.ForOp):
-                found += timeline.turns_of(op) * sum(total(inner) for inner in op.body.blocks)
+                found += turns_of(op) * sum(total(inner) for inner in op.body.blocks)
         return found
 
     return max((total(block) for block in _bodies(program)), default=0.0)

@@ -69,7 +69,7 @@ def svg(title: str, outcome: Outcome, axes: dict[str, list[Any]]) -> str:
 
 
 def _dot(trial: Trial, x: float, y: float, *, is_best: bool) -> str:
-    from tilewright.tune.progress import settings
+    from tilewright.tune.trial import settings
 
     text = f"<title>{escape(settings(trial.config))}: {trial.time:,.2f} us, {trial.how}</title>"
     if is_best:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from tilewright.progress import Progress
 from tilewright.records import record
 from tilewright.tune.journal import Journal
-from tilewright.tune.progress import Progress
 from tilewright.tune.space import Config, Space, call_with, text_of
-from tilewright.tune.trial import LOOKED, REFUSED, TIMED, Trial, look, measure_time
+from tilewright.tune.trial import LOOKED, REFUSED, TIMED, Trial, look, measure_time, words
 from tilewright.tune.workers import Pool
 
 LOOK_ROUND, TIME_ROUND = 16, 8
@@ -69,12 +69,12 @@ class Search:
         ended = "interrupted"
         complete = False
         try:
-            ended, complete = self._search()
+            with self.progress:
+                ended, complete = self._search()
         except KeyboardInterrupt:
             self.interrupted = True
         except BudgetEnded:
             ended = "the budget ended"
-        self.progress.close()
         found = sorted(self.trials.values(), key=lambda trial: (self._standing(trial), self._rank(trial), text_of(trial.config)))
         seconds = sum(trial.seconds for trial in found)
         return Outcome(
@@ -181,7 +181,7 @@ class Search:
         for _, trial in self.pool.run(step, items):
             self.journal.note(trial)
             self._keep(trial)
-            self.progress.tell(len(self.trials), len(self.space.configs), self._best())
+            self.progress.tell(len(self.trials), len(self.space.configs), f"best {words(self._best())}")
             if self._spent() > self.budget and self._best_looked():
                 raise BudgetEnded
         self._refuse_incomplete()

@@ -7,9 +7,8 @@ from typing import Any
 
 from tilewright.tune.autotune import Task
 from tilewright.tune.problem import plain
-from tilewright.tune.progress import settings
 from tilewright.tune.search import Outcome
-from tilewright.tune.trial import REFUSED, TIMED, Trial
+from tilewright.tune.trial import REFUSED, TIMED, Trial, settings
 
 
 def as_text(task: Task, outcome: Outcome, top: int) -> str:

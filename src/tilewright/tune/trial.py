@@ -135,3 +135,16 @@ def identity(program: Program) -> str:
     """Equal for programs that do the same: what the timeline reads of them."""
     parts = (sorted(program.cpp.items()), program.grid, program.config, program.buffers, program.tensors, program.options.arch)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def words(best: Trial | None) -> str:
+    return "none yet" if best is None else f"{best.time:,.2f} us ({settings(best.config)})"
+
+
+def settings(config: dict[str, Any]) -> str:
+    """A configuration as a person reads it."""
+
+    def text(value: Any) -> str:
+        return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)  # pyright: ignore
+
+    return " ".join(f"{name}={text(value)}" for name, value in config.items())

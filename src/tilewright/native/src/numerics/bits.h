@@ -62,5 +62,7 @@ inline u32 round_to_bf16_away(u32 bits) {
 
 // Total order of sign-magnitude patterns: -NaN lowest, NaN highest, -0 below +0.
 inline i32 ordered(u32 bits) { return bits & kSign ? ~static_cast<i32>(bits & ~kSign) : static_cast<i32>(bits); }
+inline u32 larger(u32 a, u32 b) { return ordered(a) >= ordered(b) ? a : b; }
+inline u32 smaller(u32 a, u32 b) { return ordered(a) >= ordered(b) ? b : a; }
 
 }  // namespace tw

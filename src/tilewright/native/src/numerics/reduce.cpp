@@ -9,8 +9,6 @@ namespace {
 
 constexpr u32 kLeast = 0xFFFFFFFFu;  // below every number in sign-magnitude order
 
-u32 larger(u32 a, u32 b) { return ordered(a) >= ordered(b) ? a : b; }
-
 u32 readable(u32 bits) { return is_zero_or_denormal(bits) ? 0u : bits; }
 
 void sum_rows(const u32* data, const u32* scaler, u32* dst, int phases, Width width) {

@@ -49,7 +49,7 @@ double log_sum(double a, double b, double base) {
 #define TERNARY(name, store, own, expression) \
     {name, 3, 1, Store::store, own, nullptr, nullptr, [](u32 a, u32 b, u32 c, Call call) -> u32 { (void)call; return expression; }, nullptr}
 
-const VectorOp kRows[] = {
+const VectorOp kBinaryRows[] = {
     BINARY("add_binary_tile", Truncate, rounded_if_asked(vector_add(a, b), call)),
     BINARY("sub_binary_tile", Truncate, rounded_if_asked(vector_subtract(a, b), call)),
     BINARY("rsub_binary_tile", Truncate, rounded_if_asked(vector_subtract(b, a), call)),
@@ -86,6 +86,11 @@ const VectorOp kRows[] = {
 
 }  // namespace
 
-RowSpan binary_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+RowSpan binary_rows() { return {kBinaryRows, sizeof kBinaryRows / sizeof *kBinaryRows}; }
 
 }  // namespace tw
+
+#undef BINARY
+#undef FORMULA
+#undef BINARY_ROW
+#undef TERNARY

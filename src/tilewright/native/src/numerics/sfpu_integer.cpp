@@ -36,7 +36,7 @@ u32 floor_remainder(u32 a, u32 b) {
 #define BINARY(name, expression) \
     {name, 2, 1, Store::Integer, true, nullptr, [](u32 a, u32 b, Call call) -> u32 { (void)call; return expression; }, nullptr, nullptr}
 
-const VectorOp kRows[] = {
+const VectorOp kIntegerRows[] = {
     UNARY("add_unary_tile_int32", x + p),
     UNARY("sub_unary_tile_int32", x - p),
     UNARY("rsub_unary_int32_tile", p - x),
@@ -107,6 +107,9 @@ const VectorOp kRows[] = {
 
 }  // namespace
 
-RowSpan integer_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+RowSpan integer_rows() { return {kIntegerRows, sizeof kIntegerRows / sizeof *kIntegerRows}; }
 
 }  // namespace tw
+
+#undef UNARY
+#undef BINARY

@@ -108,15 +108,12 @@ u32 typecast(u32 x, Call call) {
     return from == i32_ && static_cast<i32>(x) < 0 ? 0u : std::min(x, 0xFFFFu);
 }
 
-u32 larger(u32 a, u32 b) { return ordered(a) >= ordered(b) ? a : b; }
-u32 smaller(u32 a, u32 b) { return ordered(a) >= ordered(b) ? b : a; }
-
 #define REAL(expression) [](u32 bits, Call call) { const double x = real(bits), p = call.scalar(0), q = call.scalar(1); (void)p; (void)q; return narrowed(expression); }
 #define BITS(expression) [](u32 x, Call call) -> u32 { (void)x; const u32 p = call.param(0), q = call.param(1); (void)p; (void)q; return expression; }
 #define ROW(name, store, function) {#name "_tile", 1, 0, Store::store, true, function, nullptr, nullptr, nullptr}
 #define FORMULA(name, store, expression) {#name "_tile", 1, 0, Store::store, false, REAL(expression), nullptr, nullptr, nullptr}
 
-const VectorOp kRows[] = {
+const VectorOp kScalarRows[] = {
     ROW(add_unary, Truncate, BITS(vector_add(x, p))),
     ROW(sub_unary, Truncate, BITS(vector_subtract(x, p))),
     ROW(mul_unary, Truncate, BITS(vector_multiply(x, p))),
@@ -163,6 +160,11 @@ const VectorOp kRows[] = {
 
 }  // namespace
 
-RowSpan scalar_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+RowSpan scalar_rows() { return {kScalarRows, sizeof kScalarRows / sizeof *kScalarRows}; }
 
 }  // namespace tw
+
+#undef REAL
+#undef BITS
+#undef ROW
+#undef FORMULA

@@ -128,7 +128,7 @@ void running_sum(Call call) {
 
 #define TILE(name, inputs, outputs, function) {name, inputs, outputs, Store::Exact, true, nullptr, nullptr, nullptr, function}
 
-const VectorOp kRows[] = {
+const VectorOp kTilesRows[] = {
     TILE("sfpu_add_bcast_col", 2, 0, (broadcast<0, true>)),   TILE("sfpu_add_bcast_row", 2, 0, (broadcast<0, false>)),
     TILE("sfpu_sub_bcast_col", 2, 0, (broadcast<1, true>)),   TILE("sfpu_sub_bcast_row", 2, 0, (broadcast<1, false>)),
     TILE("sfpu_mul_bcast_col", 2, 0, (broadcast<2, true>)),   TILE("sfpu_mul_bcast_row", 2, 0, (broadcast<2, false>)),
@@ -138,6 +138,8 @@ const VectorOp kRows[] = {
 
 }  // namespace
 
-RowSpan tile_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+RowSpan tile_rows() { return {kTilesRows, sizeof kTilesRows / sizeof *kTilesRows}; }
 
 }  // namespace tw
+
+#undef TILE

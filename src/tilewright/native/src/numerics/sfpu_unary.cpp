@@ -69,7 +69,7 @@ u32 sign_of(u32 x, Call) { return x & kSign ? kSign | kOne : x ? kOne : 0u; }
 #define ROW(name, store, function) {#name "_tile", 1, 0, Store::store, true, function, nullptr, nullptr, nullptr}
 #define FORMULA(name, store, expression) {#name "_tile", 1, 0, Store::store, false, REAL(expression), nullptr, nullptr, nullptr}
 
-const VectorOp kRows[] = {
+const VectorOp kUnaryRows[] = {
     FORMULA(exp, NearestEven, std::exp(x)),
     FORMULA(exp2, NearestEven, std::exp2(x)),
     FORMULA(expm1, NearestEven, std::expm1(x)),
@@ -136,6 +136,11 @@ const VectorOp kRows[] = {
 
 }  // namespace
 
-RowSpan unary_rows() { return {kRows, sizeof kRows / sizeof *kRows}; }
+RowSpan unary_rows() { return {kUnaryRows, sizeof kUnaryRows / sizeof *kUnaryRows}; }
 
 }  // namespace tw
+
+#undef REAL
+#undef BITS
+#undef ROW
+#undef FORMULA

@@ -1,0 +1,195 @@
+"""How far long work is: a bar with rate and time left on a terminal, a line every ten seconds elsewhere, nothing if unwanted.
+
+    with progress("simulating", total, done=lambda: sum(counts)):
+        ...
+
+A thread looks from time to time, so the work itself need not stop to tell. Work of less than two seconds shows nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, TextIO
+
+SILENT_SECONDS = 2.0
+LINE_SECONDS = 10.0
+TICK_SECONDS = 0.2
+
+_silent: ContextVar[bool] = ContextVar("tilewright_silent", default=False)
+_shown = threading.Lock()  # held by whoever shows: work inside other work says nothing
+
+
+@contextmanager
+def silenced(quiet: bool = True) -> Generator[None, None, None]:
+    """Nothing is shown inside, if ``quiet``."""
+    token = _silent.set(quiet or _silent.get())
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
+def progress(
+    title: str, total: float = 0, *, done: Callable[[], float] | None = None, stream: TextIO | None = None, quiet: bool = False
+) -> Progress:
+    """``total`` 0: nobody knows. ``done`` is asked how far the work is; without it the work tells by ``advance``."""
+    return Progress(title, total, done, stream, quiet or _silent.get())
+
+
+class Progress:
+    def __init__(self, title: str, total: float, done: Callable[[], float] | None, stream: TextIO | None, quiet: bool) -> None:
+        self.title = title
+        self.total = total
+        self.note = ""  # said behind the numbers
+        self._told = 0.0
+        self._done = done
+        self._stream = stream or sys.stderr
+        self._quiet = quiet
+        self._started = time.monotonic()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # The work ---------------------------------------------------------------------------------------------------------------
+
+    def advance(self, amount: float = 1) -> None:
+        self._told += amount
+
+    def tell(self, done: float, total: float, note: str = "") -> None:
+        self._told, self.total, self.note = done, total, note
+
+    def __enter__(self) -> Progress:
+        self._started = time.monotonic()
+        if not self._quiet and _shown.acquire(blocking=False):
+            self._thread = threading.Thread(target=self._watch, name="tilewright-progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._thread is None:
+            return
+        self._ended.set()
+        self._thread.join()
+        self._thread = None
+        _shown.release()
+        if kind is KeyboardInterrupt:
+            print(f"{self.title}: stopped at {self.numbers()}", file=self._stream, flush=True)
+
+    # What is said -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> float:
+        return self._done() if self._done is not None else self._told
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def numbers(self) -> str:
+        """``12,000 of 64,000 (19%), 4,012/s, 13 s left``"""
+        done, seconds = self.done, self.seconds
+        total = max(self.total, done) if self.total else 0
+        parts = [f"{done:,.0f} of {total:,.0f} ({done / total:.0%})" if total else f"{done:,.0f}" if done else ""]
+        parts.append(f"{rate(done / seconds)}/s" if done and seconds else "")
+        parts.append(f"{duration((total - done) * seconds / done)} left" if total and done else f"{duration(seconds)} so far")
+        return ", ".join(filter(None, parts)) + (f"; {self.note}" if self.note else "")
+
+    # The thread that shows it -----------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        if self._stream.isatty():
+            if not self._ended.wait(SILENT_SECONDS):
+                self._draw(_bar(self))
+            return
+        while not self._ended.wait(LINE_SECONDS):
+            print(f"{self.title}: {self.numbers()}", file=self._stream, flush=True)
+
+    def _draw(self, bar: Bar) -> None:
+        bar.show()
+        while not self._ended.wait(TICK_SECONDS):
+            bar.show()
+        bar.close()
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+# Bars: rich's or tqdm's if they are there, else our own -------------------------------------------------------------------------
+
+
+class Bar:
+    """One line that is written again and again."""
+
+    WIDTH = 24
+
+    def __init__(self, about: Progress, stream: TextIO) -> None:
+        self.about = about
+        self.stream = stream
+        self.length = 0
+
+    def show(self) -> None:
+        done, total = self.about.done, self.about.total
+        full = min(self.WIDTH, int(self.WIDTH * done / total)) if total else 0
+        bar = f" [{'#' * full}{'.' * (self.WIDTH - full)}]" if total else ""
+        text = f"{self.about.title}{bar} {self.about.numbers()}"
+        print(f"\r{text:<{self.length}}", end="", file=self.stream, flush=True)
+        self.length = len(text)
+
+    def close(self) -> None:
+        if self.length:
+            print("\r" + " " * self.length + "\r", end="", file=self.stream, flush=True)
+
+
+class RichBar(Bar):
+    def __init__(self, about: Progress, stream: TextIO, rich_progress: Any) -> None:
+        super().__init__(about, stream)
+        columns = [rich_progress.TextColumn(text) for text in ("{task.description}", "{task.fields[numbers]}")]
+        columns.insert(1, rich_progress.BarColumn())
+        console: Any = importlib.import_module("rich.console").Console(file=stream)
+        self.bar: Any = rich_progress.Progress(*columns, console=console, transient=True)
+        self.task: Any = self.bar.add_task(about.title, total=about.total or None, numbers="")
+        self.bar.start()
+
+    def show(self) -> None:
+        self.bar.update(self.task, completed=self.about.done, total=self.about.total or None, numbers=self.about.numbers())
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+class TqdmBar(Bar):
+    def __init__(self, about: Progress, stream: TextIO, tqdm: Any) -> None:
+        super().__init__(about, stream)
+        self.bar: Any = tqdm.tqdm(desc=about.title, total=about.total or None, file=stream, leave=False)
+
+    def show(self) -> None:
+        self.bar.total = self.about.total or None
+        self.bar.set_postfix_str(self.about.note, refresh=False)
+        self.bar.update(self.about.done - self.bar.n)
+
+    def close(self) -> None:
+        self.bar.close()
+
+
+def _bar(about: Progress) -> Bar:
+    stream = about._stream  # pyright: ignore[reportPrivateUsage]
+    for module, bar in (("rich.progress", RichBar), ("tqdm", TqdmBar)):
+        try:
+            return bar(about, stream, importlib.import_module(module))
+        except ImportError:
+            continue
+    return Bar(about, stream)

@@ -1,0 +1,76 @@
+"""How much a program has to do, as far as the bounds of its loops tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.ttl import thread_kind
+from tilewright.program import Program
+from tilewright.progress import progress
+
+MANY_STEPS = 20_000  # calls from which a run may take seconds
+UNKNOWN_TURNS = 8  # of a loop whose bounds are no constants
+
+
+def turns_of(op: scf.ForOp) -> int:
+    """How often a loop runs."""
+    bounds: list[int] = []
+    for value in (op.lb, op.ub, op.step):
+        if not isinstance(value.owner, arith.ConstantOp) or not isinstance(value.owner.value, IntegerAttr):
+            return UNKNOWN_TURNS
+        bounds.append(value.owner.value.value.data)
+    return len(range(*bounds))
+
+
+def calls_of(program: Program) -> int:
+    """Calls of all cores together."""
+    return math.prod(program.grid) * sum(_calls(block, "") for function in _functions(program) for block in function.body.blocks)
+
+
+_STEPS: WeakKeyDictionary[ModuleOp, int] = WeakKeyDictionary()
+
+
+def steps_of(program: Program) -> int:
+    """Calls of one core, each counted once for every processor that takes part."""
+    known = _STEPS.get(program.module)
+    if known is None:  # a program is often run again
+        known = 0
+        for function in _functions(program):
+            processors = "ump" if thread_kind(function) == "compute" else "d"
+            known += sum(_calls(block, processors) for block in function.body.blocks)
+        _STEPS[program.module] = known
+    return known
+
+
+def watched(verb: str, program: Program, counts: Sequence[Sequence[int]]) -> AbstractContextManager[Any]:
+    """Shows how far a run is. ``counts`` has the executions of every site so far, a list per core or group of cores."""
+    steps = steps_of(program) * len(counts)
+    if steps < MANY_STEPS:
+        return nullcontext()
+    return progress(f"{verb} {program.name}", steps, done=lambda: sum(map(sum, counts)))
+
+
+def _functions(program: Program) -> list[FuncOp]:
+    return [op for op in program.module.walk() if isinstance(op, FuncOp)]
+
+
+def _calls(block: Block, processors: str) -> int:
+    """Calls in a block, with those in its loops; counted by ``processors``, or once."""
+    found = 0
+    for op in block.ops:
+        if isinstance(op, KernelCallOp):
+            found += sum(letter in op.CALL.runs_on for letter in processors) if processors else 1
+        for region in op.regions:
+            for inner in region.blocks:
+                found += _calls(inner, processors) * (turns_of(op) if isinstance(op, scf.ForOp) else 1)
+    return found
