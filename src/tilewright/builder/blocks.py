@@ -141,6 +141,9 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 def readable(thread: ThreadBuilder, block: Block) -> Block:
     """The value of a block. A reserved block that was stored to stands for what was stored."""
     held = block.held
+    if held is not None and held.kind == "wait" and held.stored is not None and block.region is None:
+        held.replaced = None
+        return held.stored
     if block.region is not None and held is not None:
         return part_of(thread, content(thread, held), block.region)
     return block if held is None or held.kind == "wait" else content(thread, held)

@@ -33,6 +33,7 @@ from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import MEAN, ReshapeOp
 from tilewright.dtypes import BY_PRECISION
+from tilewright.lang.buffers import check_tile
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 
 
@@ -402,6 +403,7 @@ def _reshaped(thread: ThreadBuilder, source: Block, shape: tuple[int, ...]) -> B
 
 def _fill(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block | BareFill:
     like = next((arg for arg in args if isinstance(arg, Block)), None)
+    check_tile(named.get("tile"), thread.emitter.span)
     numbers = [arg for arg in (*args, named.get("value")) if is_number(arg)]
     shape = named.get("shape", like.shape if like else None)
     if shape is None and len(args) == len(numbers) == 1 and is_number(args[0]):

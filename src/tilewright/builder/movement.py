@@ -10,6 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.scf import IfOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Block as IRBlock
 
 from tilewright.builder.blocks import OTHER_SIDE, apply_op, at_size, beside, converted, filled, is_number, readable
 from tilewright.builder.buffers import acquired, loops_since, stored
@@ -18,7 +19,7 @@ from tilewright.builder.network import PipeEnd, net_of, net_pipe
 from tilewright.builder.parts import copied_runs, store_part
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Acquisition, Block, TensorSlice, Transfer, TransferGroup, described
-from tilewright.diagnostics import Note
+from tilewright.diagnostics import Note, fail
 from tilewright.dialects.attributes import (
     SliceType,
     TransferType,
@@ -60,6 +61,10 @@ def release_buffer(thread: ThreadBuilder, buffer: CircularBuffer, word: str) -> 
     kind = "wait" if word == "pop" else "reserve"
     oldest = next((held for held in thread.held if held.buffer is buffer and held.kind == kind), None)
     if oldest is not None:
+        if oldest.replaced is not None:
+            remedy = "wait() gives a block to read, whose value may be replaced for what follows; reserve() gives one to write"
+            message = f"store into a block of '{buffer.name}' that was waited for, and nobody reads it before its release"
+            raise fail("TW204", message, oldest.replaced, notes=(Note("waited for here", oldest.span),), help=remedy)
         oldest.released = True
         thread.held.remove(oldest)
     thread.emitter.add(RELEASES[word], [thread.buffer(buffer)])
@@ -112,12 +117,12 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
     held = block.held
     if held is None:
         raise thread.problem("TW204", "store into an expression", help="store into a block from reserve()")
-    if held.kind == "wait":
+    if held.kind == "wait" and _place_of_wait(held) is not thread.emitter.block:
         raise thread.problem(
             "TW204",
-            f"store into a block of '{held.buffer.name}' that was waited for",
+            f"store into a block of '{held.buffer.name}' that was waited for outside of this loop or branch",
             notes=(Note("waited for here", held.span),),
-            help="wait() gives a block to read; reserve() one to write",
+            help="keep the value in a name, which a loop may change; reserve() gives a block to write",
         )
     if block.region is not None and accumulate:
         remedy = "add in a name, and store the sum"
@@ -145,6 +150,10 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
     if block.region is not None:
         store_part(thread, block, source)
         return
+    if held.kind == "wait":
+        grown = apply_op(thread, BY_NAME["add"], [block, source], {}) if accumulate else source
+        held.stored, held.replaced = grown, thread.emitter.span
+        return
     if accumulate or held.site.assumed != EITHER:
         source = beside(thread, source, held.site.assumed)
     held.site.store(source.extent, thread.emitter.block, thread.emitter.span, accumulate)
@@ -154,6 +163,11 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
     value = _grown_sum(thread, held, source) if accumulate else source
     op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
     stored(thread, held, value, op)
+
+
+def _place_of_wait(held: Acquisition) -> IRBlock | None:
+    assert held.block is not None and isinstance(held.block.ssa.owner, Operation)
+    return held.block.ssa.owner.parent
 
 
 def _grown_sum(thread: ThreadBuilder, held: Acquisition, source: Block) -> Block | None:

@@ -22,6 +22,8 @@ from tilewright.lang.buffers import CircularBuffer
 def part_of(thread: ThreadBuilder, block: Block, region: Region) -> Block:
     """The part as a block: a view, a gathered copy, or a place to store to."""
     shape = (region.rows, region.columns)
+    if block.held is not None and block.held.kind == "wait" and block.held.stored is not None:
+        block.held.replaced, block = None, block.held.stored
     held = block.held
     if held is not None and (held.kind == "reserve" or thread.kind != "compute"):
         return Block(block.ssa, shape, block.dtype, held, region=region)

@@ -55,8 +55,9 @@ class Acquisition:
     span: Span
     released: bool = False
     scoped: bool = False  # by a ``with``, which releases it
-    stored: Block | None = None  # what a reserved block holds, once stored
+    stored: Block | None = None  # what a reserved block holds, once stored; what stands for a waited one
     joined: Callable[[], Block] | None = None  # gives that, where branches stored values of their own
+    replaced: Span | None = None  # where the value of a waited block was replaced, until it is read
     store: Operation | None = None  # the last store to it
     loop: CountedLoop | None = None  # the loop it stands in
     read_by: set[IRBlock] = field(default_factory=set[IRBlock])  # bodies of loops that read what was stored before them

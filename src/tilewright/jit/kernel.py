@@ -23,6 +23,7 @@ from tilewright.lang.building import caller_span, possible_build
 from tilewright.lang.kernel import (
     KernelFunction,
     RuntimeInteger,
+    call_options,
     compile_options,
 )
 from tilewright.lang.tensors import BFloat16View, element_notes, is_tensor, is_writable, lives_on_device, visible
@@ -43,6 +44,7 @@ class Kernel(KernelFunction):
     def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
         super().__init__(function, grid, options)
         self._programs: dict[Any, Program] = {}
+        self._flagged: dict[str, Kernel] = {}
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, _owner: Any = None) -> Any:
@@ -57,6 +59,8 @@ class Kernel(KernelFunction):
         """
         from tilewright import execution
 
+        if "options" in named and "options" not in self.signature.parameters:
+            return self._with_flags(str(named.pop("options") or ""))(*args, **named)
         if (build := possible_build()) is not None:
             from tilewright.frontend.composition import expand  # late: most kernels call no other
 
@@ -114,10 +118,17 @@ class Kernel(KernelFunction):
 
         return Again(compiled, block_sizes(self.function))
 
+    def _with_flags(self, text: str) -> Kernel:
+        """This kernel with the flags of a call, ``options="--…"``; what it compiles is kept with it."""
+        if text not in self._flagged:
+            changes = call_options(text, caller_span("options"))
+            self._flagged[text] = self.with_options(**changes) if changes else self
+        return self._flagged[text]
+
     def with_options(self, **options: Any) -> Kernel:
         """The same kernel with other compile options."""
         changed = copy.copy(self)
-        changed.options, changed._programs = self.updated_options(options), {}
+        changed.options, changed._programs, changed._flagged = self.updated_options(options), {}, {}
         return changed
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:

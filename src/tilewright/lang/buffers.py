@@ -67,6 +67,7 @@ def make_circular_buffer_like(
     build = current_build("make_circular_buffer_like(…)")
     span = caller_span("make_circular_buffer_like", "make_dataflow_buffer_like")
     count = buffer_factor
+    check_tile(arguments.pop("tile", None), span)
     for name, value in arguments.items():
         if BUFFER_ARGUMENTS.get(name) != "buffer_factor":
             raise fail("TW004", f"a buffer has no argument '{name}'", span, help="shape= and block_count=")
@@ -87,6 +88,13 @@ def make_circular_buffer_like(
     )
     buffer.group = group_number(build.groups, allocation_group)
     return build.add_buffer(buffer)
+
+
+def check_tile(tile: Any, span: Span) -> None:
+    """``tile=(32, 32)``, or an object of ttnn's with that ``tile_shape``."""
+    if tile is not None and tuple(getattr(tile, "tile_shape", tile)) != (hardware.TILE_ROWS, hardware.TILE_COLS):
+        found = "x".join(map(str, getattr(tile, "tile_shape", tile)))
+        raise fail("TW008", f"tiles of {found}: other sizes than 32x32 are not supported", span, help="leave tile= out")
 
 
 def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
@@ -126,8 +134,7 @@ def make_dfb(
     name = dtype_name(str(getattr(dtype, "name", None) or dtype))
     if name is None:
         raise fail("TW004", f"{dtype!r} is no dtype of a tile", span, help='for example "bf16" or ttnn.float32')
-    if tile is not None and tuple(getattr(tile, "tile_shape", tile)) != (hardware.TILE_ROWS, hardware.TILE_COLS):
-        raise fail("TW008", "tiles of another size than 32x32 are not supported", span, help="leave tile= out")
+    check_tile(tile, span)
     buffer = CircularBuffer(
         shape=checked_shape(shape, span),
         dtype=name,

@@ -161,6 +161,13 @@ def _word(fidelity: Any) -> Any:
     return None if fidelity is None else str(fidelity).rpartition(".")[2]
 
 
+def call_options(text: Any, span: Span) -> dict[str, Any]:
+    """``options="--no-…"`` of one call."""
+    changes = _flags(str(text or ""), span)
+    check_values(changes, span)
+    return changes
+
+
 def _flags(text: str, span: Span) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     words = iter(shlex.split(text))

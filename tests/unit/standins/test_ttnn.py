@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.diagnostics import KernelError
 from tilewright.lang import tensors
 from tilewright.standins.ttnn import names
 from tilewright.standins.ttnn.tensor import block_rounded
@@ -170,3 +171,41 @@ def test_without_torch_values_come_as_numpy(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(values, np.ndarray) and values.dtype == np.float32
     np.testing.assert_array_equal(values, np.float32(0.10009765625))
     assert ttnn.to_torch(tiled(np.zeros((32, 32))), dtype=np.float64).dtype == np.float64
+
+
+def _values(shape, seed=3):
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
+
+
+def test_functions_of_models():
+    x, w, b = _values((2, 40, 50)), _values((50,), 4), _values((50,), 5)
+    tensor, weight, bias = (ttnn.from_torch(each, dtype=ttnn.float32) for each in (x, w, b))
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(-1, keepdims=True)
+    normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    found = ttnn.layer_norm(tensor, epsilon=1e-5, weight=weight, bias=bias)
+    np.testing.assert_allclose(found.array, normed * w + b, rtol=1e-4, atol=1e-5)
+    root = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(ttnn.rms_norm(tensor, epsilon=1e-5, weight=weight).array, root * w, rtol=1e-4, atol=1e-5)
+    values, places = ttnn.topk(tensor, 5)
+    np.testing.assert_array_equal(values.array, -np.sort(-x, -1)[..., :5])
+    np.testing.assert_array_equal(np.take_along_axis(x, places.array.astype(int), -1), values.array)
+    np.testing.assert_array_equal(ttnn.argmax(tensor, dim=-1).array, x.argmax(-1))
+    np.testing.assert_array_equal(ttnn.argmin(tensor, dim=1, keepdim=True).array, x.argmin(1, keepdims=True))
+    np.testing.assert_allclose(ttnn.cumsum(tensor, 2).array, np.cumsum(x, 2), rtol=1e-5, atol=1e-5)
+    padded = np.pad(x, ((0, 0), (0, 24), (0, 14)), constant_values=1.0)
+    np.testing.assert_array_equal(ttnn.pad(tensor, ((0, 24), (0, 14)), value=1.0).array, padded)
+    np.testing.assert_array_equal(ttnn.squeeze(ttnn.unsqueeze(tensor, 0), 0).array, x)
+    np.testing.assert_array_equal(ttnn.concat([tensor, tensor], dim=1).array, np.concatenate([x, x], 1))
+
+
+def test_embedding_and_meshes():
+    table = ttnn.from_torch(_values((10, 64)), dtype=ttnn.float32)
+    indices = ttnn.from_torch(np.array([[3, 1, 3]], np.int32), dtype=ttnn.uint32)
+    np.testing.assert_array_equal(ttnn.embedding(indices, table).array, _values((10, 64))[[[3, 1, 3]]])
+    device = ttnn.open_mesh_device(ttnn.MeshShape(1, 1))
+    assert device.get_num_devices() == 1 and device.is_open
+    ttnn.close_mesh_device(device)
+    assert not device.is_open
+    with pytest.raises(KernelError, match=r"TW602.*mesh of 2x4"):
+        ttnn.open_mesh_device(ttnn.MeshShape(2, 4))

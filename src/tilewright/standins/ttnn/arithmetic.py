@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.standins.ttnn.tensor import Tensor, as_data_type, combine, like, wide
+from tilewright.standins.ttnn.placement import Layout
+from tilewright.standins.ttnn.tensor import DataType, Tensor, as_data_type, combine, like, wide
 
 Function = Callable[..., Any]
 
@@ -209,12 +210,90 @@ def concat(tensors: Sequence[Tensor], dim: int = 0, **_rest: Any) -> Tensor:
     return like(tensors[0], np.concatenate([tensor.array for tensor in tensors], axis=dim))
 
 
+def layer_norm(
+    tensor: Tensor, *, epsilon: float = 1e-12, weight: Tensor | None = None, bias: Tensor | None = None,
+    residual_input_tensor: Tensor | None = None, **_rest: Any,
+) -> Tensor:  # fmt: skip
+    values = wide(tensor) if residual_input_tensor is None else wide(tensor) + wide(residual_input_tensor)
+    centred = values - values.mean(axis=-1, keepdims=True)
+    result = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon)
+    return like(tensor, _affine(result, weight, bias))
+
+
+def rms_norm(
+    tensor: Tensor, *, epsilon: float = 1e-12, weight: Tensor | None = None, bias: Tensor | None = None,
+    residual_input_tensor: Tensor | None = None, **_rest: Any,
+) -> Tensor:  # fmt: skip
+    values = wide(tensor) if residual_input_tensor is None else wide(tensor) + wide(residual_input_tensor)
+    result = values / np.sqrt((values**2).mean(axis=-1, keepdims=True) + epsilon)
+    return like(tensor, _affine(result, weight, bias))
+
+
+def _affine(values: Any, weight: Tensor | None, bias: Tensor | None) -> Any:
+    """Weights may lie in rows of tiles, (1, 1, n / 32, 32): what counts is how many there are."""
+    for factor, function in ((weight, np.multiply), (bias, np.add)):
+        values = values if factor is None else function(values, wide(factor).reshape(-1)[: values.shape[-1]])
+    return values
+
+
+def embedding(indices: Tensor, weight: Tensor, *, layout: Any = None, dtype: Any = None, **_rest: Any) -> Tensor:
+    table = weight.array.reshape(-1, weight.shape[-1])
+    result = like(weight, table[indices.array.astype(np.int64)])
+    result = result if layout is None else result.with_(layout=layout)
+    return finished(result, dtype, None, None)
+
+
+def topk(
+    tensor: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, **_rest: Any
+) -> tuple[Tensor, Tensor]:
+    """Values and their places, in order; of equal values the first."""
+    values = wide(tensor)
+    places = np.argsort(-values if largest else values, axis=dim, kind="stable").take(np.arange(k), axis=dim)
+    chosen = like(tensor, np.take_along_axis(values, places, axis=dim))
+    return chosen, Tensor(places, DataType.UINT16, tensor.device(), tensor.layout)
+
+
+def argmax(tensor: Tensor, dim: int | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
+    places = np.asarray(np.argmax(wide(tensor), axis=dim, keepdims=keepdim))
+    return Tensor(places, DataType.UINT32, tensor.device(), Layout.ROW_MAJOR)
+
+
+def argmin(tensor: Tensor, dim: int | None = None, keepdim: bool = False, **_rest: Any) -> Tensor:
+    places = np.asarray(np.argmin(wide(tensor), axis=dim, keepdims=keepdim))
+    return Tensor(places, DataType.UINT32, tensor.device(), Layout.ROW_MAJOR)
+
+
+def cumsum(tensor: Tensor, dim: int, *, dtype: Any = None, **_rest: Any) -> Tensor:
+    return finished(like(tensor, np.cumsum(wide(tensor), axis=dim)), dtype, None, None)
+
+
+def pad(tensor: Tensor, padding: Sequence[Any], value: float = 0.0, **_rest: Any) -> Tensor:
+    """``padding``: (before, after) of the last dimensions, as many as are given."""
+    given = [tuple(pair) for pair in padding]
+    missing = len(tensor.shape) - len(given)
+    return like(tensor, np.pad(wide(tensor), [(0, 0)] * missing + given, constant_values=value))
+
+
+def squeeze(tensor: Tensor, dim: int | Sequence[int] | None = None, **_rest: Any) -> Tensor:
+    rank = len(tensor.shape)
+    given = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = tuple(axis for axis in given if tensor.shape[axis] == 1)
+    return like(tensor, np.squeeze(tensor.array, axes))
+
+
+def unsqueeze(tensor: Tensor, dim: int, **_rest: Any) -> Tensor:
+    return like(tensor, np.expand_dims(tensor.array, dim))
+
+
 def operations() -> dict[str, Function]:
     """Every function of this file under its ttnn name."""
     made: dict[str, Function] = {name: unary(name) for name in UNARY}
     made.update((name, binary(name)) for name in BINARY)
     made.update((name, reduction(name)) for name in REDUCTIONS)
-    for function in (where, clamp, linear, softmax, transpose, permute, concat):
+    for function in (
+        where, clamp, linear, softmax, transpose, permute, concat, layer_norm, rms_norm, embedding, topk, argmax, argmin, cumsum,
+        pad, squeeze, unsqueeze,
+    ):  # fmt: skip
         made[function.__name__] = function
     made["clip"] = clamp
     return made

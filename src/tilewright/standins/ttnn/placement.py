@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tilewright.diagnostics import fail
 from tilewright.hardware import TILE_COLS, TILE_ROWS, WORMHOLE_B0, Chip
 from tilewright.records import record
 
@@ -294,6 +295,25 @@ def close_device(device: Device) -> None:
     device.is_open = False
     if device is _default:
         _default = None
+
+
+class MeshShape(tuple[int, ...]):
+    """Rows and columns of devices; the stand-in has one device."""
+
+    def __new__(cls, *sizes: Any) -> MeshShape:
+        return super().__new__(cls, sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+
+
+def open_mesh_device(mesh_shape: Any = (1, 1), **_settings: Any) -> Device:
+    sizes = tuple(mesh_shape)
+    if any(size != 1 for size in sizes):
+        message = f"a mesh of {'x'.join(map(str, sizes))} devices; this machine has none, and the stand-in stands for one"
+        raise fail("TW602", message, help="ttnn.open_mesh_device(ttnn.MeshShape(1, 1)), or --device where the mesh is")
+    return open_device()
+
+
+def close_mesh_device(device: Device) -> None:
+    close_device(device)
 
 
 @contextmanager
