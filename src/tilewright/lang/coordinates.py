@@ -24,7 +24,11 @@ WHOLE_CHIP = ("auto", "full")
 def resolve_grid(grid: Any, chip: Chip, span: Span | None) -> tuple[int, ...]:
     """A tuple from what the user gave: a tuple, "auto", "full", or a function that returns one."""
     if callable(grid):
-        grid = grid()
+        try:
+            grid = grid()
+        except Exception as error:
+            message = f"the function given as grid raised {type(error).__name__}: {error}"
+            raise fail("TW017", message, span, help="a tuple, or a function that takes nothing and gives one") from error
     if grid is None:
         return (1, 1)
     if isinstance(grid, str):

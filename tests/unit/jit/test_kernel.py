@@ -190,6 +190,9 @@ def test_grids():
     for wrong in ((9, 1), (1, 9), (8, 8, 2), (65,), (0, 1), (1.5, 1), "all", (1, 1, 1, 1)):
         with pytest.raises(KernelError):
             resolve_grid(wrong, chip, span)
+    for raises in (ttl.operation(grid=(1, 1)), lambda: 1 // 0):
+        with pytest.raises(KernelError, match="TW017"):
+            resolve_grid(raises, chip, span)
     assert resolve_grid((13, 10), CHIPS["blackhole"], span) == (13, 10)
 
 
