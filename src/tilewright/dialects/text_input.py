@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects import affine, arith, func, scf, tensor
 from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tilewright.diagnostics import Span, fail
@@ -228,6 +229,11 @@ def _is_truth(value: Attribute) -> bool:
     return isinstance(value, IntegerAttr) and getattr(value.type, "width", None) is not None and value.type.width.data == 1  # pyright: ignore
 
 
+def check_regions(op: Operation) -> None:
+    if any(len(region.blocks) > 1 for region in op.regions):
+        raise VerifyException(f"{op.name}: its code is one block; what is done is decided by scf.if and scf.for")
+
+
 # Every use comes after its definition. xDSL's verifier does not look.
 
 def check_dominance(op: Operation) -> None:
@@ -347,10 +353,15 @@ def located(error: Any, text: str, name: str, first_line: int) -> Exception:
 
 def verify(module: ModuleOp) -> None:
     """Every op by itself, so that what is wrong has a line; then what no single op can say."""
-    for op in operations(module):
+    found = operations(module)
+    for op in found:
+        if any(isinstance(operand, ForwardDeclaredValue) for operand in op.operands):
+            raise fail("TW603", f"the module does not verify: {op.name} uses a value that nothing defines", span_of(op))
+    for op in found:
         try:
             op.verify(verify_nested_ops=False)
             check_attributes(op)
+            check_regions(op)
         except Exception as error:  # verifiers of xDSL's own ops do not expect every wrong type
             raise fail("TW603", f"the module does not verify: {first_paragraph(str(error))}", span_of(op)) from None
     try:

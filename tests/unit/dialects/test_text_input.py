@@ -10,6 +10,8 @@ from xdsl.ir import Block, Region
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from tilewright.diagnostics import KernelError
+from tilewright.dialects import text_input
 from tilewright.dialects.text_input import check_dominance, load_dialects
 
 
@@ -91,3 +93,18 @@ def test_op_that_uses_itself():
     addition.operands = [addition.result, one.result]
     with pytest.raises(VerifyException, match="operand 0"):
         check_dominance(ModuleOp(Region(Block([one, addition]))))
+
+
+BROKEN = {  # found by mutations of texts
+    "func.func @f() {\nfunc.return\n^other:\n}": (1, "func.func: its code is one block"),
+    "scf.if %second {\nttl.compute_thread {\n%second = arith.constant true\n}\n}": (1, "scf.if uses a value that nothing defines"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_what_is_broken_has_a_line(text: str):
+    line, message = BROKEN[text]
+    with pytest.raises(KernelError, match="TW603") as caught:
+        text_input.verify(text_input.parse(text, "text.mlir"))
+    (found,) = caught.value.diagnostics
+    assert found.span is not None and found.span.line == line and message in found.message
