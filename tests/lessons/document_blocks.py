@@ -26,6 +26,7 @@ from typing import Any
 from tilewright.cli.main import main
 
 NEAR = 20  # lines
+NUMBERS = re.compile(r"[\d.,]+")
 FRAMES = Path(__file__).parent / "frames"
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(?:<!-- frame: (?P<frame>\w+) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.S | re.M)
@@ -146,7 +147,9 @@ def refreshed(shown: list[str], printed: str) -> list[str]:
         at = next((i for i in rest if exact.fullmatch(lines[i] + "\n")), None)
         text = line
         if at is None:
-            at = next((i for i in rest if wanted in lines[i]), None)
+            at = next((i for i in rest if NUMBERS.sub("", lines[i]) == NUMBERS.sub("", wanted)), None)
+            if at is None:
+                at = next((i for i in rest if wanted in lines[i]), None)
             if at is None:  # a line changed: it is most likely near the one before
                 at = max(rest[:NEAR], key=lambda i: difflib.SequenceMatcher(None, wanted, lines[i]).ratio(), default=None)
             if at is None:

@@ -11,8 +11,8 @@ from tilewright.cli.main import main
 
 LEARN = ROOT / "docs" / "learn"
 DOCUMENTS = [
-    # README
-    # CONTR
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     # LANG
     ROOT / "docs" / "torch.md",
     *sorted(LEARN.glob("*.md")),
