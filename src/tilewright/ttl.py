@@ -35,13 +35,12 @@ read_index = LanguageFunction("read_index")
 raw_element_read = LanguageFunction("raw_element_read")
 raw_element_write = LanguageFunction("raw_element_write")
 reset_dfbs, reset_all_dfbs, reconfigure_dfbs = (LanguageFunction(name) for name in BOUNDARIES)
+wait_any = LanguageFunction("wait_any")
 call_extern_func, dfb_descriptor, get_dfb_id, raw_addr = (LanguageFunction(name) for name in EXTERNAL_NAMES[:4])
 math = FunctionFamily("math")
 block = FunctionFamily("block")
 
-UNSUPPORTED = (
-    "wait_any",
-)
+UNSUPPORTED = ("SRAMStorage", "ScalarType", "DispatchCondition")
 
 
 def _later_names() -> dict[str, Any]:
@@ -113,5 +112,6 @@ __all__ = [
     "reset_dfbs",
     "runtime_int",
     "signpost",
+    "wait_any",
 ]
 __all__ += [*MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -18,9 +18,11 @@ from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
 from tilewright.builder.parts import copied_runs, store_part
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.values import Acquisition, Block, TensorSlice, Transfer, TransferGroup, described
+from tilewright.builder.values import Acquisition, Block, ReadyReceive, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Note, fail
 from tilewright.dialects.attributes import (
+    INDEX,
+    PipeType,
     SliceType,
     TransferType,
     i32_attr,
@@ -34,8 +36,9 @@ from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CopyOp, PublishCBOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_network import WaitAnyOp
 from tilewright.dialects.walking import erase
-from tilewright.integers import Value, make
+from tilewright.integers import Value, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
@@ -292,6 +295,30 @@ def wait(thread: ThreadBuilder, transfer: Transfer) -> None:
     transfer.waited = True
     for op in transfer.ops:
         thread.emitter.add(WaitOp, [op.results[0]])
+
+
+def wait_any(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> ReadyReceive:
+    """``ttl.wait_any((first, second), start=0)``: which of several receives has arrived. Each is still waited for by itself."""
+    requests = args[0] if args else None
+    start = named.get("start", args[1] if len(args) == 2 else 0)
+    if not isinstance(requests, (tuple, list)) or not requests or len(args) > 2 or named.keys() - {"start"}:
+        raise thread.problem("TW004", "wait_any takes receives and where to start", help="ttl.wait_any((first, second), start=0)")
+    pipes: list[SSAValue] = []
+    for request in requests:
+        copy = request.ops[0] if isinstance(request, Transfer) and len(request.ops) == 1 else None
+        if not isinstance(copy, CopyOp) or not isinstance(copy.source.type, PipeType):
+            remedy = "request = ttl.copy(pipe, block); copies of tensors are waited for one by one"
+            raise thread.problem("TW004", f"wait_any of {described(request)}, which receives nothing", help=remedy)
+        pipes.append(copy.source)
+    nets = [pipe.owner.net.number for pipe in pipes]  # pyright: ignore
+    if len(set(nets)) < len(nets):
+        raise thread.problem("TW217", "wait_any of two receives from one net", help="give each of them a net of its own")
+    if not is_int_like(start):
+        raise thread.problem("TW004", f"start is {described(start)}", help="an integer")
+    operands = [thread.emitter.integer(start), *(request.ops[0].results[0] for request in requests)]
+    op = thread.emitter.add(WaitAnyOp, operands, [INDEX])
+    op.results[0].name_hint = "ready"
+    return ReadyReceive(thread.emitter.leaf(op.results[0], "the receive that is ready", 0, len(pipes) - 1))
 
 
 def group_method(thread: ThreadBuilder, group: TransferGroup, name: str, args: list[Any]) -> None:

@@ -14,7 +14,7 @@ from xdsl.ir import Block as IRBlock
 from tilewright.builder.extents import Count, Extent, Site
 from tilewright.diagnostics import Span
 from tilewright.dialects.attributes import block_type
-from tilewright.integers import is_dynamic, is_truth
+from tilewright.integers import Value, is_dynamic, is_truth
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
@@ -151,6 +151,16 @@ class Transfer:
 
     def describe(self) -> str:
         return "a copy"
+
+
+@record(eq=False)
+class ReadyReceive:
+    """What ``ttl.wait_any`` gives: the receive that has arrived first."""
+
+    number: Value
+
+    def describe(self) -> str:
+        return "the receive that has arrived first"
 
 
 @record(frozen=False, eq=False)

@@ -167,6 +167,7 @@ STRUCTURAL_CALLS = (
         "extern_call", "umpd", None, 0,
         "C++ of the author's own; attributes text (with numbers of operands), code, blocks (that it works on), meaning",
     ),
+    Call("wait_any", "d", None, 1, "which of several semaphores is not 0: the first from a number on, and around"),
     Call("pipe_target", "d", "ready receivers", 1, "ready semaphore, receivers: where their blocks lie"),
 )
 

@@ -104,6 +104,24 @@ class RuntimeArgumentOp(FlatOp):
         return self.bounds[1] if self.bounds[1] < 2**31 - 1 else self.given
 
 
+class WaitAnyOp(FlatOp):
+    """``%k = ttl.wait_any %start, %t0, %t1 : index, !ttl.transfer_handle, … -> index``: which receive has arrived.
+
+    The first that has, looked for from number ``start`` on and around. It stays to be waited for.
+    """
+
+    name = "ttl.wait_any"
+    start = Operand(0)
+
+    def verify_(self) -> None:
+        expect(self, len(self.operands) >= 2, "takes a number and receives")
+        expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return 0, len(self.operands) - 2
+
+
 class NetPipeOp(FlatOp):
     """``%p = ttl.net_pipe %k {net = 0 : i32, side = "src", src_cores = …, dst_core_ranges = …} : index -> !ttl.pipe``
 
@@ -253,6 +271,7 @@ class SemaphoreWaitOp(_SemaphoreChangeOp):
 
 
 NETWORK_OPS: tuple[type[Operation], ...] = (
+    WaitAnyOp,
     CoreTableOp,
     RuntimeArgumentOp,
     NetPipeOp,

@@ -273,6 +273,10 @@ class _Writer:
             result = self._fresh(op.results[0].name_hint or "number")
             self.expressions.names[op.results[0]] = result
             return f"const uint32_t {result} = {text}"
+        if name == "wait_any":
+            result = self._fresh("ready")
+            self.expressions.names[op.results[0]] = result
+            return statements.wait_any(result, self.expressions.text(op.operands[0], 12), arguments[1:])
         if name == "extern_call":
             given = [self.arguments.addresses.get(operand, text) for operand, text in zip(op.operands, arguments, strict=True)]
             return text_value(op, "text").format(*given)

@@ -48,6 +48,14 @@ def target_text(arguments: list[str]) -> str:
     return f"{ready} + {share} * {PLACE_UNIT}"
 
 
+def wait_any(name: str, start: str, words: Sequence[str]) -> str:
+    """Looks at one after the other until one is set."""
+    count = len(words)
+    places, following = f"const uint32_t places[] = {{{', '.join(words)}}}", f"{name} = ({name} + 1) % {count}"
+    head = f"for ({places}; *word(places[{name}]) == 0; {following}) {{"
+    return "\n".join((f"uint32_t {name} = {start} % {count};", head, "  invalidate_l1_cache();", "}"))
+
+
 def word_arguments(name: str, arguments: list[str]) -> list[str]:
     if name not in ON_OWN_WORD:
         return arguments

@@ -16,7 +16,7 @@ from typing import Any
 from tilewright.builder import elements, external, functions, movement
 from tilewright.builder.blocks import plain_number
 from tilewright.builder.network import RemoteSemaphore, core_linear, for_each_pipe, is_end, net_of, semaphore_method
-from tilewright.builder.values import Block, Transfer, TransferGroup, described
+from tilewright.builder.values import Block, ReadyReceive, Transfer, TransferGroup, described
 from tilewright.code_reads import reads_of
 from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError, Note
@@ -173,6 +173,8 @@ def _method(thread: Thread, method: BoundMethod, args: list[Any], named: dict[st
         return movement.release_buffer(thread, owner, name)
     if isinstance(owner, Block):
         return movement.release_block(thread, owner, name)
+    if isinstance(owner, ReadyReceive):
+        return owner.number
     assert isinstance(owner, Transfer)
     return movement.wait(thread, owner)
 
@@ -200,6 +202,8 @@ def _language(thread: Thread, function: LanguageFunction, args: list[Any], named
         return movement.copy(thread, args, named)
     if function.name == "GroupTransfer":
         return TransferGroup(thread.depth)
+    if function.name == "wait_any":
+        return movement.wait_any(thread, args, named)
     if function.name == "core":
         return _core(thread, args, named, node)
     if function.name == "core_linear":

@@ -14,7 +14,7 @@ from tilewright.builder import blocks, functions
 from tilewright.builder.blocks import plain_number
 from tilewright.builder.elements import Element, compare_elements
 from tilewright.builder.network import REMOTE_METHODS, PipeEnd, RemoteSemaphore, pipe_attribute
-from tilewright.builder.values import Block, Transfer, TransferGroup, described
+from tilewright.builder.values import Block, ReadyReceive, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import calls, carried, choices, containers
 from tilewright.frontend.containers import is_object_of
@@ -54,6 +54,7 @@ METHODS: dict[type, tuple[str, ...]] = {
     Block: ("store", "push", "pop"),
     Transfer: ("wait",),
     TransferGroup: ("add", "wait_all"),
+    ReadyReceive: ("index",),
     PipeNet: NET_METHODS,
     Pipe: NET_METHODS,
     Semaphore: SEMAPHORE_METHODS,

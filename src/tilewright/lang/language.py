@@ -33,7 +33,9 @@ class LanguageFunction:
 
 # What to write instead of names of the language that this release does not compile.
 INSTEAD = {
-    "wait_any": "wait() for each copy, in the order in which what they bring is used",
+    "SRAMStorage": "keep it in a tensor that is sharded in L1: ttl.make_tensor_backed_dfb lies in its shards, which stay",
+    "ScalarType": "let the function push its result, and read it with ttl.read_index",
+    "DispatchCondition": "decide by an integer: an argument, ttl.node(), or ttl.read_index",
 }
 
 
@@ -117,6 +119,7 @@ INTEGERS = ("PositiveInt", "NaturalInt", "Size", "Index", "Count")
 PLACES = ("Shape", "NodeCoord", "NodeRange", "CoreCoord", "CoreRange", "DstT")
 OBJECTS = (
     "Block", "BlockExpr", "DFB", "Transfer", "TensorSlice", "PipeIdentity", "UnicastRemoteSemaphore", "MulticastRemoteSemaphore",
+    "ReceiveRequest", "ReadyReceive",
 )  # fmt: skip
 
 

@@ -103,6 +103,19 @@ def mailed(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
+READY: dict[str, CallFunction] = {}  # what a value waits for before it is there
+
+
+def ready(name: str) -> Callable[[CallFunction], CallFunction]:
+    """``@ready("wait_any")``: gives a ``Wait`` as long as the value of that call is not there."""
+
+    def register(function: CallFunction) -> CallFunction:
+        READY[name] = function
+        return function
+
+    return register
+
+
 def find_value(name: str) -> Callable[..., Any] | None:
     return _VALUES.get(name)
 

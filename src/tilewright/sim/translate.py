@@ -241,6 +241,9 @@ class _RoleEmitter:
         else:
             lines = [f"{indent}{name} = c{number}({arguments})"]
             lines += [f"{indent}for box in machine.mail.values(): box.append({name})"] if mailed else []
+            if op.CALL.name in registry.READY and self.role != SKELETON:
+                self.thread.scope[f"r{number}"] = registry.READY[op.CALL.name]
+                lines.insert(0, f"{indent}while (wait := r{number}({arguments})): yield wait")
         if op.CALL.name in registry.MAILED and self.thread.clocks is not None and self.role != SKELETON:
             self.thread.scope[f"k{number}"] = self.thread.clocks.function(op.CALL.name, self.role)
             lines.append(f"{indent}k{number}({arguments})")

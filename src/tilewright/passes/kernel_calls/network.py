@@ -21,6 +21,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreIncOp,
     SemaphoreSetOp,
     SemaphoreWaitOp,
+    WaitAnyOp,
     nested_attr,
     nested_value,
 )
@@ -212,6 +213,13 @@ class PipeConverter:
             return True
         if isinstance(op, WaitOp) and any(is_pipe_copy(copy) for copy in _copies(op)):
             self._wait(op)
+            return True
+        if isinstance(op, WaitAnyOp):
+            copies = [operand.owner for operand in op.operands[1:]]
+            arrived = [self._valid(self.plans[pipe_of(copy).net.number]) for copy in copies if isinstance(copy, CopyOp)]
+            ready = insert(call("wait_any", [op.start, *arrived], [INDEX], like=op), op)
+            ready.name_hint = "ready"
+            op.results[0].replace_all_uses_with(ready)
             return True
         return isinstance(op, NetPipeOp)
 

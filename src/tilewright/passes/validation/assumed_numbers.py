@@ -75,8 +75,8 @@ class Assumptions:
         rows: dict[str, None] = {}
         for number in self.numbers:
             where = f" of '{number.tensor}'" if number.tensor else ""
-            unsaid = "" if number.op.declared else ", nothing is declared (high=)"
-            rows[f"the number{where} read in line {line_of(number.op)} is {number.low} to {number.high}{unsaid}"] = None
+            unsaid = "" if number.declared else ", nothing is declared (high=)"
+            rows[f"the number{where} of line {line_of(number.op)} is {number.low} to {number.high}{unsaid}"] = None
         how = "every value" if self.all_of_one else f"{self.tried} ways to choose them, the least and the largest among them,"
         same = "; an element of a tensor is the same number in every thread" if any(n.tensor for n in self.numbers) else ""
         return f"{'; '.join(rows)}; proved for {how} tried{same}".replace(", tried", " tried")

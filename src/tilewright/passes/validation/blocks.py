@@ -91,10 +91,10 @@ class BlockChecker:
             elif isinstance(op, (ReadElementOp, WriteElementOp)):
                 self.element(op, state)
             elif isinstance(op, ExternCallOp):
-                for block in op.blocks:
-                    acquire = acquire_of(block)
+                for value in op.blocks:
+                    acquire = acquire_of(value)
                     reserved = acquire is not None and key_of(acquire)[1] == "reserve"
-                    (self.write if reserved else self.read)(block, op, state)
+                    (self.write if reserved else self.read)(value, op, state)
             elif isinstance(op, TensorMathOp):
                 self.math(op)
             elif isinstance(op, scf.IfOp):

@@ -31,6 +31,7 @@ from tilewright.dialects.ttl_network import (
     SemaphoreIncOp,
     SemaphoreSetOp,
     SemaphoreWaitOp,
+    WaitAnyOp,
     nested_value,
 )
 from tilewright.dialects.walking import operations
@@ -139,10 +140,11 @@ class Number:
     """An integer that a thread reads from data, and where from: the same element of the same tensor is the same number in
     every thread, if the kernel does not write it."""
 
-    op: ReadElementOp
+    op: Operation
     tensor: str  # the argument it comes from; empty if it is computed, or that is not known
     low: int
     high: int
+    declared: bool = True  # the author, or the language, says how large it can be
 
     @property
     def source(self) -> object:
@@ -159,10 +161,10 @@ def number_of(read: ReadElementOp) -> tuple[Number, list[SSAValue]]:
     place = [read.row, read.column]
     copy = _copied_to(read)
     if copy is None:
-        return Number(read, "", low, high), place
+        return Number(read, "", low, high, read.declared), place
     cut = copy.source.owner
     assert isinstance(cut, TensorSliceOp) and isinstance(cut.accessor.owner, TensorAccessorOp)
-    return Number(read, cut.accessor.owner.tensor_name, low, high), [*cut.operands[1:], *place]
+    return Number(read, cut.accessor.owner.tensor_name, low, high, read.declared), [*cut.operands[1:], *place]
 
 
 def _copied_to(read: ReadElementOp) -> CopyOp | None:
@@ -315,8 +317,8 @@ class Writer:
             return f"table({len(self.tables) - 1}{''.join(', ' + self.value(operand) for operand in owner.operands)})"
         if isinstance(owner, RuntimeArgumentOp) and owner.given is not None:
             return str(owner.given)
-        if isinstance(owner, ReadElementOp) and self.assumes:
-            number, place = number_of(owner)
+        if isinstance(owner, (ReadElementOp, WaitAnyOp)) and self.assumes:
+            number, place = number_of(owner) if isinstance(owner, ReadElementOp) else (Number(owner, "", *owner.bounds), [])
             self.by_core = True
             self.numbers.append(number)
             index = len(self.numbers) - 1

@@ -17,7 +17,7 @@ from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant
 from tilewright.dialects.ttl import CoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_elements import ReadElementOp
-from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
+from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, WaitAnyOp
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.integers import FORMS, interval
@@ -104,7 +104,7 @@ class Ranges:
             return 0, self.grid[owner.results.index(value)] - 1  # pyright: ignore
         if isinstance(owner, WorkOp):
             return 0, owner.argument.largest
-        if isinstance(owner, (RuntimeArgumentOp, ReadElementOp)):
+        if isinstance(owner, (RuntimeArgumentOp, ReadElementOp, WaitAnyOp)):
             return owner.bounds
         if isinstance(owner, CoreTableOp):
             numbers = [number for row in owner.values for number in row]

@@ -21,7 +21,7 @@ from tilewright.machine.processes import Wait
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine
-from tilewright.sim.registry import Site, call, fault, value
+from tilewright.sim.registry import Site, call, fault, ready, value
 from tilewright.sim.tensors import Tensor
 
 
@@ -350,6 +350,20 @@ def _wait_level(machine: Machine, site: Site, semaphore: Semaphore, number: int,
         return f"waits until semaphore {semaphore.number} is {wanted}: it is {level(machine, semaphore)}"
 
     return None if reached() else Wait(site, reached, describe)
+
+
+@ready("wait_any")
+def nothing_arrived(machine: Machine, site: Site, start: int, *semaphores: Semaphore) -> Wait | None:
+    def arrived() -> bool:
+        return any(level(machine, semaphore) for semaphore in semaphores)
+
+    return None if arrived() else Wait(site, arrived, lambda: f"waits for one of {len(semaphores)} receives")
+
+
+@value("wait_any", per_core=True)
+def first_arrived(machine: Machine, site: Site, start: int, *semaphores: Semaphore) -> int:
+    turns = [(start + turn) % len(semaphores) for turn in range(len(semaphores))]
+    return next(number for number in turns if level(machine, semaphores[number]))
 
 
 @call("noc_async_atomic_barrier", on="d", cross_core=True)
