@@ -90,6 +90,10 @@ class KernelError(Exception):
         self.diagnostics = diagnostics
         super().__init__("\n\n".join(diagnostic.render() for diagnostic in diagnostics))
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of our frames: a mistake stands in the user's lines."""
+        return str(self).splitlines()
+
     def as_json(self) -> str:
         import json
 

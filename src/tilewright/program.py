@@ -231,6 +231,12 @@ class Program:
         """IR text after each pass, by its name. Compile with ``keep_ir=True`` to have it."""
         return {stage.name: stage.ir for stage in self.trace.stages if stage.ir}
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from tilewright.report import notebook
+
+        return notebook.program(self.name, self.grid, self.buffers, self.cpp, self.trace)
+
     @property
     def dst(self) -> list[Any]:
         """The DST plan of every region, in program order."""

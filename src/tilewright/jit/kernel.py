@@ -44,7 +44,11 @@ class Kernel(KernelFunction):
     def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
         super().__init__(function, grid, options)
         self._programs: dict[Any, Program] = {}
+<<<<<<< HEAD
         self._flagged: dict[str, Kernel] = {}
+=======
+        self._latest: Program | None = None  # for those who show the kernel
+>>>>>>> f13b14b (notebook: kernels, programs and profiles draw themselves; mistakes end at the line in the cell)
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, _owner: Any = None) -> Any:
@@ -82,6 +86,14 @@ class Kernel(KernelFunction):
         again = self._again(bound, options) if mode == execution.PROFILE else None
         execution.run(program, tensors, numbers, again=again)
         return returned(made)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from tilewright.report import notebook
+
+        place = f"{self.span.file}:{self.span.line}"
+        latest = self._latest._repr_html_() if self._latest is not None else ""  # pyright: ignore[reportPrivateUsage]
+        return notebook.kernel(self.name, self.grid, place, latest)
 
     def compile(self, *args: Any, **options: Any) -> Program:
         """The program for arguments like these; nothing runs. Names of parameters are arguments, others as in `Options`."""
@@ -128,7 +140,11 @@ class Kernel(KernelFunction):
     def with_options(self, **options: Any) -> Kernel:
         """The same kernel with other compile options."""
         changed = copy.copy(self)
+<<<<<<< HEAD
         changed.options, changed._programs, changed._flagged = self.updated_options(options), {}, {}
+=======
+        changed.options, changed._programs, changed._latest = self.updated_options(options), {}, None
+>>>>>>> f13b14b (notebook: kernels, programs and profiles draw themselves; mistakes end at the line in the cell)
         return changed
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:
@@ -139,13 +155,15 @@ class Kernel(KernelFunction):
         """Kept, on disk if ``cached``, or compiled."""
         key = key_of(self, self._visible(values), options)
         if key is None:
-            return self._compiled(values, options, keep_ir)
+            self._latest = self._compiled(values, options, keep_ir)
+            return self._latest
         kept = (key, keep_ir)
         program = self._programs.get(kept)
         if program is None:
             program = self._stored(key, values, options) if cached and not keep_ir else self._compiled(values, options, keep_ir)
             if not program.reads_values:
                 self._programs[kept] = program
+        self._latest = program
         return program
 
     def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 
 from xdsl.dialects.func import FuncOp
 
@@ -78,6 +78,12 @@ class Profile:
     signposts: dict[str, dict[str, float]] = field(default_factory=dict[str, "dict[str, float]"])  # cycles by engine below each
     advice: list[Gain] = field(default_factory=list[Gain])
     notes: list[str] = field(default_factory=list[str])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        from tilewright.report import notebook
+
+        return notebook.profile(asdict(self))
 
 
 def profile(

@@ -1,0 +1,64 @@
+"""What a notebook draws of a kernel, a program and a profile: small tables of their own style, nothing asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from tilewright.report import dst_assignment
+from tilewright.report.terminal import ORDER, by
+from tilewright.trace import Trace
+
+MOST_LINES = 8
+
+
+LEFT = "style='text-align:left'"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    first = "".join(f"<th {LEFT}>{escape(text)}</th>" for text in head)
+    others = ["".join(f"<td {LEFT}>{escape(str(cell))}</td>" for cell in row) for row in rows]
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in (first, *others))}</table>"
+
+
+def folded(title: str, text: str) -> str:
+    shown = f"<pre style='max-height:30em;overflow:auto'>{escape(text.rstrip())}</pre>"
+    return f"<details><summary>{escape(title)}</summary>{shown}</details>"
+
+
+def kernel(name: str, grid: object, place: str, latest: str) -> str:
+    """A kernel, and the program it was compiled to last."""
+    said = latest or "not compiled yet: call it, or .compile(…) it"
+    return f"<div><b>kernel {escape(name)}</b>, grid {escape(str(grid))}, {escape(place)}<br>{said}</div>"
+
+
+def program(name: str, grid: tuple[int, ...], buffers: Iterable[Any], cpp: Mapping[str, str], trace: Trace) -> str:
+    rows = [(one.index, one.name, f"{one.block_count} × {by(one.shape)}", one.dtype, one.origin) for one in buffers]
+    parts = [f"<b>{escape(name)}</b>, grid {by(grid)}", table(("#", "buffer", "blocks × tiles", "type", "made by"), rows)]
+    assigned = dst_assignment.lines(trace)
+    parts += [folded("DST", "\n".join(assigned))] if assigned else []
+    parts += [folded(f"{role}.cpp", text) for role, text in cpp.items()]
+    return f"<div>{''.join(parts)}</div>"
+
+
+def profile(told: Mapping[str, Any]) -> str:
+    """A profile's plain data."""
+    cycles: float = told["cycles"] or 1.0
+    title = f"<b>{escape(told['kernel'])}: {told['microseconds']:.2f} µs</b>"
+    title += f" ({told['cycles']:,.0f} cycles, ±{told['uncertainty']:.0%})"
+    where = f" on {escape(told['chip'])}, grid {by(tuple(told['grid']))}, bound by <b>{escape(told['bound'])}</b>"
+    names = sorted(told["engines"], key=lambda each: ORDER.index(each) if each in ORDER else len(ORDER))
+    engines: list[tuple[object, ...]] = []
+    for name in names:
+        engine = told["engines"][name]
+        why = max(engine["reasons"], key=engine["reasons"].__getitem__, default="")
+        engines.append((name, f"{engine['busy']:,.0f} ({engine['busy'] / cycles:.0%})", f"{engine['stalled']:,.0f}", why))
+    lines: list[tuple[object, ...]] = []
+    for line in told["lines"][:MOST_LINES]:
+        engine, spent = max(line["cycles"].items(), key=lambda entry: entry[1])
+        lines.append((f"{spent:,.0f}", engine, line["line"], line["text"]))
+    helps = "".join(f"<li>{each['gain']:.0%} faster: {escape(each['change'])}</li>" for each in told["advice"])
+    parts = [f"{title}{where}", table(("engine", "busy", "stalled", "mostly because"), engines)]
+    parts += [table(("cycles", "engine", "line", "source"), lines), f"<ul>{helps}</ul>" if helps else ""]
+    return f"<div>{''.join(parts)}</div>"
