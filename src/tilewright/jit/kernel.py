@@ -44,11 +44,8 @@ class Kernel(KernelFunction):
     def __init__(self, function: Callable[..., Any], grid: Any, options: Options) -> None:
         super().__init__(function, grid, options)
         self._programs: dict[Any, Program] = {}
-<<<<<<< HEAD
         self._flagged: dict[str, Kernel] = {}
-=======
         self._latest: Program | None = None  # for those who show the kernel
->>>>>>> f13b14b (notebook: kernels, programs and profiles draw themselves; mistakes end at the line in the cell)
         functools.update_wrapper(self, function)
 
     def __get__(self, instance: Any, _owner: Any = None) -> Any:
@@ -140,11 +137,8 @@ class Kernel(KernelFunction):
     def with_options(self, **options: Any) -> Kernel:
         """The same kernel with other compile options."""
         changed = copy.copy(self)
-<<<<<<< HEAD
         changed.options, changed._programs, changed._flagged = self.updated_options(options), {}, {}
-=======
-        changed.options, changed._programs, changed._latest = self.updated_options(options), {}, None
->>>>>>> f13b14b (notebook: kernels, programs and profiles draw themselves; mistakes end at the line in the cell)
+        changed._latest = None
         return changed
 
     def build(self, *args: Any, **options: Any) -> BuiltKernel:
