@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from tilewright.hardware import CHIPS, LARGEST_GRID, Chip
+from tilewright.hardware import CHIPS, DST_TILES_16BIT_FULL, LARGEST_GRID, Chip
 from tilewright.records import record
 
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
@@ -36,7 +36,7 @@ class Options:
     round_trips: bool | None = None  # values go through a buffer: True where it costs less than DST, None where surely so
     skip_faces: bool = True  # vector calls leave out the parts of a tile that nobody looks at
     enable_unroll: bool = False  # write tile loops out
-    dst_capacity: int | None = None  # DST tiles, instead of the hardware's number
+    dst_capacity: int | None = None  # DST tiles at most, if the hardware has more
     full_sync: bool | None = None  # None: decided by the compiler
     fp32_dest_acc: bool | None = None
     math_fidelity: str | None = None  # LoFi, HiFi2, HiFi3, HiFi4
@@ -99,5 +99,6 @@ def wanted_instead(name: str, value: Any) -> str:
     if name == "card_grid":
         return "" if is_card_grid(value) else f"columns and rows of cores, for example (11, 10), at most {LARGEST_GRID}"
     if name == "dst_capacity":
-        return "" if type(value) is int and value > 0 else "a number of tiles, 1 or more"
+        most = DST_TILES_16BIT_FULL
+        return "" if type(value) is int and 0 < value <= most else f"a number of tiles, 1 or more; the largest DST has {most}"
     return "" if isinstance(value, bool) else f"True or False{' or None (the compiler decides)' if optional else ''}"

@@ -29,7 +29,7 @@ HELP: dict[str, str] = {
     "round_trips": "values go through a buffer wherever that costs less by the model than keeping them in DST",
     "skip_faces": "vector calls leave out the parts of a tile that nobody looks at",
     "enable_unroll": "write tile loops out",
-    "dst_capacity": "DST tiles, instead of the hardware's number",
+    "dst_capacity": "DST tiles at most, if the hardware has more",
     "full_sync": "one DST section of full size instead of two halves",
     "fp32_dest_acc": "32-bit DST",
     "math_fidelity": "matrix unit passes",
@@ -90,8 +90,8 @@ def permissions(text: str) -> str:
 
 
 def tile_count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tiles")
+    if not text.isdigit() or wanted_instead("dst_capacity", int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tiles that a DST has")
     return int(text)
 
 

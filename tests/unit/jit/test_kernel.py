@@ -176,6 +176,8 @@ def test_arguments_of_the_decorator():
         assert caught.value.diagnostics[0].code == "TW015"
     with pytest.raises(KernelError, match="1 or more"):
         scale.compile(array(), array(), dst_capacity=-1)
+    with pytest.raises(KernelError, match="the largest DST has 16"):
+        scale.compile(array(), array(), dst_capacity=17)
     with pytest.raises(KernelError, match="did you mean fp32_dest_acc"):
         compile_options({"fp32_dest_ac": True}, span)
 
