@@ -158,3 +158,26 @@ def test_functions_that_are_marked_later_are_threads(kernels):
     out = np.zeros_like(a)
     kernels.run_everywhere(FACTORIES, a, b, out)
     assert np.abs(out - (a - b)).max() <= 1e-6
+
+
+ONE_NAME = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(a, out):
+    a_dfb, out_dfb = (ttl.make_dataflow_buffer_like(t, shape=(1, 1), block_count=2) for t in (a, out))
+    for step in range(a.shape[1] // 32):
+        with a_dfb.reserve() as blk:
+            ttl.copy(a[0, step], blk).wait()
+        with a_dfb.wait() as blk, out_dfb.reserve() as result:
+            result.store(blk * blk)
+        with out_dfb.wait() as blk:
+            ttl.copy(blk, out[0, step]).wait()
+"""
+
+
+def test_one_name_stands_for_blocks_of_several_threads(kernels):
+    a = numbers((32, 96), np.float32, 9)
+    out = np.zeros_like(a)
+    kernels.run_everywhere(ONE_NAME, a, out)
+    assert np.abs(out - a * a).max() <= 1e-6

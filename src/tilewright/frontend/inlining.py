@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -265,3 +265,29 @@ class _Renamer(ast.NodeTransformer):
         own = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
         node.body = _Renamer({name: value for name, value in self.meanings.items() if name not in own}).visit(node.body)
         return node
+
+
+def distinct_blocks(body: list[ast.stmt], acquires: Sequence[str]) -> list[ast.stmt]:
+    """The same statements with a name of its own for each block that a ``with`` acquires; it ends there."""
+    return _DistinctBlocks(acquires).each(body)
+
+
+class _DistinctBlocks(ast.NodeTransformer):
+    def __init__(self, acquires: Sequence[str]) -> None:
+        self.acquires = acquires
+        self.count = 0
+
+    def each(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [self.visit(copy.deepcopy(statement)) for statement in body]
+
+    def visit_With(self, node: ast.With) -> ast.AST:
+        meanings: dict[str, ast.expr] = {}
+        for item in node.items:
+            called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
+            target = item.optional_vars
+            if isinstance(called, ast.Attribute) and called.attr in self.acquires and isinstance(target, ast.Name):
+                self.count += 1
+                meanings[target.id] = ast.Name(f"{target.id}_{self.count}", ast.Load())
+                item.optional_vars = ast.copy_location(ast.Name(f"{target.id}_{self.count}", ast.Store()), target)
+        node.body = [_Renamer(meanings).visit(statement) for statement in node.body]
+        return self.generic_visit(node)

@@ -15,9 +15,9 @@ from dataclasses import field
 from types import FunctionType
 from typing import Any
 
-from tilewright.diagnostics import Span, fail
+from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.dialects.walking import span_of_node
-from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, called_helper
+from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, called_helper, distinct_blocks
 from tilewright.frontend.syntax import own_nodes
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.kernel import KernelFunction
@@ -107,7 +107,12 @@ def threads_of(
     work = inliner.written(work)
     names = inliner.names
     split = _Split(file, names)
-    split.learn(work)
+    try:
+        split.learn(work)
+    except KernelError:
+        work = distinct_blocks(work, ACQUIRES)  # one name may stand for a block of the reader here, of the writer there
+        split = _Split(file, names)
+        split.learn(work)
     found: list[ThreadFunction] = []
     for thread, kind in THREADS:
         body, owned = split.part(work, thread)
