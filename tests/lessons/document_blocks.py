@@ -26,7 +26,7 @@ from typing import Any
 from tilewright.cli.main import main
 
 NEAR = 20  # lines
-NUMBERS = re.compile(r"[\d.,]+")
+NUMBERS = re.compile(r"[\d.,\s]+")
 FRAMES = Path(__file__).parent / "frames"
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(?:<!-- frame: (?P<frame>\w+) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.S | re.M)
@@ -136,8 +136,8 @@ class Reader:
 def refreshed(shown: list[str], printed: str) -> list[str]:
     """The same excerpt of a new output: each shown line becomes the one that is most like it, in order."""
     lines = TIMES.sub("…", printed).splitlines()
-    if not shown:
-        return lines
+    if "…" not in shown and not any(line.startswith("~ ") for line in shown):
+        return lines  # all of it was shown
     kept: list[str] = []
     start = 0
     for line in (line for line in shown if line != "…"):
