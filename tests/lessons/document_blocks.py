@@ -2,7 +2,7 @@
 
 * A ``python`` block whose first line is ``# file: NAME.py`` is that file. Others run at once; they share their names.
 * A fragment of a kernel stands below ``<!-- frame: NAME -->``: it runs inside ``tests/lessons/frames/NAME.py``, in place of the line
-  ``# fragment``. A frame checks what the fragment computes.
+  ``...  # fragment``. A frame checks what the fragment computes.
 * In a ``console`` block every ``$`` line is run, and what it prints (both streams) is what stands below it. ``…`` stands for anything:
   for lines if it is alone on its line, else for a part of the line.
 """
@@ -79,8 +79,8 @@ def pattern_of(shown: list[str]) -> re.Pattern[str]:
 def framed(block: Block) -> str:
     """A fragment with the kernel around it, indented as its place is."""
     frame = (FRAMES / f"{block.frame}.py").read_text(encoding="utf-8")
-    place = re.search(r"^( *)# fragment\n", frame, re.M)
-    assert place, f"the frame {block.frame} has no line '# fragment'"
+    place = re.search(r"^( *)\.\.\.  # fragment\n", frame, re.M)
+    assert place, f"the frame {block.frame} has no line '...  # fragment'"
     body = "".join(place[1] + line if line.strip() else line for line in block.text.splitlines(keepends=True))
     return frame[: place.start()] + body + frame[place.end() :]
 
@@ -110,7 +110,7 @@ class Reader:
         path = self.folder / (named[1] if named else name)  # the source of a kernel is read from its file
         path.write_text(text, encoding="utf-8")
         if block.frame:
-            exec(compile(text, str(path), "exec"), {"__name__": "frame"})
+            exec(compile(text, str(path), "exec"), {"__name__": "frame", "__file__": str(path)})
         elif not named:
             exec(compile(text, str(path), "exec"), self.names)
 

@@ -13,7 +13,7 @@ LEARN = ROOT / "docs" / "learn"
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    # LANG
+    ROOT / "docs" / "language.md",
     ROOT / "docs" / "torch.md",
     *sorted(LEARN.glob("*.md")),
 ]
