@@ -31,6 +31,11 @@ def called_helper(statement: ast.stmt, names: Mapping[str, Any]) -> tuple[ast.Ca
         return None
     if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
         return None
+    base = value.func
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return None  # to look at it would be to run it
     try:
         found: Any = eval(compile(ast.Expression(value.func), "", "eval"), {}, _Scope(names))
     except Exception:
