@@ -233,9 +233,9 @@ class Program:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from tilewright.report import notebook
+        from tilewright import notebook
 
-        return notebook.program(self.name, self.grid, self.buffers, self.cpp, self.trace)
+        return notebook.program(self.name, self.grid, self.buffers, self.cpp, self.trace.decisions)
 
     @property
     def dst(self) -> list[Any]:

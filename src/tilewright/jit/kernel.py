@@ -86,7 +86,7 @@ class Kernel(KernelFunction):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from tilewright.report import notebook
+        from tilewright import notebook
 
         place = f"{self.span.file}:{self.span.line}"
         latest = self._latest._repr_html_() if self._latest is not None else ""  # pyright: ignore[reportPrivateUsage]

@@ -81,7 +81,7 @@ class Profile:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from tilewright.report import notebook
+        from tilewright import notebook
 
         return notebook.profile(asdict(self))
 

@@ -6,10 +6,6 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from tilewright.report import dst_assignment
-from tilewright.report.terminal import ORDER, by
-from tilewright.trace import Trace
-
 MOST_LINES = 8
 
 
@@ -33,11 +29,15 @@ def kernel(name: str, grid: object, place: str, latest: str) -> str:
     return f"<div><b>kernel {escape(name)}</b>, grid {escape(str(grid))}, {escape(place)}<br>{said}</div>"
 
 
-def program(name: str, grid: tuple[int, ...], buffers: Iterable[Any], cpp: Mapping[str, str], trace: Trace) -> str:
+def by(sizes: Iterable[int]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def program(name: str, grid: Iterable[int], buffers: Iterable[Any], cpp: Mapping[str, str], decisions: Iterable[Any]) -> str:
     rows = [(one.index, one.name, f"{one.block_count} × {by(one.shape)}", one.dtype, one.origin) for one in buffers]
     parts = [f"<b>{escape(name)}</b>, grid {by(grid)}", table(("#", "buffer", "blocks × tiles", "type", "made by"), rows)]
-    assigned = dst_assignment.lines(trace)
-    parts += [folded("DST", "\n".join(assigned))] if assigned else []
+    made = [f"{each.stage}: {each.title}{f' [{each.place}]' if each.place else ''}\n    {each.detail}" for each in decisions]
+    parts += [folded("decisions", "\n".join(made))] if made else []
     parts += [folded(f"{role}.cpp", text) for role, text in cpp.items()]
     return f"<div>{''.join(parts)}</div>"
 
@@ -47,11 +47,9 @@ def profile(told: Mapping[str, Any]) -> str:
     cycles: float = told["cycles"] or 1.0
     title = f"<b>{escape(told['kernel'])}: {told['microseconds']:.2f} µs</b>"
     title += f" ({told['cycles']:,.0f} cycles, ±{told['uncertainty']:.0%})"
-    where = f" on {escape(told['chip'])}, grid {by(tuple(told['grid']))}, bound by <b>{escape(told['bound'])}</b>"
-    names = sorted(told["engines"], key=lambda each: ORDER.index(each) if each in ORDER else len(ORDER))
+    where = f" on {escape(told['chip'])}, grid {by(told['grid'])}, bound by <b>{escape(told['bound'])}</b>"
     engines: list[tuple[object, ...]] = []
-    for name in names:
-        engine = told["engines"][name]
+    for name, engine in told["engines"].items():
         why = max(engine["reasons"], key=engine["reasons"].__getitem__, default="")
         engines.append((name, f"{engine['busy']:,.0f} ({engine['busy'] / cycles:.0%})", f"{engine['stalled']:,.0f}", why))
     lines: list[tuple[object, ...]] = []
