@@ -50,6 +50,8 @@ def elements() -> str:
 
 
 ELEMENTS = elements()
+CALLED = 'ttl.extern_call %zero {text = "touch({0})", code = "inline void touch(uint32_t) {}"} : index'
+EXTERN = PLACES.replace("    %row = ttl.core_dim(1)\n", f"    {CALLED}\n    %row = ttl.core_dim(1)\n")
 # (op, attribute): a text, what stands in it, and what is put there
 CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
     ("program", "grid"): (PLACES, "grid = [2, 1]", "grid = [1, 1]"),
@@ -71,6 +73,8 @@ CHANGES: dict[tuple[str, str], tuple[str, str, str]] = {
     ("create_cb", "page_size"): (ADD, "buffer_factor = 2", "buffer_factor = 2, page_size = 64"),
     ("create_cb", "core_ranges"): (ADD, "buffer_factor = 2", "buffer_factor = 2, core_ranges = [[[0, 1, 1], [0, 1, 1]]]"),
     ("tensor_slice", "clipped"): (PLACES, "%xs, %row, %zero :", "%xs, %row, %zero {clipped = [0]} :"),
+    ("extern_call", "text"): (EXTERN, '"touch({0})"', '"touch({0} + 1)"'),
+    ("extern_call", "code"): (EXTERN, "(uint32_t) {}", "(uint32_t) { int done = 1; }"),
     ("read_element", "form"): (ELEMENTS, '"number", low', '"bits", low'),
     ("read_element", "low"): (ELEMENTS, "low = 0", "low = -1"),
     ("read_element", "high"): (ELEMENTS, "high = 1", "high = 2"),
@@ -134,7 +138,7 @@ def test_changing_an_attribute_is_seen(op: str, attribute: str):
 
 
 WRONG_KINDS = ('"zz"', "2.5 : f32", '[["zz"]]')
-RIGHT_KINDS = {"name": '"zz"', "value": "2.5 : f32"}
+RIGHT_KINDS = {"name": '"zz"', "text": '"zz"', "code": '"zz"', "value": "2.5 : f32"}
 
 
 def value_of(text: str, attribute: str) -> tuple[int, int] | None:
@@ -166,6 +170,7 @@ BETWEEN_PASSES = {
     "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "fill_mask", "cb_wait", "cb_reserve", "cb_push", "cb_pop",
 }  # fmt: skip
 REGISTERS = {"dst_reg", "keep_in_dst", "ttl.dst_reg", "ttl.require_dst", "number", "name", "exact"}
+OF_RUNS = {("extern_call", "meaning")}  # asked for when the program is simulated
 
 
 def test_every_attribute_has_a_change():
@@ -173,7 +178,7 @@ def test_every_attribute_has_a_change():
         f"{op}.{attribute}"
         for op, attributes in ATTRIBUTES.items()
         for attribute in attributes
-        if op not in BETWEEN_PASSES and not op.startswith("tile_") and (op, attribute) not in CHANGES and attribute not in REGISTERS
+        if op not in BETWEEN_PASSES and not op.startswith("tile_") and (op, attribute) not in {*CHANGES, *OF_RUNS} and attribute not in REGISTERS
     ]
     assert missing == []
 
@@ -223,8 +228,10 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "arch": (listings.by_rows("bf16"), "blackhole"),
     "allocator": (SHARED, "linear-scan"),
     "skip_faces": (THIN, False),
+    "precision": (SHARED, "exact"),
+    "approximate": (SHARED, "all"),
 }
-ELSEWHERE = {"schedule", "round_trips", "debug_print"}  # of larger bodies and of Python's print: tests of those
+ELSEWHERE = {"schedule", "round_trips", "debug_print", "api"}  # of larger bodies, Python's print and a newer ttnn: tests of those
 
 
 def test_every_option_has_a_change():

@@ -156,7 +156,8 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = (
     "name", "kind", "dim", "side", "layout", "pattern", "origin", "tensor_name", "part", "subject", "processor", "text",
-    "form", "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
+    "form", "code", "meaning",
+    "ttl.unit", "ttl.faces", "ttl.dst_layout", "ttl.leaves_dst", "ttl.role", "ttl.math_fidelity", "microcore_hint",
 )  # fmt: skip
 LISTS = (
     "dims", "strides", "clipped", "values", "src_cores", "dst_core_ranges", "core_range", "core", "ttl.unpack_to_dest",
