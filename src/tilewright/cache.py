@@ -13,10 +13,13 @@ import pickle
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from tilewright.program import CompileTimeArgument, Program, RuntimeArgument
 from tilewright.trace import Stage, StoredDst, Trace
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 MOST_BYTES = 64 * 2**20
 MOST_ENTRIES = 2048
@@ -37,18 +40,29 @@ KEPT_OF_TRACE = ("decisions", "memory", "core_groups")  # and the DST plans as d
 
 
 class StoredProgram(Program):
-    """A program from the cache. Its IR is compiled again if somebody asks for it: the simulator does, a launcher does not."""
+    """A program from the cache. Its IR is made if somebody asks for it: the simulator does, a launcher does not."""
 
-    def __init__(self, compile_again: Callable[[], Program], **known: Any) -> None:
+    def __init__(self, compile_again: Callable[[], Program], stored: Any, **known: Any) -> None:
         super().__init__(module=None, **known)  # pyright: ignore[reportArgumentType]
         del self.__dict__["module"]
         self._compile_again = compile_again
+        self._stored = stored
 
     def __getattr__(self, name: str) -> Any:
         if name != "module":
             raise AttributeError(name)
-        self.module = self._compile_again().module
+        self.module = _module(self._stored) or self._compile_again().module
         return self.module
+
+
+def _module(stored: Any) -> ModuleOp | None:
+    """The IR that was stored; None if there is none, or this version reads it otherwise."""
+    from tilewright.dialects import stored_ir
+
+    try:
+        return None if stored is None else stored_ir.decoded(stored)
+    except Exception:  # whatever it is: the kernel itself is there to be compiled
+        return None
 
 
 def folder() -> Path:
@@ -70,7 +84,7 @@ def load(key: str, compile_again: Callable[[], Program]) -> Program | None:
         return None
     stages = [Stage(name=name, seconds=seconds) for name, seconds in known.pop("stages")]
     trace = Trace(stages=stages, stored=known.pop("stored"), **{name: known.pop(name) for name in KEPT_OF_TRACE})
-    return StoredProgram(compile_again, trace=trace, **known)
+    return StoredProgram(compile_again, known.pop("ir"), trace=trace, **known)
 
 
 def save(key: str, program: Program) -> bool:
@@ -99,12 +113,14 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _encoded(program: Program) -> bytes | None:
+    from tilewright.dialects import stored_ir
     from tilewright.program import dst_facts
     from tilewright.report import dst_assignment
 
     trace = program.trace
     known = {name: getattr(program, name) for name in KEPT} | {name: getattr(trace, name) for name in KEPT_OF_TRACE}
     known["stages"] = [(stage.name, stage.seconds) for stage in trace.stages]
+    known["ir"] = stored_ir.encoded(program.module)
     known["stored"] = StoredDst(regions=dst_assignment.regions(trace), summary=dst_facts(program))
     try:
         payload = pickle.dumps(known, protocol=4)
@@ -131,7 +147,7 @@ def _decoded(data: bytes) -> dict[str, Any] | None:
         known: dict[str, Any] = _Unpickler(io.BytesIO(payload)).load()
     except Exception:  # pickle raises whatever its input makes it run into
         return None
-    complete = {*KEPT, *KEPT_OF_TRACE, "stages", "stored"}
+    complete = {*KEPT, *KEPT_OF_TRACE, "stages", "stored", "ir"}
     return known if known.keys() == complete else None
 
 

@@ -66,7 +66,7 @@ class Session:
     mode: str = AUTO
     overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's
     keep_ir: bool = False  # record the IR after every pass
-    cache: bool | None = None  # use results on disk; None: for programs that are written or launched, which need no IR
+    cache: bool | None = None  # use results on disk; None: as `caches` says
     listeners: tuple[Listener, ...] = ()
     on_compiled: tuple[CompiledListener, ...] = ()
     profiling: Profiling = field(default_factory=Profiling)

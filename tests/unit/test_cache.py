@@ -112,8 +112,18 @@ def test_the_ir_of_a_hit_is_that_of_its_program_or_none(tmp_path: Path, disk: Pa
     found = compiled(module)
     assert is_hit(found)
     module.N = 3.0
+    assert "2.0" in found.cpp["compute"] or "0x40000000" in found.cpp["compute"]
+    assert "2.000000e+00" in str(found.module)
+    # Of another version: the kernel is compiled again, if it still is that kernel.
+    unknown = compiled(loaded(tmp_path, "x * N", "N = 2.0"))
+    unknown._stored = None
+    assert "2.000000e+00" in str(unknown.module)
+    changed = loaded(tmp_path, "x * N", "N = 2.0")
+    other = compiled(changed)
+    other._stored = None
+    changed.N = 3.0
     with pytest.raises(KernelError, match="has changed since this program was stored"):
-        found.module  # noqa: B018
+        other.module  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         "mode": chosen_mode(arguments),
         "overrides": invocation.given_options(arguments),
         "keep_ir": invocation.wants_ir(arguments),
-        "cache": arguments.cache,
+        "cache": arguments.cache is not False,
         "listeners": () if arguments.quiet else (summary_printer(arguments.json),),
         "on_compiled": ir_printers(arguments),
     }
