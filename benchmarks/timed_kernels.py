@@ -79,14 +79,14 @@ def summa(grid: tuple[int, int], block: tuple[int, int, int], loops: tuple[int, 
     return product
 
 
-def neighbours(count: int) -> Any:
-    """Tiles of DRAM, one by one, from core (0, 0) to core (1, 0)."""
+def neighbours(count: int, depth: int = 2) -> Any:
+    """Tiles of DRAM, one by one, from core (0, 0) to core (1, 0), with room for ``depth`` of them at both ends."""
 
     @ttl.operation(grid=(2, 1))
     def send(x, y):
         net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=(1, 0))])
-        own = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
-        got = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+        own = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=depth)
+        got = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=depth)
 
         @ttl.compute()
         def compute():

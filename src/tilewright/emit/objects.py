@@ -27,9 +27,9 @@ OWN_SEMAPHORE = {"noc_semaphore_set": "set", "noc_semaphore_wait": "wait", "noc_
 NOC_CALLS = (
     *BARRIERS, "noc_async_read_page", "noc_async_write_page", "noc_async_read_tile_rows", "noc_async_write_tile_rows",
     "noc_async_write", "noc_async_read", "noc_async_write_multicast", "noc_async_write_multicast_loopback_src",
-    "noc_semaphore_inc", "noc_semaphore_set_remote", "noc_semaphore_set_multicast",
+    "noc_semaphore_inc", "noc_semaphore_set_remote", "noc_semaphore_set_multicast", "noc_semaphore_set_multicast_loopback_src",
 )  # fmt: skip
-SEMAPHORE_CALLS = (*OWN_SEMAPHORE, "noc_semaphore_inc", "noc_semaphore_set_remote", "noc_semaphore_set_multicast")
+SEMAPHORE_CALLS = (*OWN_SEMAPHORE, *(name for name in NOC_CALLS if name.startswith("noc_semaphore")))
 
 
 def includes(calls: Sequence[KernelCallOp], *, computes: bool) -> list[str]:
@@ -109,6 +109,7 @@ class Objects:
             "noc_async_read": self._core, "noc_async_write_multicast": self._multicast,
             "noc_async_write_multicast_loopback_src": self._multicast, "noc_semaphore_inc": self._increment,
             "noc_semaphore_set_remote": self._relay, "noc_semaphore_set_multicast": self._relay,
+            "noc_semaphore_set_multicast_loopback_src": self._relay,
         }.get(name)  # fmt: skip
         return spelled(op) if spelled is not None else None
 
@@ -149,7 +150,8 @@ class Objects:
         if op.CALL.name == "noc_semaphore_set_remote":
             return f"{source}.relay_unicast(noc, {', '.join([self._semaphore(target), *places])})"
         words = [*places, self.text(op.operands[2]), *_linked(op)]
-        return f"{source}.relay_multicast(noc, {', '.join([self._semaphore(target), *words])})"
+        options = "<NocOptions::MCAST_INCL_SRC>" if op.CALL.name.endswith("loopback_src") else ""
+        return f"{source}.relay_multicast{options}(noc, {', '.join([self._semaphore(target), *words])})"
 
     def _semaphore(self, value: SSAValue) -> str:
         if value in self._of:
