@@ -86,3 +86,48 @@ def test_dst_registers_are_shown_as_math_left_them(kernels, capsys):
     kernels.simulate(source, np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32))
     shown = capsys.readouterr().out
     assert "(math): now DST, 1 of" in shown and "slot 0:" in shown and "2.71828" in shown
+
+
+PRINTING = '''
+import numpy as np
+import ttl
+
+
+@ttl.operation(grid=(1, 1))
+def printing(a, y):
+    a_dfb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
+    y_dfb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with a_dfb.wait() as x, y_dfb.reserve() as out:
+            print("before", x)
+            out.store(x + x)
+
+    @ttl.datamovement()
+    def read():
+        with a_dfb.reserve() as block:
+            ttl.copy(a[0:1, 0:1], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_dfb.wait() as block:
+            ttl.copy(block, y[0:1, 0:1]).wait()
+
+
+printing(np.arange(1024, dtype=np.float32).reshape(32, 32), np.zeros((32, 32), np.float32))
+'''
+
+
+def test_a_run_prints_once_and_natively_too(tmp_path, capfd):
+    """The prediction of time that follows a simulation has no values and says nothing."""
+    from tilewright.cli.main import main
+
+    script = tmp_path / "printing.py"
+    script.write_text(PRINTING)
+    assert main(["run", str(script)]) == 0
+    assert capfd.readouterr().out.count("before") == 1
+    assert main(["run", "--native", str(script)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    wanted = "(0, 0) row 17 of tile 0 of c_0: " + " ".join(str(number) for number in range(17 * 32, 18 * 32))
+    assert lines.count(wanted) == 1 and any("before" in line for line in lines)

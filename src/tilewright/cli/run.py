@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         prepare_environment()  # the script may open its device before any kernel is called
     settings = {
         "mode": chosen_mode(arguments),
-        "overrides": invocation.given_options(arguments),
+        # What a kernel prints is for whoever runs it here: natively it stands in the C++ then.
+        "overrides": {**({"debug_print": True} if arguments.native else {}), **invocation.given_options(arguments)},
         "keep_ir": invocation.wants_ir(arguments),
         "cache": arguments.cache is not False,
         "listeners": () if arguments.quiet else (summary_printer(arguments.json),),

@@ -19,6 +19,8 @@ MOST_OPERANDS = 64  # numbers in one print that may differ between cores
 
 @call("dprint", on="umpd", per_core=tuple(range(MOST_OPERANDS)))
 def dprint(machine: Machine, site: Site, *operands: Any) -> None:
+    if not machine.has_values:  # a timeline alone: the run with values prints
+        return
     if site.role != "d" and ROLES[site.role] != site.attributes["processor"]:
         return
     subject = site.attributes.get("subject", "")
