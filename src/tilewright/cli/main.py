@@ -39,6 +39,7 @@ COMMANDS = {
     ),
     "opt": Command("[OPTIONS] FILE.mlir -p PASSES", "run passes on MLIR text"),
     "check": Command("[OPTIONS] KERNEL.cpp …", "run a hand-written C++ kernel on the host and report what it does wrong"),
+    "lsp": Command("[--on-save]", "a language server: errors, DST slots, cycles and the emitted C++ in your editor"),
     "doctor": Command("[--json]", "what is installed and what works here"),
 }
 
