@@ -109,10 +109,22 @@ class Reader:
         text = framed(block) if block.frame else block.text
         path = self.folder / (named[1] if named else name)  # the source of a kernel is read from its file
         path.write_text(text, encoding="utf-8")
-        if block.frame:
-            exec(compile(text, str(path), "exec"), {"__name__": "frame", "__file__": str(path)})
-        elif not named:
-            exec(compile(text, str(path), "exec"), self.names)
+        if block.frame or not named:
+            names = {"__name__": "frame", "__file__": str(path)} if block.frame else self.names
+            with self.importable():
+                exec(compile(text, str(path), "exec"), names)
+
+    @contextlib.contextmanager
+    def importable(self) -> Iterator[None]:
+        """Files of the folder can be imported, and are forgotten afterwards: the next document may have others of that name."""
+        sys.path.insert(0, str(self.folder))
+        try:
+            yield
+        finally:
+            sys.path.remove(str(self.folder))
+            for name, module in list(sys.modules.items()):
+                if str(self.folder) in (getattr(module, "__file__", None) or ""):
+                    del sys.modules[name]
 
     def run(self, words: str) -> str:
         program, *arguments = shlex.split(words)
