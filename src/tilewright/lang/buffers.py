@@ -97,10 +97,15 @@ def check_tile(tile: Any, span: Span) -> None:
         raise fail("TW008", f"tiles of {found}: other sizes than 32x32 are not supported", span, help="leave tile= out")
 
 
+MOST_TILES = 2**31 - 1  # of what 32-bit integers of the device count; L1 holds far less, which is said with its size
+
+
 def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if not dims or not all(is_integer(dim) for dim in dims):
         raise fail("TW108", f"block shape {shape!r} is not a tuple of integers", span, help="give whole tiles, e.g. shape=(2, 2)")
+    if any(dim > MOST_TILES for dim in dims):
+        raise fail("TW108", f"block shape {tuple(dims)} is larger than any memory", span, help="blocks of a buffer lie in L1")
     if any(dim < 1 for dim in dims):
         raise fail("TW108", f"block shape {tuple(dims)} has a dimension below 1", span, help="a block is at least one tile")
     whole = tuple(int(dim) for dim in dims)
@@ -108,7 +113,7 @@ def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
 
 
 def checked_count(count: Any, span: Span) -> int:
-    if not is_integer(count) or count < 1:
+    if not is_integer(count) or not 1 <= count <= MOST_TILES:
         raise fail(
             "TW213",
             f"block_count is {count!r}",
