@@ -1,6 +1,7 @@
 """Built kernels as a folder: ``tilewright build SCRIPT -o DIR`` writes it, ``tilewright.load(DIR)`` runs it without the source.
 
     package/package.json            what is in it: versions, kernels, the tensors each was compiled for, a checksum per file
+    package/tuned.json              what tuning found for the script, if it was tuned
     package/KERNEL/*.cpp            the kernel files, as ``tilewright compile`` writes them
     package/KERNEL/program.json     what a launcher must set up
     package/KERNEL/program.mlir     the program after its last pass, which the simulator runs
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 INDEX = "package.json"
 PROGRAM_TEXT = "program.mlir"
+TUNED = "tuned.json"
 SAME = ("shape", "dtype", "element", "logical_shape", "layout", "memory", "sharding", "shard_shape", "shard_cores")  # of a tensor
 
 

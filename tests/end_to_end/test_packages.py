@@ -245,3 +245,18 @@ def test_numbers_of_a_kernel_are_given_by_name(tmp_path: Path):
     assert (out[:32] != 0).all() and (out[32:] == 0).all()
     with pytest.raises(KernelError, match="given the numbers none"):
         package(a, a, out)
+
+
+def test_what_tuning_found_goes_with_the_package(tmp_path: Path):
+    from tilewright.tune import results
+
+    script = tmp_path / "kernels.py"
+    script.write_text((Path(__file__).resolve().parents[2] / "examples" / "01_add.py").read_text())
+    found = '{"format": 1, "entries": []}\n'
+    results.beside(str(script)).write_text(found)
+    assert main(["build", str(script), "-o", str(tmp_path / "package")]) == 0
+    assert (tmp_path / "package" / "tuned.json").read_text() == found
+    tilewright.load(tmp_path / "package")
+    (tmp_path / "package" / "tuned.json").write_text(found + " ")
+    with pytest.raises(KernelError, match=r"tuned\.json is damaged"):
+        tilewright.load(tmp_path / "package")

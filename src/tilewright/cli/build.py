@@ -1,8 +1,8 @@
 """Build the kernels that a script calls into a package that runs without the source.
 
 The script is run with its kernel calls intercepted, as `tilewright compile` does: each shape it calls a kernel with becomes part
-of the package. The package holds C++, the compiled program, a launcher and checksums. `tilewright.load("package/")` runs it in
-the simulator, natively, or on a device.
+of the package. The package holds C++, the compiled program, a launcher, what tuning found for the script, and checksums.
+`tilewright.load("package/")` runs it in the simulator, natively, or on a device.
 
 examples:
   tilewright build examples/02_fused.py -o package
@@ -41,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not programs:
             print(f"tilewright build: {arguments.source} called no kernel", file=sys.stderr)
             return 1
-        target = package.write(programs, Path(arguments.output), source=Path(arguments.source).name)
+        target = package.write(
+            programs, Path(arguments.output), source=Path(arguments.source).name, extra=tuned_configs(arguments.source)
+        )
     except BaseException as error:
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
     found = package.load(target)
@@ -52,3 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
         for each in found.variants:
             print(f"{target / each.folder}: {each.name}{each.text}")
     return 0
+
+
+def tuned_configs(script: str) -> dict[str, str]:
+    """The tuner's results beside the script, which its tuned kernels were compiled with: they stay with what they made."""
+    from tilewright import package
+    from tilewright.tune import results
+
+    found = results.beside(script)
+    return {package.TUNED: found.read_text(encoding="utf-8")} if found.is_file() else {}
