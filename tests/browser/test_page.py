@@ -163,8 +163,10 @@ def test_the_timeline_names_the_slice_and_zooms(pages, browser):
 def test_stages_show_what_they_changed(pages, browser):
     file, document = pages["fused"]
     browser.open(file)
-    changed = [stage["name"] for stage in document["kernels"][0]["stages"] if stage["edits"]]
-    assert [node.get_attribute("data-stage") for node in browser.all("details.stage")] == changed
+    (kernel,) = document["kernels"]
+    decided = {decision["pass"] for decision in kernel["decisions"]}
+    wanted = [stage["name"] for stage in kernel["stages"] if stage["edits"] or stage["name"] in decided]
+    assert [node.get_attribute("data-stage") for node in browser.all("details.stage")] == wanted
     node = browser.all('details.stage[data-stage="ttl-place-stores"]')[0]
     browser.ask("arguments[0].open = true", node)
     browser.ask("return new Promise(done => setTimeout(() => done(true), 100))")
