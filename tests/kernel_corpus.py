@@ -12,9 +12,11 @@ from typing import Any
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import Composite, TileOp, release_key
 from tilewright.options import Options
+from tilewright.passes.dst_assignment.fused_forms import EQUIVALENTS, SAME_BITS
 
 Shape = tuple[int, int]
 BROADCAST, SUM, MAX = "ttl.math.broadcast", "ttl.math.reduce_sum", "ttl.math.reduce_max"
+REPLACED = {rule.row for rule in EQUIVALENTS if rule.exactness == SAME_BITS}  # cheaper calls give the same; linear scan has only their own
 OPERATORS = ("+", "-", "*", "/", "**", "%", "//", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!=")
 
 
@@ -90,6 +92,8 @@ def row_kernels() -> Iterator[CorpusKernel]:
             continue
         for dtype in (dtype for dtype in row.dtypes if dtype != "bfp8_b"):
             yield row_kernel(row, dtype, expression)
+            if row.name in REPLACED:
+                yield row_kernel(row, dtype, expression, "by its own call", allocator="linear-scan")
         if any(param.name == "approx" for param in row.params):
             yield row_kernel(row, "bf16", expression.replace("approx=False", "approx=True"), "approx")
     for source, target in tile_ops.TYPECASTS:
@@ -100,13 +104,13 @@ def row_kernels() -> Iterator[CorpusKernel]:
         yield CorpusKernel(name=f"typecast {source} to {target}", inputs=inputs, outputs=((1, 1),), body=body, dtype=source, out_dtype=target)
 
 
-def row_kernel(row: TileOp, dtype: str, expression: str, note: str = "") -> CorpusKernel:
+def row_kernel(row: TileOp, dtype: str, expression: str, note: str = "", **more: Any) -> CorpusKernel:
     inputs = tuple((name, (1, 2)) for name in "abc"[: max(1, row.arity)])
     body = f"o0.store({expression})"
     newest = max((form.since for form in row.forms), key=release_key)
     options = (("metal", newest),) if release_key(newest) > release_key(Options().metal) else ()
     name = f"{row.name} {dtype} {note}".strip()
-    return CorpusKernel(name=name, inputs=inputs, outputs=((1, 2),), body=body, dtype=dtype, options=options)
+    return CorpusKernel(name=name, inputs=inputs, outputs=((1, 2),), body=body, dtype=dtype, options=(*options, *more.items()))
 
 
 def row_expression(row: TileOp) -> str | None:

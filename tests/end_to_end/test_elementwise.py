@@ -208,7 +208,7 @@ def test_shared_product_is_computed_once(kernels, make_array):
     for options in ({}, {"fpu_binary_ops": False}, {"allocator": "linear-scan"}):
         program = kernels.compile(source, *[make_array((2, 2), "bf16") for _ in range(4)], **options)
         cpp = program.cpp["compute"]
-        assert sum(trips(cpp, call) for call in ("mul_tiles", "mul_binary_tile", "mul_reuse_dest_tiles")) == 4
+        assert sum(trips(cpp, call) for call in ("mul_tiles", "mul_binary_tile", "mul_reuse_dest_tiles", "addcmul_tile")) == 4
         assert trips(cpp, "abs_tile") == trips(cpp, "exp_tile") == 4
 
 

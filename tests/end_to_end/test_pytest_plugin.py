@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,9 @@ def test_import():
 
 
 def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "tilewright.pytest_plugin", "-p", "no:cacheprovider", *words]
+    installed = any(each.name == "tilewright" for each in entry_points(group="pytest11"))
+    plugin = [] if installed else ["-p", "tilewright.pytest_plugin"]  # a tree that was not installed has no entry point
+    command = [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 

@@ -13,8 +13,26 @@ from tilewright.dialects.attributes import int_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import operations
 from tilewright.hardware import tile_bytes
-from tilewright.passes.compiler_buffers import meaning
 from tilewright.program import BufferSpec, Program
+
+# What the names of buffers that the compiler makes mean, for those who meet them in the C++; the first pattern that fits.
+MEANINGS = (
+    (r".*_exact", "a second index over the same memory: its readers get all bits of an f32, others what the matrix unit takes"),
+    (r".*_kept", "the value that a fragment keeps from one turn of a loop to the next"),
+    (r"ones_.*", "a tile of ones: the factor that a reduction multiplies with"),
+    (r"first_row", "ones in the first row, zeros elsewhere: keeps what a reduction over rows leaves there"),
+    (r"first_column", "ones in the first column, zeros elsewhere: keeps what a reduction over columns leaves there"),
+    (r"first_corner", "a one in the first element, zeros elsewhere: keeps what a reduction of everything leaves there"),
+    (r"between_\d+", "a value that goes through L1 between two regions, since a unit must read it from there"),
+    (r"spill_\d+", "a value that does not stay in DST: it is packed and unpacked again within one expression"),
+    (r"(.+)_\d+", "a value that is computed once and kept: before its operands are released, or before a loop that uses it"),
+    (r".*", "made by the compiler"),
+)
+
+
+def meaning(name: str) -> str:
+    """What a buffer of the compiler's is for, by its name."""
+    return next(text for pattern, text in MEANINGS if re.fullmatch(pattern, name))
 
 # What a call does with the buffer or tensor that one of its operands names.
 BUFFER_USES = {"cb_push_back": "pushes", "cb_pop_front": "pops"}

@@ -25,6 +25,7 @@ from tilewright.dialects.ttl_buffers import (
     TensorSliceOp,
     WaitOp,
 )
+from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import insert_after, move_before, of_kind, operations
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import surely_ends
@@ -51,6 +52,10 @@ class Reading:
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
+    if context.options.inits == "each":
+        return  # calls as the specification's listings have them: every one where it was written
+    if any(isinstance(op, ComputeOp) for op in operations(module)):
+        return  # text from behind fusion: its reads were judged before, when threads took their blocks as they were written
     threads = functions_of(module)
     movers = [function for function in threads if thread_kind(function) != "compute"]
     written = {tensor for function in movers for tensor in _written(function)}

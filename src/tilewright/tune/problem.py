@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import execution
 from tilewright.diagnostics import Span, fail
 from tilewright.jit.kernel import Kernel
+from tilewright.jit.tilelang_kernel import TileLangKernel
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.kernel import RuntimeInteger
 from tilewright.lang.tensors import describe, is_tensor, lives_on_device
@@ -100,8 +101,10 @@ class Subject:
     def numbers(self, problem: Problem, config: Mapping[str, Any]) -> dict[str, int]:
         """Run-time integers of the call."""
         kernel, args, named = self.kernel(problem, config)
+        if isinstance(kernel, TileLangKernel):
+            return {}  # TileLang has none, and may be given sizes only
         values = getattr(kernel.bind(args, named), "values", None)
-        given = values.values() if isinstance(values, Mapping) else ()  # TileLang's arguments are a list  # pyright: ignore
+        given = values.values() if isinstance(values, Mapping) else ()  # pyright: ignore
         return {value.name: value.given for value in given if isinstance(value, RuntimeInteger)}
 
     def run(self, problem: Problem, config: Mapping[str, Any]) -> Any:

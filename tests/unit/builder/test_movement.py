@@ -23,8 +23,8 @@ PLACE = Span("kernel.txt", 3, 5)
 TENSORS = tuple(TensorSpec(name=name, shape=(32, 64), dtype="f32") for name in ("a", "y"))
 
 
-def buffer(index, name):
-    made = CircularBuffer(shape=(1, 2), dtype="f32", block_count=2, index=index, span=PLACE)
+def buffer(index, name, shape=(1, 2)):
+    made = CircularBuffer(shape=shape, dtype="f32", block_count=2, index=index, span=PLACE)
     made.name = name
     return made
 
@@ -65,13 +65,13 @@ def test_a_kernel_from_the_builder():
 
 
 def test_errors_name_the_place_that_is_written():
-    queue = buffer(0, "a_cb")
-    builder = thread("compute", Build(grid=(1, 1), buffers=[queue]), KernelExtents(), 0)
-    block = movement.acquire(builder, queue, "wait")
+    first, last = buffer(0, "a_cb"), buffer(1, "y_cb", shape=(2, 2))
+    builder = thread("compute", Build(grid=(1, 1), buffers=[first, last]), KernelExtents(), 0)
+    taken, given = movement.acquire(builder, first, "wait"), movement.acquire(builder, last, "reserve")
     builder.emitter.span = Span("kernel.txt", 7, 1)
     with pytest.raises(KernelError) as caught:
-        movement.store(builder, block, block, False)
+        movement.store(builder, given, taken, False)
     (found,) = caught.value.diagnostics
-    assert found.code == "TW204"
+    assert found.code == "TW101"
     assert (found.span.file, found.span.line) == ("kernel.txt", 7)
     assert found.notes[0].span == PLACE

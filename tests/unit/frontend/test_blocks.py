@@ -141,7 +141,7 @@ def test_matmul_reduce_broadcast_transpose_fill(ops):
         ("o.store(a @ 2)", "TW004"),
         ("o.store(a ^ b)", "TW107"),
         ("o.store(~a)", "TW107"),
-        ("o.store(a[0])", "TW001"),
+        ("o.store(a[0])", "TW101"),
         ("o.store(a.sum())", "TW003"),
         ("o.stor(a)", "TW003"),
         ("o.store(ttl.math.reduce_sum(a, dims=[5]))", "TW004"),

@@ -78,10 +78,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    real = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "torch"}
+    for name in real:  # an installed torch that another test has loaded; it cannot be loaded twice, so it comes back
+        del sys.modules[name]
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
         del sys.modules[name]
+    sys.modules.update(real)
 
 
 def test_cuda_is_the_simulated_device(folder: Path):
