@@ -47,7 +47,7 @@ def main() -> None:
     exact /= exact.sum(axis=1, keepdims=True)
     error = np.abs(y.astype(np.float64) - exact).max()
     print(f"max error against NumPy: {error:.3g}")
-    # Shares are at most 1. The difference, its exponential, the sum and the quotient round to bfloat16 (2**-9 each), and an error of
+    # Shares are at most 1. The difference, its exponential, the sum and the quotient round to bfloat16 (2**-9 each); an error of
     # the difference before exp, up to 2**-9 of a difference whose weight still counts, is relative after it.
     assert error <= 8 * 2.0**-8
 
