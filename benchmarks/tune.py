@@ -26,7 +26,7 @@ import numpy as np
 import timed_kernels
 
 from tilewright import execution, kernels, ttl
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE
 from tilewright.timing import timeline
 from tilewright.tune import journal
 from tilewright.tune.autotune import Tuned

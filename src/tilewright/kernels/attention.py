@@ -10,8 +10,7 @@ import math
 from typing import Any
 
 from tilewright import ttl
-from tilewright.kernels.sharing import TILE, divisors, rows_of_cores
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE, TILE, divisors, rows_of_cores
 from tilewright.tune.autotune import autotune
 
 LEAST = -1e30  # below every score

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import ttl
-from tilewright.kernels.sharing import TILE, divisors, rows_of_cores
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE, TILE, divisors, rows_of_cores
 from tilewright.tune.autotune import autotune
 
 MOST_TILES = 32  # of one block

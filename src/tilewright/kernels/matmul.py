@@ -18,8 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import ttl
-from tilewright.kernels.sharing import TILE, divisors, grids, share_of
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE, TILE, divisors, grids, share_of
 from tilewright.kernels.timing_estimates import matmul_microseconds
 from tilewright.tune.autotune import autotune
 

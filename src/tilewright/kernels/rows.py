@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import ttl
-from tilewright.kernels.sharing import TILE, divisors, rows_of_cores, share_of
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE, TILE, divisors, rows_of_cores, share_of
 from tilewright.tune.autotune import autotune
 
 MOST_WIDTH = 64  # tiles

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tilewright.hardware import CHIPS, TILE_ROWS
 
 TILE = TILE_ROWS
+TABLE = Path(__file__).with_name("tuned.json")  # choices that come with the package, made by benchmarks/tune.py --table
 
 
 def share_of(blocks: int, cores: int) -> int:

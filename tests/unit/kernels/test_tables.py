@@ -10,7 +10,7 @@ import pytest
 
 from tilewright import execution
 from tilewright import kernels as library
-from tilewright.kernels.tables import TABLE
+from tilewright.kernels.sharing import TABLE
 from tilewright.tune import results
 from tilewright.tune.problem import from_json, pose
 
