@@ -6,7 +6,6 @@ program cannot run natively says so: ``@pytest.mark.simulated_only("reason")``.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,17 +39,22 @@ class NativeTwin:
         compiled.run_program = self.watched_native_run
 
     def watched_simulation(
-        self, program: Program, arrays: Sequence[Any], *, fast: bool = False, scalars: Mapping[str, int] | None = None
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        *,
+        fast: bool = False,
+        scalars: Mapping[str, int] | None = None,
+        silent: bool = False,
     ) -> Any:
         key = identity(program)
         new = bool(program.cpp) and key not in self.finished and key not in self.pending
         before = copies(arrays) if new else []
-        result = self.simulate(program, arrays, fast=fast, scalars=scalars)
+        result = self.simulate(program, arrays, fast=fast, scalars=scalars, silent=silent)
         if new:
             after = copies(before if fast else arrays)
             if fast:  # it rounds elsewhere: compare with the full model
-                with contextlib.redirect_stdout(None):  # prints of the kernel have been seen
-                    self.simulate(program, after, scalars=scalars)
+                self.simulate(program, after, scalars=scalars, silent=True)  # prints of the kernel have been seen
             self.pending[key] = Simulated(program, before, after, scalars)
         return result
 

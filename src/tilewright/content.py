@@ -27,7 +27,7 @@ PURE = frozenset((
     "functools", "heapq", "itertools", "math", "numbers", "operator", "re", "statistics", "string", "struct", "textwrap", "types",
     "typing", "typing_extensions", "__future__", "_operator", "_functools", "_collections", "_bisect", "_heapq", "_struct",
 ))  # fmt: skip
-OUTSIDE = frozenset(("open", "input", "eval", "exec", "compile", "globals", "locals", "vars", "__import__", "breakpoint"))
+OUTSIDE = frozenset(("open", "input", "eval", "exec", "compile", "globals", "locals", "vars", "__import__"))
 UNSTABLE = frozenset((
     "random", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "multinomial",
     "normal", "poisson", "seed", "initial_seed", "get_rng_state", "get_default_dtype", "geterr", "get_printoptions",

@@ -484,6 +484,11 @@ RUNS: dict[str, Code] = {
         "integers of func_args that a core computes, and returns the blocks that it pushes. A native run (--native) executes "
         "the C++ itself.",
     ),
+    "TW523": Code(
+        "a breakpoint that does not stop",
+        "breakpoint() in a thread stops the simulator, with the blocks, DST and the buffers at hand. In C++ it is a comment: a "
+        "native run and a device go on. Leave out --native to stop, or print the block: print(block) works in both.",
+    ),
     "TW601": Code(
         "a package is not installed",
         "The script or the option needs a package that this Python does not have. Tilewright itself needs neither "

@@ -69,6 +69,7 @@ class Session:
     cache: bool | None = None  # use results on disk; None: as `caches` says
     listeners: tuple[Listener, ...] = ()
     on_compiled: tuple[CompiledListener, ...] = ()
+    silent: bool = False  # simulated kernels print nothing and do not stop at breakpoints
     profiling: Profiling = field(default_factory=Profiling)
     runner: Callable[[Program, Sequence[Any], Mapping[str, int]], Any] | None = None  # in place of the mode's own
 
@@ -160,13 +161,13 @@ def chosen_mode(mode: str, args: Sequence[Any]) -> str:
 def run_simulated(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.sim.run import simulate
 
-    return on_arrays(args, lambda arrays: simulate(program, arrays, scalars=numbers))
+    return on_arrays(args, lambda arrays: simulate(program, arrays, scalars=numbers, silent=current().silent))
 
 
 def run_fast(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
     from tilewright.sim.run import simulate
 
-    return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True, scalars=numbers))
+    return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True, scalars=numbers, silent=current().silent))
 
 
 def run_native(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:

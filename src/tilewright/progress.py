@@ -24,6 +24,7 @@ TICK_SECONDS = 0.2
 
 _silent: ContextVar[bool] = ContextVar("tilewright_silent", default=False)
 _shown = threading.Lock()  # held by whoever shows: work inside other work says nothing
+_showing: list[Progress] = []  # who that is
 
 
 @contextmanager
@@ -34,6 +35,19 @@ def silenced(quiet: bool = True) -> Generator[None, None, None]:
         yield
     finally:
         _silent.reset(token)
+
+
+@contextmanager
+def paused() -> Generator[None, None, None]:
+    """Somebody else has the terminal: the bar goes until they are done."""
+    hidden = list(_showing)
+    for each in hidden:
+        each.hide()
+    try:
+        yield
+    finally:
+        for each in hidden:
+            each.resume()
 
 
 def progress(
@@ -55,6 +69,9 @@ class Progress:
         self._started = time.monotonic()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._screen = threading.Lock()  # held while the bar is drawn
+        self._bar: Bar | None = None
+        self._hidden_since: float | None = None
 
     # The work ---------------------------------------------------------------------------------------------------------------
 
@@ -67,6 +84,7 @@ class Progress:
     def __enter__(self) -> Progress:
         self._started = time.monotonic()
         if not self._quiet and _shown.acquire(blocking=False):
+            _showing.append(self)
             self._thread = threading.Thread(target=self._watch, name="tilewright-progress", daemon=True)
             self._thread.start()
         return self
@@ -77,6 +95,7 @@ class Progress:
         self._ended.set()
         self._thread.join()
         self._thread = None
+        _showing.remove(self)
         _shown.release()
         if kind is KeyboardInterrupt:
             print(f"{self.title}: stopped at {self.numbers()}", file=self._stream, flush=True)
@@ -102,19 +121,36 @@ class Progress:
 
     # The thread that shows it -----------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        if self._stream.isatty():
-            if not self._ended.wait(SILENT_SECONDS):
-                self._draw(_bar(self))
-            return
-        while not self._ended.wait(LINE_SECONDS):
-            print(f"{self.title}: {self.numbers()}", file=self._stream, flush=True)
+    def hide(self) -> None:
+        with self._screen:
+            self._hidden_since = time.monotonic()
+            self._end_bar()
 
-    def _draw(self, bar: Bar) -> None:
-        bar.show()
-        while not self._ended.wait(TICK_SECONDS):
-            bar.show()
-        bar.close()
+    def resume(self) -> None:
+        with self._screen:
+            self._started += time.monotonic() - (self._hidden_since or time.monotonic())
+            self._hidden_since = None
+
+    def _watch(self) -> None:
+        terminal = self._stream.isatty()
+        pause = SILENT_SECONDS if terminal else LINE_SECONDS
+        while not self._ended.wait(pause):
+            with self._screen:
+                if self._hidden_since is not None:
+                    continue
+                if terminal:
+                    self._bar = self._bar or _bar(self)
+                    self._bar.show()
+                else:
+                    print(f"{self.title}: {self.numbers()}", file=self._stream, flush=True)
+            pause = TICK_SECONDS if terminal else LINE_SECONDS
+        with self._screen:
+            self._end_bar()
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
 
 def rate(value: float) -> str:

@@ -27,7 +27,7 @@ OPTIONAL_PACKAGES = {
 def report(error: BaseException, *, as_json: bool = False, verbose: bool = False) -> int:
     """Prints ``error`` on stderr and returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
-        print("tilewright: interrupted", file=sys.stderr)
+        print(f"tilewright: {error if str(error) else 'interrupted'}", file=sys.stderr)
         return 130
     kernel_error = as_kernel_error(error)
     if kernel_error is None and is_ours(error.__traceback__):

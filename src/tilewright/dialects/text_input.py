@@ -88,6 +88,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "net_pipe": ("net", "side", "src_cores", "dst_core_ranges", "unicast", *NAMED),
     "work": ("part", "amount", *NAMED),
     "print": ("text", "subject", "processor", "pages", "count", "format", "edge", "first", "wide", "dtype"),
+    "breakpoint": ("names", "kinds", "held", "constants", "others", "shapes"),
     "bind_cb": (
         "cb_index", "buffer_factor", "origin", "alias_of", "core_ranges", "tensor_index", "tensor_name", "first_tile",
         "eager", "significant_bits", "allocation_group", "ttl.in_dst", "ttl.spill", *NAMED,

@@ -159,6 +159,10 @@ STRUCTURAL_CALLS = (
     ),
     Call("dprint", "umpd", None, 0, "text with numbers; attributes text, subject (what the first operand is), processor, pages"),
     Call(
+        "breakpoint", "umpd", None, 0,
+        "the simulation stops; attributes names, kinds and shapes (rows, columns, first tile) of the operands, constants, others",
+    ),
+    Call(
         "read_element", "umpd", "buffer row column", 1,
         "an element of the held block, as a number or as its bits; attributes form, dtype, across, down, first, reserved",
     ),

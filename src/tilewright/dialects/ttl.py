@@ -393,7 +393,23 @@ class PrintOp(FlatOp):
         expect(self, len(numbers) + len(others) == len(self.operands) and len(others) <= 1, "prints numbers and one object")
 
 
-DEBUG_OPS: tuple[type[Operation], ...] = (PrintOp,)
+class BreakpointOp(FlatOp):
+    """``ttl.breakpoint %cb, %i {names = ["x", "i"], kinds = ["waited", "number"], …}``: where a simulation stops.
+
+    Operands are what names stand for: a ``number``, a ``truth``, or a block, ``waited`` for or ``reserved``; ``held`` older ones
+    lie before it in its buffer. ``constants`` and ``others`` are tables of literals, written in Python: names with a value
+    that is known, and words about those that have none here.
+    """
+
+    name = "ttl.breakpoint"
+
+    def verify_(self) -> None:
+        for key in ("names", "kinds", "held"):
+            listed = self.attributes.get(key)
+            expect(self, isinstance(listed, ArrayAttr) and len(listed) == len(self.operands), f"needs one of {key} per operand")
+
+
+DEBUG_OPS: tuple[type[Operation], ...] = (PrintOp, BreakpointOp)  # they look at what has been stored before them
 
 
 class WorkOp(FlatOp):

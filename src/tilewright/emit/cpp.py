@@ -154,6 +154,8 @@ class _Writer:
                 lines += self._loop(op)
             elif type(op) is IfOp:
                 lines += self._branch(op)
+            elif isinstance(op, KernelCallOp) and op.CALL.name == "breakpoint":
+                lines += _lines([statements.breakpoint_line(op)], place)
             elif isinstance(op, KernelCallOp) and op.CALL.name == "dprint":
                 given = [self.expressions.text(operand) for operand in op.operands]
                 printed = statements.print_lines(op, given, self.release, wanted=self.prints, name=self.print_name)

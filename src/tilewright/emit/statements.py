@@ -73,6 +73,10 @@ SUFFIXES = {"unpack": "_UNPACK", "math": "_MATH", "pack": "_PACK", "": ""}
 OLD_NAME, NEW_NAME = "DPRINT", "DEVICE_PRINT"
 
 
+def breakpoint_line(op: KernelCallOp) -> str:
+    return f"// line {line_of(op)} is a breakpoint: the simulator stops there"
+
+
 def print_headers(calls: Sequence[KernelCallOp], release: tuple[int, int], name: str = OLD_NAME) -> list[str]:
     folder = "api/debug" if release >= NEW_PATHS else "debug"
     prints = [op for op in calls if op.CALL.name == "dprint"]
@@ -92,10 +96,9 @@ def print_lines(
     lines = [_statement(macro, text, numbers, release)] if text or not subject else []
     if subject in ("waited", "reserved"):
         return lines + _tiles(op, macro, arguments[0], subject, release)
-    if subject == "dst":
-        lines.append("// what DST holds is printed by the simulator only")
-    elif subject:
-        lines.append(f"// the state of a {subject} is printed by the simulator only")
+    if subject:
+        what = "what DST holds" if subject == "dst" else f"the state of a {subject}"
+        lines.append(_statement(macro, f"line {line_of(op)}: {what} is printed by the simulator only", (), release))
     return lines
 
 

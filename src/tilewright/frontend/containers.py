@@ -17,7 +17,7 @@ from tilewright.builder.network import number
 from tilewright.builder.parts import part_of
 from tilewright.builder.values import Block, Region, TensorSlice, described
 from tilewright.diagnostics import counted
-from tilewright.frontend.host_calls import spelt
+from tilewright.frontend.debugging import spelt
 from tilewright.frontend.thread import Thread, native, truth
 from tilewright.frontend.values import RUNTIME_VALUES, Text
 from tilewright.grid import Field, cores_of

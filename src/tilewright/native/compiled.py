@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from tilewright import hardware
 from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
+from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.dialects.walking import operations, span_of
 from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.grid import chip_place, cores_of
 from tilewright.native.findings import Finding, NativeError
@@ -211,10 +213,20 @@ def run_program(
             other = run_native(replace(stated, chip=replace(stated.chip, cancellation_erratum=False)), seconds=seconds)
         right = _pages_after(other, program.tensors, pages)
         result = replace(result, warnings=tuple(cancellation_warnings(program.tensors, found, right)))
+    result = replace(result, warnings=(*result.warnings, *_passed_breakpoints(program)))
     for spec, page, after, array in zip(program.tensors, pages, found, arrays, strict=True):
         if not np.array_equal(after, page):
             arithmetic.write_back(spec, after, array)
     return result
+
+
+def _passed_breakpoints(program: compiled.Program) -> list[Diagnostic]:
+    """Breakpoints are comments in the C++: who set one should know why nothing stopped."""
+    places = {
+        span_of(op): None for op in operations(program.module) if isinstance(op, KernelCallOp) and op.CALL.name == "breakpoint"
+    }
+    message, help = "breakpoint() stops the simulator only; this run went past it", "leave out --native to stop there"
+    return [Diagnostic(code="TW523", severity="warning", message=message, span=span, help=help) for span in places]
 
 
 def _pages_after(result: NativeResult, specs: Sequence[compiled.TensorSpec], before: Sequence[Array]) -> list[Array]:

@@ -21,9 +21,9 @@ from tilewright.passes.kernel_calls.buffers import (
     MovementConverter,
     call,
     convert_buffer_op,
+    convert_debug,
     convert_element,
     convert_external,
-    convert_print,
     convert_table,
 )
 from tilewright.passes.kernel_calls.math import MathConverter
@@ -65,7 +65,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         if not op.name.startswith("ttl."):
             continue
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
-        done = done or convert_print(op, buffers, movement.accessors) or convert_element(op, buffers)
+        done = done or convert_debug(op, buffers, movement.accessors) or convert_element(op, buffers)
         done = done or convert_external(op, buffers, movement.accessors)
         done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):

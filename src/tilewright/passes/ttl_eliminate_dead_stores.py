@@ -8,7 +8,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
-from tilewright.dialects.ttl import PrintOp, StoreOp, compute_functions
+from tilewright.dialects.ttl import DEBUG_OPS, StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase
 from tilewright.passes.context import PassContext
@@ -33,7 +33,7 @@ def _eliminate(block: Block) -> None:
                 for store in unseen.pop(target, ()):
                     erase(store)
             unseen.setdefault(target, []).append(op)
-        elif isinstance(op, PrintOp) or op.regions:
+        elif isinstance(op, DEBUG_OPS) or op.regions:
             unseen.clear()
 
 

@@ -236,7 +236,7 @@ def _called(run: Mapping[str, Any], programs: Sequence[Any], inputs: Sequence[An
     for number, array in constants.items():
         values[number] = array.view(ml_dtypes.bfloat16) if array.dtype.itemsize == 2 and array.dtype.kind == "u" else array.copy()
     for call in run["calls"]:
-        with execution.session(mode=execution.SIM):
+        with execution.session(mode=execution.SIM, silent=True):
             execution.run(programs[call["program"]], [values[number] for number in call["tensors"]], call["numbers"])
     return [values[number] for number in run["results"]]
 

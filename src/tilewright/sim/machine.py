@@ -101,11 +101,18 @@ class Machine:
         self.transfers: dict[str, Transfers] = {}
         self.semaphores = Semaphores()
         self.has_values = True  # a timeline may run on tiles that have none
+        self.silent = False  # its kernel prints nothing and stops nowhere
+        self.meetings: dict[str, set[str]] = {}  # by thread: processors that have come to a breakpoint
         self.mail: dict[str, deque[int]] = {"m": deque(), "p": deque()}  # numbers that the unpacker has sent
         self.external: deque[list[Any]] = deque()  # blocks that the author's own code has computed and not written yet
         self.elements: dict[tuple[int, int], tuple[Any, Array]] = {}  # by buffer and slot: a tile whose elements were read
         self.neighbours: dict[tuple[int, ...], Machine] = {}
         self.tile_shape = (self.core_count, hardware.TILE_ROWS, hardware.TILE_COLS)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody sees what its kernel prints, and stops where it says."""
+        return self.has_values and not self.silent
 
     def transfers_of(self, site: Site) -> Transfers:
         if site.thread not in self.transfers:

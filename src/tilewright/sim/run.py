@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -76,12 +75,18 @@ def translation_of(program: Program) -> Translation:
 
 
 def simulate(
-    program: Program, arrays: Sequence[Array], *, fast: bool = False, scalars: Mapping[str, int] | None = None
+    program: Program,
+    arrays: Sequence[Array],
+    *,
+    fast: bool = False,
+    scalars: Mapping[str, int] | None = None,
+    silent: bool = False,
 ) -> SimResult:
     """Run ``program`` on ``arrays`` (tensor arguments in their element layout); outputs are written in place.
 
     bf16 tensors are ``uint16`` patterns or ``ml_dtypes.bfloat16``, f32 tensors ``float32``. Other float arrays are converted.
     ``scalars`` are the integer run-time arguments by name. ``fast`` computes values in float32 instead of modelling rounding.
+    ``silent``: the kernel prints nothing and does not stop at breakpoints.
     """
     if len(arrays) != len(program.tensors):
         raise fail("TW516", f"program '{program.name}' takes {len(program.tensors)} tensors, {len(arrays)} were given")
@@ -93,7 +98,7 @@ def simulate(
     tensors = _tensors(program, arithmetic, arrays)
     if not translation.cross_core:
         watch(program, tensors)
-    machines, counts = _carry_out(program, translation, arithmetic, tensors, numbers)
+    machines, counts = _carry_out(program, translation, arithmetic, tensors, numbers, silent=silent)
     warnings = [warning for machine in machines for warning in leftovers(machine)]
     warnings += [warning for tensor in tensors if tensor.touches is not None for warning in tensor.touches.found.values()]
     if isinstance(arithmetic, ExactArithmetic) and arithmetic.erratum is not None and arithmetic.erratum.seen:
@@ -118,7 +123,12 @@ def _tensors(program: Program, arithmetic: Arithmetic, arrays: Sequence[Array]) 
 
 
 def _carry_out(
-    program: Program, translation: Translation, arithmetic: Arithmetic, tensors: list[Tensor], numbers: dict[str, int]
+    program: Program,
+    translation: Translation,
+    arithmetic: Arithmetic,
+    tensors: list[Tensor],
+    numbers: dict[str, int],
+    silent: bool,
 ) -> tuple[list[Machine], list[list[int]]]:
     """Runs all cores to their end; the machines afterwards and how often each call was made."""
     few_cores = LazyArithmetic(arithmetic) if isinstance(arithmetic, ExactArithmetic) else arithmetic
@@ -126,6 +136,8 @@ def _carry_out(
         Machine(program, cores, tensors, few_cores if len(cores) < MANY_CORES else arithmetic, numbers)
         for cores in group_cores(program, translation, numbers)
     ]
+    for machine in machines:
+        machine.silent = silent
     counts = run_machines(machines, translation)
     few_cores.settle()
     return machines, counts
@@ -138,8 +150,7 @@ def _cancellations(
     arithmetic = ExactArithmetic(program.config, program.options.arch)
     arithmetic.erratum = None
     right = _tensors(program, arithmetic, arrays)
-    with contextlib.redirect_stdout(None):  # prints of the kernel have been seen
-        _carry_out(program, translation, arithmetic, right, numbers)
+    _carry_out(program, translation, arithmetic, right, numbers, silent=True)  # prints have been seen
     return cancellation_warnings(program.tensors, [tensor.pages for tensor in found], [tensor.pages for tensor in right])
 
 

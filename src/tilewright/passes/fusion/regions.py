@@ -15,11 +15,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.ttl import (
+    DEBUG_OPS,
     KEEP_IN_DST,
     BcastOp,
     FillBlockOp,
     MatmulOp,
-    PrintOp,
     ReduceOp,
     ReshapeOp,
     StoreOp,
@@ -203,8 +203,8 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
             # An acquire after a release may wait for whoever the release wakes: the region must run before it.
             if released:
                 close()
-        elif isinstance(op, PrintOp) or op.regions:
-            close()  # what is printed has been stored before it
+        elif isinstance(op, DEBUG_OPS) or op.regions:
+            close()  # what is printed or inspected has been stored before it
     close()
     return groups
 

@@ -29,7 +29,7 @@ from tilewright.dialects.attributes import (
     text_value,
 )
 from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
-from tilewright.dialects.ttl import CoreOp, InitSfpuOp, PrintOp, WorkOp
+from tilewright.dialects.ttl import BreakpointOp, CoreOp, InitSfpuOp, PrintOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
@@ -316,11 +316,14 @@ def convert_element(op: Operation, buffers: dict[SSAValue, SSAValue]) -> bool:
 
 
 # Debug --------------------------------------------------------------------------------------------------------------------
-# Prints as kernel calls.
+# Prints and breakpoints as kernel calls.
 
 
-def convert_print(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: dict[SSAValue, SSAValue]) -> bool:
-    """Inserts the call; False if ``op`` is no print."""
+def convert_debug(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: dict[SSAValue, SSAValue]) -> bool:
+    """Inserts the call; False if ``op`` is neither."""
+    if isinstance(op, BreakpointOp):
+        insert_before(_breakpoint(op, buffers), op)
+        return True
     if not isinstance(op, PrintOp):
         return False
     operands = [buffers.get(operand) or accessors.get(operand) or operand for operand in op.operands]
@@ -336,6 +339,19 @@ def convert_print(op: Operation, buffers: dict[SSAValue, SSAValue], accessors: d
         attributes["first"] = i32_attr(older * kind.block_tiles)
     insert_before(call("dprint", operands, attributes=attributes, like=op), op)
     return True
+
+
+def _breakpoint(op: BreakpointOp, buffers: dict[SSAValue, SSAValue]) -> Operation:
+    """Of every operand: rows and columns of a block, and its first tile from the pointer of its buffer on."""
+    attributes = dict(op.attributes)
+    older = [number.value.data for number in attributes.pop("held") if isinstance(number, IntegerAttr)]  # pyright: ignore
+    shapes: list[tuple[int, ...]] = []
+    for operand, before in zip(op.operands, older, strict=True):
+        kind = operand.type
+        tiles, cols = (kind.block_tiles, kind.dims[-1]) if isinstance(kind, CBType) else (0, 1)
+        shapes.append((tiles // cols, cols, before * tiles))
+    attributes["shapes"] = nested_attr(shapes)
+    return call("breakpoint", [buffers.get(operand) or operand for operand in op.operands], attributes=attributes, like=op)
 
 
 # Movement -----------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.sim.calls import (
+    breakpoints,
     broadcast,
     data_movement,
     elements,
@@ -15,7 +16,7 @@ from tilewright.sim.calls import (
     vector,
 )
 
-MODULES = (broadcast, data_movement, elements, external, matrix, packing, printing, setup, synchronisation, vector)
+MODULES = (breakpoints, broadcast, data_movement, elements, external, matrix, packing, printing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:
