@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from tilewright.records import record
 
@@ -136,7 +136,7 @@ def python_text(name: str, predicate: int | None, operands: Sequence[str]) -> st
     return None if form is None else form.python.format(*operands)
 
 
-def is_dynamic(value: Any) -> bool:
+def is_dynamic(value: Any) -> TypeGuard[Dynamic]:
     return isinstance(value, (Leaf, Node))
 
 
@@ -146,7 +146,7 @@ def is_truth(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def is_int_like(value: Any) -> bool:
+def is_int_like(value: Any) -> TypeGuard[Value]:
     """An integer, known or not (truths are not integers)."""
     return (isinstance(value, (int, Leaf, Node)) and not is_truth(value)) or False
 

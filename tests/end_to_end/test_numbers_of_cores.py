@@ -18,9 +18,15 @@ def kernel(x, out):
     x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
     out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
 
+    def pick(number):
+        if number == 2:
+            return 2.5
+        return 0.75 if number > 3 else 1.25
+
     @ttl.compute()
     def compute():
         node = ttl.node(dims=1)
+        {before}
         for step in range({steps}):
             with x_buffer.wait() as a, out_buffer.reserve() as o:
                 o.store({value})
@@ -39,7 +45,7 @@ def kernel(x, out):
             with out_buffer.wait() as block:
                 ttl.copy(block, out[node * {steps} + step, 0]).wait()
 """
-PLAIN = {"table": "()", "steps": 1, "value": "a * 1.0", "index": "node"}
+PLAIN = {"before": "pass", "table": "()", "steps": 1, "value": "a * 1.0", "index": "node"}
 
 
 def tiles(count: int, dtype: type = np.float32) -> np.ndarray:
@@ -92,6 +98,35 @@ def test_a_block_with_a_coordinate(kernels, value, dtype):
     wanted = VALUES[value](x.astype(np.float64).reshape(6, 32, 32), node)
     error = 2.0**-21 if dtype is np.float32 else 3 * 2.0**-8
     assert np.abs(out.astype(np.float64).reshape(6, 32, 32) - wanted).max() <= error * np.abs(wanted).max()
+
+
+FRACTIONS = {
+    "a * (node * 0.3)": lambda a, n: a * (n * 0.3),
+    "a * pick(node)": lambda a, n: a * np.select([n == 2, n > 3], [2.5, 0.75], 1.25),
+    "1 / (node + 1) - a": lambda a, n: 1 / (n + 1) - a,
+    "a * -(pick(node) / 8 + node)": lambda a, n: a * -(np.select([n == 2, n > 3], [2.5, 0.75], 1.25) / 8 + n),
+    "a * (2.0 if pick(node) > 1 else 3.0)": lambda a, n: a * np.where(n > 3, 3.0, 2.0),
+    "a * scale + scale": lambda a, n: a * (n / 4 - 1) + (n / 4 - 1),
+    "ttl.math.max(a, scale)": lambda a, n: np.maximum(a, n / 4 - 1),
+}
+
+
+@pytest.mark.parametrize("value", FRACTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_a_block_with_a_fraction_of_a_coordinate(kernels, value, dtype):
+    x, out = tiles(6, dtype), np.zeros((6 * 32, 32), dtype)
+    kernels.run(KERNEL.format(**{**PLAIN, "grid": (3, 2), "before": "scale = node / 4 - 1", "value": value}), x, out)
+    node = np.arange(6)[:, None, None]
+    wanted = FRACTIONS[value](x.astype(np.float64).reshape(6, 32, 32), node)
+    error = 2.0**-21 if dtype is np.float32 else 3 * 2.0**-8
+    assert np.abs(out.astype(np.float64).reshape(6, 32, 32) - wanted).max() <= error * np.abs(wanted).max()
+
+
+def test_a_fraction_of_a_coordinate_may_divide_by_zero(kernels):
+    x = tiles(6)
+    with pytest.raises(KernelError) as caught:
+        kernels.compile(KERNEL.format(**{**PLAIN, "grid": (3, 2), "value": "a * (1 / node)"}), x, np.zeros_like(x))
+    assert "division by zero" in str(caught.value)
 
 
 def test_a_block_with_a_coordinate_in_a_loop(kernels):

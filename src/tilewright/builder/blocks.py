@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeGuard
 
 from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from tilewright.builder.buffers import acquired, content, new_buffer
 from tilewright.builder.extents import EITHER, Count, Extent
 from tilewright.builder.parts import part_of
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.values import Block, described, fold, folded, grows_in_place, unfold, value_type
+from tilewright.builder.values import Block, Choice, described, fold, folded, grows_in_place, unfold, value_type
 from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list, number_attr
 from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, Param, TileOp
@@ -47,7 +47,7 @@ class BareFill(float):
         return float(self)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Python's numbers, and NumPy's, which register with the same abstract class."""
     return not isinstance(value, bool) and isinstance(value, Real)
 
@@ -426,11 +426,11 @@ def apply_pair(thread: ThreadBuilder, op: TileOp | Composite, left: Any, right: 
         value = readable(thread, block)
         other = number_block(thread, number, value)
         if other is not None:
-            other = converted(thread, other, value.dtype)
-            return apply_op(thread, op, [value, other] if block is left else [other, value], {})
+            result = apply_op(thread, op, [value, other] if block is left else [other, value], {})
+            return converted(thread, result, value.dtype)
     if not is_number(number):
         raise not_a_number(thread, number)
-    number = number if isinstance(number, (int, float)) else number.item()
+    number = int(number) if isinstance(number, Integral) else float(number)
     value = readable(thread, block)
     if block is left:
         check_divisor(thread, op, number)
@@ -476,24 +476,55 @@ EXACT_IN_BF16 = 256  # whole numbers up to this
 
 
 def is_core_number(thread: ThreadBuilder, value: object) -> bool:
-    """Whether it is an integer that every core knows from its start; a loop that changes one is unrolled instead."""
+    """Whether every core knows the number from its start; a loop that changes one is unrolled instead."""
+    if isinstance(value, Choice):
+        return value.numbers is not None
     if not is_dynamic(value) or not is_int_like(value):
         return False
     low, high = bounds(value)  # pyright: ignore[reportArgumentType]
     return high - low < 2**MOST_BITS and all(thread.emitter.is_of_entry(leaf) for leaf in leaves(value))  # pyright: ignore
 
 
-def number_block(thread: ThreadBuilder, value: Value, like: Block) -> Block | None:
+def number_block(thread: ThreadBuilder, value: Value | Choice, like: Block) -> Block | None:
     """One tile of this number, which repeats beside ``like``; None if no tile of that dtype can be made."""
     if like.dtype not in FLOAT_DTYPES:
         return None
-    low, high = bounds(value)
-    dtype = "bf16" if like.dtype != "f32" and low >= -EXACT_IN_BF16 and high <= EXACT_IN_BF16 else "f32"
+    if isinstance(value, Choice):
+        exact = all(_exact_in_bf16(number) for number in value.numbers or ())
+    else:
+        exact = all(abs(end) <= EXACT_IN_BF16 for end in bounds(value))
+    dtype = "bf16" if like.dtype != "f32" and exact else "f32"
     shape = (1,) * len(like.shape)
     buffer = new_buffer(thread, "number", shape, dtype, thread.emitter.span)
     place, site = acquired(thread, buffer, "reserve")
-    thread.emitter.add(StoreOp, [filled(thread, low, shape, dtype).ssa, place])
     site.store(EITHER, thread.emitter.block, thread.emitter.span)
+    if isinstance(value, Choice):
+        _store_chosen(thread, value, place, shape, dtype)
+    else:
+        _store_sum_of_bits(thread, value, place, shape, dtype)
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    ssa, _ = acquired(thread, buffer, "wait")
+    return Block(ssa, shape, dtype).with_extent(EITHER)
+
+
+def _exact_in_bf16(number: float) -> bool:
+    return not math.isfinite(number) or (abs(number) < LARGEST_F32 and math.frexp(number)[0] * 256 % 1 == 0)
+
+
+def _store_chosen(thread: ThreadBuilder, value: Any, place: SSAValue, shape: tuple[int, ...], dtype: str) -> None:
+    """Each core stores its own number."""
+    if not isinstance(value, Choice):
+        thread.emitter.add(StoreOp, [filled(thread, value, shape, dtype).ssa, place])
+        return
+    for way, side in zip(thread.emitter.branch(value.condition), (value.when_true, value.when_false), strict=True):
+        thread.emitter.enter(way)
+        _store_chosen(thread, side, place, shape, dtype)
+        thread.emitter.close_branch()
+
+
+def _store_sum_of_bits(thread: ThreadBuilder, value: Value, place: SSAValue, shape: tuple[int, ...], dtype: str) -> None:
+    low, high = bounds(value)
+    thread.emitter.add(StoreOp, [filled(thread, low, shape, dtype).ssa, place])
     above = make("-", value, low)
     for bit in range((high - low).bit_length()):
         then, otherwise = thread.emitter.branch(make("==", make("%", make("//", above, 1 << bit), 2), 1))
@@ -503,6 +534,3 @@ def number_block(thread: ThreadBuilder, value: Value, like: Block) -> Block | No
         thread.emitter.close_branch()
         thread.emitter.enter(otherwise)
         thread.emitter.close_branch()
-    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-    ssa, _ = acquired(thread, buffer, "wait")
-    return Block(ssa, shape, dtype).with_extent(EITHER)

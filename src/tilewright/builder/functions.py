@@ -17,6 +17,7 @@ from tilewright.builder.blocks import (
     converted,
     emit,
     filled,
+    is_core_number,
     is_number,
     product,
     readable,
@@ -240,7 +241,7 @@ def call_op(thread: ThreadBuilder, op: TileOp | Composite, args: list[Any], name
     if len(tiles) < op.arity:
         remedy = f"ttl.math.reduce_{op.name}(x, dims=[1])" if f"math.reduce_{op.name}" in BLOCK_FUNCTIONS else op.summary
         raise thread.problem("TW004", f"{op.name} takes {op.arity} blocks, found {len(tiles)}", help=remedy)
-    if op.arity == 2 and not rest and not named and any(is_number(tile) for tile in tiles):
+    if op.arity == 2 and not rest and not named and any(is_number(tile) or is_core_number(thread, tile) for tile in tiles):
         if not any(isinstance(tile, Block) for tile in tiles):
             raise thread.problem("TW004", f"{op.name} of two numbers", help="use Python arithmetic on numbers")
         return apply_pair(thread, op, tiles[0], tiles[1])

@@ -141,6 +141,29 @@ class TensorSlice:
         return f"a slice of tensor '{self.name}'"
 
 
+@record(eq=False)
+class Choice:
+    """One of two things that exist at compile time."""
+
+    condition: Value
+    when_true: Any
+    when_false: Any
+
+    @property
+    def numbers(self) -> list[float] | None:
+        """The numbers to choose from, if that is all there is."""
+        found: list[float] = []
+        for side in (self.when_true, self.when_false):
+            inner = side.numbers if isinstance(side, Choice) else [side] if isinstance(side, (int, float)) else None
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def describe(self) -> str:
+        return f"{described(self.when_true)} or, on other cores, {described(self.when_false)}"
+
+
 @record(frozen=False, eq=False)
 class Transfer:
     """A copy that was started."""

@@ -21,16 +21,16 @@ from xdsl.dialects.scf import YieldOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation
 
-from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, whole
+from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, is_core_number, whole
 from tilewright.builder.buffers import acquired, early, loops_since, new_buffer, store_in
 from tilewright.builder.emitter import FREE_OPS
 from tilewright.builder.extents import joined
-from tilewright.builder.values import Acquisition, Block, TensorSlice, Transfer, described
+from tilewright.builder.values import Acquisition, Block, Choice, TensorSlice, Transfer, described
 from tilewright.diagnostics import KernelError
 from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
 from tilewright.frontend.thread import Thread, truth
-from tilewright.frontend.values import MISSING, Branches, Choice, Parted, Unusable
-from tilewright.integers import Value, is_dynamic, is_int_like, is_truth, make
+from tilewright.frontend.values import MISSING, Branches, Parted, Unusable
+from tilewright.integers import Value, bounds, is_dynamic, is_int_like, is_truth, make
 
 READS = "tilewright_reads"  # names that a statement reads, kept with the node
 INLINE = "tilewright_choices"  # its conditional expressions and subscripts, kept with the node
@@ -208,7 +208,7 @@ def _no_choice(thread: Thread, values: list[Any], node: ast.IfExp) -> KernelErro
 
 def settled(thread: Thread, value: Any, node: ast.AST) -> Any:
     """The value of a name that is read: one that the branches have apart is put together."""
-    if isinstance(value, Choice):
+    if isinstance(value, Choice) and not _is_table_of_numbers(value):
         message = f"what is read here is {value.describe()}, which is known per core only"
         raise thread.error("TW012", message, node, help="give it a name of its own and use that, or put the work under an if")
     if not isinstance(value, Parted):
@@ -293,7 +293,8 @@ def split(thread: Thread, statement: ast.stmt) -> tuple[Value, dict[str, Choice]
     """The condition on which a statement must be written twice, and the names it decides."""
     if not thread.chooses:
         return None
-    open_names = {name: value for name, value in thread.frame.names.items() if isinstance(value, Choice)}
+    names = thread.frame.names.items()
+    open_names = {name: value for name, value in names if isinstance(value, Choice) and not _is_table_of_numbers(value)}
     if not open_names or isinstance(statement, ast.FunctionDef) or _passes_on(statement):
         return None
     read = _names_read(thread, statement, set())
@@ -302,6 +303,46 @@ def split(thread: Thread, statement: ast.stmt) -> tuple[Value, dict[str, Choice]
         return None
     condition = next(iter(found.values())).condition
     return condition, {name: value for name, value in open_names.items() if value.condition == condition}
+
+
+def _is_table_of_numbers(value: Choice) -> bool:
+    """A number of which cores have more than two variants: a statement per variant would be much code for one number."""
+    return any(isinstance(side, Choice) for side in (value.when_true, value.when_false)) and value.numbers is not None
+
+
+MOST_NUMBERS = 64  # that a number of this core may take in arithmetic with fractions: each becomes a fill in the program
+
+
+def tabulated(thread: Thread, value: Any, function: Callable[[Any], Any]) -> Any:
+    """A function of a number that every core knows from its start, worked out at compile time for each number it may be."""
+    if isinstance(value, Choice):
+        first, second = (tabulated(thread, side, function) for side in (value.when_true, value.when_false))
+        return _chosen(thread, value.condition, first, second)
+    if not is_dynamic(value):
+        return function(value)
+    low, high = bounds(value)
+    result = function(high)
+    for number in range(high - 1, low - 1, -1):
+        result = _chosen(thread, make("==", value, number), function(number), result)
+    return result
+
+
+def _chosen(thread: Thread, condition: Value, first: Any, second: Any) -> Any:
+    known = _known_per_core(condition, first, second)
+    if known is not None:
+        return known
+    thread.chooses = True
+    return Choice(condition, first, second)
+
+
+def may_tabulate(thread: Thread, value: Any) -> bool:
+    """Whether arithmetic with it can be worked out at compile time for each number it may be."""
+    if not is_core_number(thread, value):
+        return False
+    if isinstance(value, Choice):
+        return True
+    low, high = bounds(value)
+    return high - low < MOST_NUMBERS
 
 
 def _passes_on(statement: ast.stmt) -> bool:

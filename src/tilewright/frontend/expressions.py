@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.builder import blocks, functions
-from tilewright.builder.blocks import plain_number
+from tilewright.builder.blocks import is_number, plain_number
 from tilewright.builder.elements import Element, compare_elements
 from tilewright.builder.network import REMOTE_METHODS, PipeEnd, RemoteSemaphore, pipe_attribute
-from tilewright.builder.values import Block, ReadyReceive, Transfer, TransferGroup, described
+from tilewright.builder.values import Block, Choice, ReadyReceive, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import calls, carried, choices, containers
 from tilewright.frontend.containers import is_object_of
@@ -206,8 +206,17 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
                 node,
                 help=NOT_OPERANDS.get(type(side), ""),
             )
-    if not is_dynamic(left) and not is_dynamic(right):
+    if not is_dynamic(left) and not is_dynamic(right) and not (isinstance(left, Choice) or isinstance(right, Choice)):
         return native(thread, node, PYTHON_BINARY[symbol], left, right)
+    if isinstance(left, Choice) or isinstance(right, Choice) or symbol == "/" or _is_fraction(left) or _is_fraction(right):
+        sides = [side for side in (left, right) if not is_number(side)]
+        if all(choices.may_tabulate(thread, side) for side in sides):
+            first = sides[0] is left
+
+            def applied(number: Any) -> Any:
+                return binary(thread, symbol, number, right, node) if first else binary(thread, symbol, left, number, node)
+
+            return choices.tabulated(thread, sides[0], applied)
     return _dynamic_binary(thread, symbol, left, right, node)
 
 
@@ -237,6 +246,10 @@ def _dynamic_binary(thread: Thread, symbol: str, left: Any, right: Any, node: as
     return make(symbol, left, right)
 
 
+def _is_fraction(value: Any) -> bool:
+    return is_number(value) and not isinstance(value, int)
+
+
 def _bin_op(thread: Thread, node: ast.BinOp) -> Any:
     left, right = evaluate(thread, node.left), evaluate(thread, node.right)
     return binary(thread, BINARY[type(node.op)], left, right, node)
@@ -251,6 +264,8 @@ def _unary_op(thread: Thread, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.UAdd):
             return blocks.value_of(thread, blocks.readable(thread, operand))
         return blocks.unary(thread, "neg" if isinstance(node.op, ast.USub) else "~", operand)
+    if isinstance(operand, Choice) and operand.numbers is not None:
+        return choices.tabulated(thread, operand, PYTHON_UNARY[type(node.op)])
     if is_dynamic(operand):
         if isinstance(node.op, ast.Invert):
             raise thread.error("TW001", "operator ~ on an integer known per core only", node)
@@ -290,6 +305,10 @@ def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST)
     if isinstance(left, Element) or isinstance(right, Element):
         thread.at(node)
         return compare_elements(thread, symbol, plain_number(left), plain_number(right))
+    if isinstance(left, Choice) and left.numbers is not None:
+        return choices.tabulated(thread, left, lambda number: compare(thread, op, number, right, node))
+    if isinstance(right, Choice) and right.numbers is not None:
+        return choices.tabulated(thread, right, lambda number: compare(thread, op, left, number, node))
     if not is_dynamic(left) and not is_dynamic(right):
         return native(thread, node, COMPARISONS[symbol], left, right)
     if not (is_int_like(left) and is_int_like(right)):

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tilewright.builder import movement
-from tilewright.builder.values import Block, described
+from tilewright.builder.values import Block, Choice, described
 from tilewright.frontend import carried, choices, containers, loops
 from tilewright.frontend.calls import local_function
 from tilewright.frontend.containers import bind_name, bind_target
 from tilewright.frontend.expressions import BINARY
 from tilewright.frontend.syntax import assigned_names
 from tilewright.frontend.thread import Thread, native, truth
-from tilewright.frontend.values import MISSING, RUNTIME_VALUES, Branches, Choice, LeaveBody, Scope, Signpost
+from tilewright.frontend.values import MISSING, RUNTIME_VALUES, Branches, LeaveBody, Scope, Signpost
 from tilewright.integers import Value, is_dynamic
 
 HELP: dict[type[ast.stmt], str] = {

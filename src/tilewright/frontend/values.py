@@ -129,18 +129,6 @@ class Branches:
         return op
 
 
-@record(eq=False)
-class Choice:
-    """One of two things that exist at compile time."""
-
-    condition: Value
-    when_true: Any
-    when_false: Any
-
-    def describe(self) -> str:
-        return f"{described(self.when_true)} or, on other cores, {described(self.when_false)}"
-
-
 @record(frozen=False, eq=False)
 class Parted:
     """A block value, or a copy, of which each branch has its own."""
