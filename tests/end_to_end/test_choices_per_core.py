@@ -44,6 +44,21 @@ FORMS = {
         lambda core, a, b: ([(a[0] * (5, 6)[core]) ** 2], []),
         {"cores": 2, "reads": (1, 0)},
     ),
+    "a sum onto what both branches store": (
+        """
+        with a_dfb.wait() as x, o_dfb.reserve() as o_block:
+            if node == 0:
+                o_block.store(x * 2)
+            else:
+                o_block.store(x * 3)
+            o_block += x
+            if node == 2:
+                o_block += x * x
+            o_block.store(o_block * x + o_block)
+        """,
+        lambda core, a, b: ([(a[0] * (3, 4, 4)[core] + a[0] * a[0] * (core == 2)) * (a[0] + 1)], []),
+        {"cores": 3, "reads": (1, 0)},
+    ),
     "a stored block that some turns of a loop change": (
         """
         with o_dfb.reserve() as o_block:

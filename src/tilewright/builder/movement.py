@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import UnitAttr
@@ -164,8 +164,10 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
     if accumulate and held.store is None and all(held is not other for other, _ in thread.sums):
         thread.sums.append((held, thread.emitter.span))
     value = _grown_sum(thread, held, source) if accumulate else source
+    joined = _grown_choice(thread, held, source) if accumulate else None
     op = thread.emitter.add(StoreOp, [source.ssa, block.ssa], [], attributes)
     stored(thread, held, value, op)
+    held.joined = joined
 
 
 def _place_of_wait(held: Acquisition) -> IRBlock | None:
@@ -177,11 +179,24 @@ def _grown_sum(thread: ThreadBuilder, held: Acquisition, source: Block) -> Block
     """What the block holds after an accumulating store, if that is known here."""
     if held.store is None:
         return source if len(thread.emitter.open_blocks()) == 1 else None
-    place = held.store.parent
-    known = place is not None and place in thread.emitter.open_blocks() and not loops_since(thread, place)
-    if held.stored is None or not known or source.dtype not in dtypes_of(BY_NAME["add"]):
+    if held.stored is None or not _adds_once(thread, held, source):
         return None
     return apply_op(thread, BY_NAME["add"], [held.stored, source], {})
+
+
+def _grown_choice(thread: ThreadBuilder, held: Acquisition, source: Block) -> Callable[[], Block] | None:
+    """The same for what branches have stored: their values are put together when the sum is read."""
+    before = held.joined
+    if before is None or not _adds_once(thread, held, source):
+        return None
+    return lambda: apply_op(thread, BY_NAME["add"], [before(), source], {})
+
+
+def _adds_once(thread: ThreadBuilder, held: Acquisition, source: Block) -> bool:
+    """Whether what was stored before is there, and this adds to it exactly once."""
+    place = held.store.parent if held.store is not None else None
+    known = place is not None and place in thread.emitter.open_blocks() and not loops_since(thread, place)
+    return known and source.dtype in dtypes_of(BY_NAME["add"])
 
 
 def _check_stored_size(thread: ThreadBuilder, source: Block, block: Block, held: Acquisition) -> None:
