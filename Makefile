@@ -64,6 +64,8 @@ vendor: ## kernels against the headers of the ttnn in VENDOR_PYTHON's environmen
 	$(VENDOR_PYTHON) tests/vendor/check_rows.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 	$(VENDOR_PYTHON) tests/vendor/check_kernels.py $(VENDOR_FOLDER) examples --arch $(VENDOR_ARCH) --api 2.0
+	$(VENDOR_PYTHON) tests/vendor/check_tests.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
+	$(VENDOR_PYTHON) tests/vendor/check_artifacts.py $(VENDOR_FOLDER) examples --arch $(VENDOR_ARCH)
 	$(VENDOR_PYTHON) tests/vendor/check_examples.py $(VENDOR_FOLDER) --arch $(VENDOR_ARCH)
 
 tilelang-diff: ## kernels through the tilelang in TILELANG_PYTHON's environment and through our reader, see CONTRIBUTING.md

@@ -18,6 +18,7 @@ from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
 from tilewright.dialects.ttl_network import NetPipeOp, nested_value
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.emit.arguments import buffer_name, thread_arguments
+from tilewright.emit.common_arguments import Launch
 from tilewright.emit.cpp import Line, emit, emit_lines
 from tilewright.emit.spelling import release
 from tilewright.grid import cores_in
@@ -172,14 +173,14 @@ def respelled(program: Program, metal: str) -> dict[str, str]:
     return {role: "\n".join(line.text for line in lines) + "\n" for role, lines in cpp_lines(program, metal).items()}
 
 
-def cpp_lines(program: Program, metal: str = "") -> dict[str, list[Line]]:
+def cpp_lines(program: Program, metal: str = "", launch: Launch | None = None) -> dict[str, list[Line]]:
     """The C++ of a program line by line, with the places of the user's source, by role."""
     functions = {op.sym_name.data: op for op in program.module.ops if isinstance(op, FuncOp)}
     options = program.options
     return {
         thread.role: emit_lines(
             functions[thread.function], thread, program.config, kernel=program.name, metal=metal or options.metal,
-            prints=options.debug_print, api=options.api,
+            prints=options.debug_print, api=options.api, launch=launch,
         )
         for thread in program.threads
     }  # fmt: skip

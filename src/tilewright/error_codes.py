@@ -539,6 +539,13 @@ RUNS: dict[str, Code] = {
         "(pip install 'tilewright[cluster]'), a scheduler that answers at that address, at least one worker, and the same "
         "release of Tilewright on the workers. Without the option the processors of this machine are used.",
     ),
+    "TW610": Code(
+        "a kernel_artifact cannot say this",
+        "`tilewright build --artifact` writes what tt-mlir launches for a TT-Lang operation. Version 1 of that format has one "
+        "rectangle of cores, buffers in L1 of their own, and the same arguments for every core. It has no semaphores, no numbers "
+        "per core or per call, no buffers in shards and no unpacking to DST. The message names what the kernel needs; without "
+        "`--artifact` the package runs on a device by itself.",
+    ),
 }
 
 CODES: dict[str, Code] = {**LANGUAGE, **SHAPES, **BUFFERS, **LIMITS, **RUNS}

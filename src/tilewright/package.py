@@ -6,6 +6,7 @@
     package/KERNEL/program.json     what a launcher must set up
     package/KERNEL/program.mlir     the program after its last pass, which the simulator runs
     package/KERNEL/runner.py        launches the files through ttnn on machines without Tilewright
+    package/KERNEL/kernel_artifact.json   what tt-xla and tt-mlir take for a TT-Lang operation, if it was asked for
 
 Nothing in a package is executed when it is loaded: it is data, and every byte of it is checked first.
 """
@@ -31,6 +32,7 @@ FORMAT = 1
 INDEX = "package.json"
 PROGRAM_TEXT = "program.mlir"
 TUNED = "tuned.json"
+ARTIFACT = "kernel_artifact.json"
 SAME = ("shape", "dtype", "element", "logical_shape", "layout", "memory", "sharding", "shard_shape", "shard_cores")  # of a tensor
 
 
@@ -47,7 +49,9 @@ def version() -> str:
 # Writing --------------------------------------------------------------------------------------------------------------------
 
 
-def write(programs: Sequence[Program], target: Path, *, source: str, extra: Mapping[str, str] | None = None) -> Path:
+def write(
+    programs: Sequence[Program], target: Path, *, source: str, extra: Mapping[str, str] | None = None, artifacts: bool = False
+) -> Path:
     """The package of ``programs`` at ``target``: whole, or not at all. ``extra`` files go in as they are."""
     import shutil
     import tempfile
@@ -57,7 +61,8 @@ def write(programs: Sequence[Program], target: Path, *, source: str, extra: Mapp
     target.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        kernels = [_kernel(program, made, name) for name, program in zip(folder_names(programs), programs, strict=True)]
+        named = zip(folder_names(programs), programs, strict=True)
+        kernels = [_kernel(program, made, name, artifact=artifacts) for name, program in named]
         checksums: dict[str, str] = {}
         for name, text in (extra or {}).items():
             checksums[name] = _save(made / name, text)
@@ -121,14 +126,17 @@ def folder_names(programs: Sequence[Program]) -> list[str]:
     return names
 
 
-def _kernel(program: Program, package: Path, folder: str) -> dict[str, Any]:
+def _kernel(program: Program, package: Path, folder: str, *, artifact: bool) -> dict[str, Any]:
     """Writes one program's files; what the index says about them."""
+    from tilewright.kernel_artifact import kernel_artifact
     from tilewright.runtime.runner import script
 
     texts = {f"{role}.cpp": text for role, text in program.cpp.items()}
     texts[PROGRAM_TEXT] = str(program.module) + "\n"
     texts["program.json"] = json.dumps(described(program), indent=2) + "\n"
     texts["runner.py"] = script(program)
+    if artifact:
+        texts[ARTIFACT] = json.dumps(kernel_artifact(program), indent=1) + "\n"
     known = described(program)
     return {
         "name": program.name,

@@ -108,6 +108,23 @@ def test_external_code_computes_between_ours(kernels, header):
     assert profile(program, advise=False)[0].cycles > 0
 
 
+def test_a_compute_thread_of_external_code_alone_starts_the_engines(kernels, header):
+    """Once, first of all, for the buffers of its first call."""
+    ours = """            with product_cb.wait() as p, out_cb.reserve() as o:
+                o.store(p + 1)
+"""
+    source = COMPUTED.replace("HEADER", header).replace(ours, "").replace("out_cb.wait()", "product_cb.wait()")
+    a, b, out = integers(1), integers(2), np.zeros((96, 64), np.float32)
+    a[a == 0] = b[b == 0] = 1  # NumPy's product of zero and a negative number is minus zero, the matrix unit's is not
+    kernel = kernels.load(source)
+    program = kernel.compile(a, b, out)
+    kernel(a, b, out)
+    assert (out == a * b).all()
+    text = program.cpp["compute"]
+    assert text.count("hw_startup(") == 1
+    assert text.index("hw_startup(a_cb, b_cb, product_cb);") < text.index("multiply_tiles<a_cb")
+
+
 def test_without_a_meaning_it_runs_natively_only(kernels, header):
     source = COMPUTED.replace("HEADER", header).replace("                meaning=multiply,\n", "")
     a, b, out = integers(1), integers(2), np.zeros((96, 64), np.float32)

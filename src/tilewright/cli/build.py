@@ -6,6 +6,7 @@ of the package. The package holds C++, the compiled program, a launcher, what tu
 
 examples:
   tilewright build examples/02_fused.py -o package
+  tilewright build examples/02_fused.py -o package --artifact
   python -c 'import tilewright; print(tilewright.load("package"))'
 """
 
@@ -21,6 +22,8 @@ from tilewright.cli import invocation
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="the package; one that exists is replaced")
+    artifact = "also write kernel_artifact.json, which tt-xla and tt-mlir take for TT-Lang operations"
+    parser.add_argument("--artifact", action="store_true", help=artifact)
     invocation.add_output_flags(parser)
     invocation.add_printing_flags(parser)
     invocation.add_option_flags(parser)
@@ -42,8 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"tilewright build: {arguments.source} called no kernel", file=sys.stderr)
             return 1
         target = package.write(
-            programs, Path(arguments.output), source=Path(arguments.source).name, extra=tuned_configs(arguments.source)
-        )
+            programs, Path(arguments.output), source=Path(arguments.source).name, extra=tuned_configs(arguments.source),
+            artifacts=arguments.artifact,
+        )  # fmt: skip
     except BaseException as error:
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
     found = package.load(target)

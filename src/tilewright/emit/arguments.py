@@ -81,10 +81,14 @@ def _number_entry(op: KernelCallOp) -> RuntimeArgument:
 
 
 class Arguments:
+    """What our own launcher passes: buffers and accessors in the order of the file, and a list of words to each core."""
+
     def __init__(self, thread: ThreadSpec, release: tuple[int, int]) -> None:
         self.thread = thread
         self.release = release
         self.addresses: dict[SSAValue, str] = {}  # names of where tensors start, by accessor
+        self.slots = {entry: index for index, entry in enumerate(thread.runtime_args)}
+        self.offset = ""  # of the next accessor's compile-time words
 
     def declares(self, op: KernelCallOp) -> bool:
         name = op.CALL.name
@@ -92,7 +96,22 @@ class Arguments:
 
     def table_slot(self, op: KernelCallOp) -> int:
         """First run-time argument of a number per core and position."""
-        return self.thread.runtime_args.index(place_entries(op)[0])
+        return self.slots[place_entries(op)[0]]
+
+    def word(self, entry: RuntimeArgument) -> str:
+        """How the file reads a run-time argument."""
+        return f"get_arg_val<uint32_t>({self.slots[entry]})"
+
+    def buffer_slot(self, buffer: int, position: int) -> int:
+        """Which compile-time argument is the number of ``buffer``, the ``position``-th of the file."""
+        return position
+
+    def accessor_words(self, tensor: int, name: str, used: set[str]) -> tuple[str, list[str]]:
+        """The name of a tensor's accessor arguments, and how they are declared."""
+        made = claim(f"{name}_args", used)
+        declared = f"constexpr auto {made} = TensorAccessorArgs<{self.offset}>();"
+        self.offset = f"{made}.next_compile_time_args_offset()"
+        return made, [declared]
 
     def lines(self, calls: Sequence[KernelCallOp], expressions: Expressions, used: set[str]) -> list[str]:
         constants: list[str] = []
@@ -101,45 +120,40 @@ class Arguments:
         maps: list[str] = []
         places: list[str] = []
         semaphores: list[str] = []
-        compile_time_slots = 0
-        runtime_slots = {entry: index for index, entry in enumerate(self.thread.runtime_args)}
         coordinates: dict[object, str] = {}
         for op in calls:
             if op.CALL.name == "get_compile_time_arg_val":
                 name = claim(buffer_name(op), used)
                 expressions.names[op.results[0]] = name
-                constants.append(f"constexpr uint32_t {name} = get_compile_time_arg_val({compile_time_slots});{_buffer_note(op)}")
-                compile_time_slots += 1
-        previous = ""
+                slot = self.buffer_slot(int_value(op, "cb_index"), len(constants))
+                constants.append(f"constexpr uint32_t {name} = get_compile_time_arg_val({slot});{_buffer_note(op)}")
+        self.offset = self.offset or str(len(constants))
         for op in calls:
             kind = op.CALL.name
             if kind == "tensor_accessor":
                 name = claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
-                slot = runtime_slots[TensorAddress(int_value(op, "tensor_index"))]
                 address = self.addresses[op.results[0]] = claim(f"{name}_address", used)
-                runtime.append(f"const uint32_t {address} = get_arg_val<uint32_t>({slot});")
-                offset = f"{previous}.next_compile_time_args_offset()" if previous else str(compile_time_slots)
-                previous = claim(f"{name}_args", used)
-                accessors += self._accessor(op, name, previous, address, offset)
+                runtime.append(f"const uint32_t {address} = {self.word(TensorAddress(int_value(op, 'tensor_index')))};")
+                accessors += self._accessor(op, name, address, used)
             elif kind == "my_core":
                 key = _coordinate_entry(op)
                 if key not in coordinates:
                     coordinates[key] = claim(op.results[0].name_hint or "core", used)
-                    runtime.append(f"const uint32_t {coordinates[key]} = get_arg_val<uint32_t>({runtime_slots[key]});")
+                    runtime.append(f"const uint32_t {coordinates[key]} = {self.word(key)};")
                 expressions.names[op.results[0]] = coordinates[key]
             elif kind in ("noc_x", "noc_y"):
                 if kind not in maps:
                     maps.append(kind)
                     word = "column" if kind == "noc_x" else "row"
-                    slot = runtime_slots[NocColumn(0) if kind == "noc_x" else NocRow(0)]
+                    slot = self.slots[NocColumn(0) if kind == "noc_x" else NocRow(0)]
                     text = f"const auto {kind} = [](uint32_t {word}) {{ return get_arg_val<uint32_t>({slot} + {word}); }};"
                     places.append(text)
             elif kind == "core_table" and not op.operands:
                 entry = place_entries(op)[0]
                 if entry not in coordinates:
                     coordinates[entry] = claim(text_value(op, "name"), used)
-                    runtime.append(f"const uint32_t {coordinates[entry]} = get_arg_val<uint32_t>({runtime_slots[entry]});")
+                    runtime.append(f"const uint32_t {coordinates[entry]} = {self.word(entry)};")
                 expressions.names[op.results[0]] = coordinates[entry]
             elif kind == "get_semaphore" and not op.operands:
                 name = claim(text_value(op, "name"), used)
@@ -148,10 +162,10 @@ class Arguments:
             elif kind == "get_arg_val":
                 name = claim(text_value(op, "name"), used)
                 expressions.names[op.results[0]] = name
-                runtime.append(f"const uint32_t {name} = get_arg_val<uint32_t>({runtime_slots[_number_entry(op)]});")
+                runtime.append(f"const uint32_t {name} = {self.word(_number_entry(op))};")
         return [*constants, *runtime, *places, *semaphores, *accessors]
 
-    def _accessor(self, op: KernelCallOp, name: str, args: str, address: str, offset: str) -> list[str]:
+    def _accessor(self, op: KernelCallOp, name: str, address: str, used: set[str]) -> list[str]:
         if self.release < (0, 69):
             dtype, in_dram = text_value(op, "dtype"), text_value(op, "memory") != "l1"
             if "page_bytes" in op.attributes:  # rows of elements
@@ -163,10 +177,8 @@ class Arguments:
                 f".data_format = DataFormat::{DATA_FORMATS[dtype]}",
             )
             return [f"const InterleavedAddrGenFast<{'true' if in_dram else 'false'}> {name} = {{{', '.join(fields)}}};"]
-        return [
-            f"constexpr auto {args} = TensorAccessorArgs<{offset}>();",
-            f"const auto {name} = TensorAccessor({args}, {address});",
-        ]
+        args, declared = self.accessor_words(int_value(op, "tensor_index"), name, used)
+        return [*declared, f"const auto {name} = TensorAccessor({args}, {address});"]
 
 
 def claim(hint: str, used: set[str]) -> str:

@@ -22,6 +22,7 @@ from tilewright.dialects.ttl_external import EXTERNAL
 from tilewright.dialects.walking import line_of, operations, span_of
 from tilewright.emit import objects, statements
 from tilewright.emit.arguments import Arguments, numbered, reserved_words
+from tilewright.emit.common_arguments import CommonArguments, Launch
 from tilewright.emit.expressions import Expressions, is_expression
 from tilewright.emit.spelling import Written, headers, release, spell
 from tilewright.program import ComputeConfig, ThreadSpec
@@ -49,14 +50,15 @@ def emit(
 
 def emit_lines(
     function: FuncOp, thread: ThreadSpec, config: ComputeConfig, *, kernel: str, metal: str, prints: bool = False,
-    api: str = "1.0",
+    api: str = "1.0", launch: Launch | None = None,
 ) -> list[Line]:  # fmt: skip
-    """The same, line by line with where each comes from."""
+    """The same, line by line with where each comes from. With ``launch`` every core gets the same arguments."""
     version = release(metal)
     if api == "2.0" and version < objects.FIRST_RELEASE:
         needed = ".".join(map(str, objects.FIRST_RELEASE))
         raise fail("TW601", f"ttnn {metal} does not have all of kernel API 2.0", help=f"--metal {needed}, or metal=\"{needed}\"")
-    return _Writer(function, thread, config, kernel, version, prints, api).file()
+    arguments = Arguments(thread, version) if launch is None else CommonArguments(thread, version, launch)
+    return _Writer(function, thread, config, kernel, version, prints, api, arguments).file()
 
 
 def _lines(texts: Iterable[str], place: Span | None = None) -> list[Line]:
@@ -77,6 +79,7 @@ class _Writer:
         version: tuple[int, int],
         prints: bool,
         api: str,
+        arguments: Arguments,
     ) -> None:
         self.function = function
         self.thread = thread
@@ -88,7 +91,7 @@ class _Writer:
         self.expressions = Expressions()
         self.objects = objects.Objects(self.expressions.text) if api == "2.0" else None
         self.print_name = statements.OLD_NAME if self.objects is None else statements.NEW_NAME
-        self.arguments = Arguments(thread, version)
+        self.arguments = arguments
         self.used: set[str] = set(reserved_words())
         self.numbers: dict[str, int] = {}
         self.scopes: list[list[str]] = []  # names declared in each open block

@@ -19,6 +19,7 @@ from tilewright.dialects.attributes import KernelCBType, int_value, text_attr, t
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
@@ -86,7 +87,9 @@ class _Placement:
         calls = [op for op in operations(self.function) if isinstance(op, KernelCallOp)]
         startups = [op for op in calls if op.CALL.name in STARTUPS]
         math = [op for op in calls if not is_init(op) and requirements(op, None)]
+        foreign = [op for op in calls if op.name == EXTERNAL_CALL]
         if not math:
+            self._start_external(startups, foreign)
             return
         wide = bool(int_value(self.function, "ttl.fp32_dest_acc_en", 0))
         self.fillers = {op for op in calls if fills_replay(op, wide=wide)}
@@ -133,13 +136,29 @@ class _Placement:
         else:
             first = second = _buffers(single)[0] if single is not None else output
             start = call("init_sfpu", [first, output], like=math[0])
-        anchor = max((v.owner for v in (first, second, output)), key=self._position)  # pyright: ignore
-        while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
-            anchor = anchor.next_op
-        self.entry.insert_op_after(start, anchor)
+        self._put_first(start)
         srca, srcb = (second, first) if reverse else (first, second)
         sources = {"srca": source_format(srca), "srcb": source_format(srcb)}
         return {**sources, "pack": pack_format(output), "edge": WHOLE_TILES, "relu": "none"}
+
+    def _start_external(self, startups: list[KernelCallOp], foreign: list[KernelCallOp]) -> None:
+        """The author's code sets up what it computes with; the engines start once, before it, for its first call's buffers."""
+        owner = next((op for op in foreign if _buffers(op)), None)
+        if owner is None or startups:
+            return
+        filled = {place[0] for place in nested_value(owner.attributes["blocks"]) if place[4]}
+        read = [value for place, value in enumerate(owner.operands) if value in _buffers(owner) and place not in filled]
+        outputs = [owner.operands[place] for place in sorted(filled)]
+        sources = (read or outputs)[:2]
+        name = "init_sfpu" if len(sources) == 1 else "binary_op_init_common"
+        self._put_first(call(name, [*sources, (outputs or read)[0]], like=owner))
+
+    def _put_first(self, start: Operation) -> None:
+        """Behind the buffers it names and the other arguments of the kernel."""
+        anchor = max((value.owner for value in start.operands), key=self._position)  # pyright: ignore
+        while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
+            anchor = anchor.next_op
+        self.entry.insert_op_after(start, anchor)
 
     def _position(self, op: Operation) -> int:
         return self.entry.get_operation_index(op)
