@@ -299,6 +299,33 @@ def test_a_short_loop_over_blocks_of_either_kind_is_unrolled(kernels):
         assert_close(found, step - other)
 
 
+def test_values_of_an_unrolled_loop_that_need_each_other(kernels):
+    """A column before the loop, full blocks in it: it is unrolled, and the new sum is computed from the old maximum."""
+    compute = """
+m = ttl.block.fill(-1e30, shape=(1, 1))
+t = ttl.block.fill(0.0, shape=(1, 1))
+for _ in range(2):
+    with x_buffer.wait() as a:
+        m = ttl.math.max(m, ttl.math.reduce_max(a, dims=[1]))
+        t = t + ttl.math.reduce_sum(a, dims=[1])
+for _ in range(3):
+    with x_buffer.wait() as a:
+        new = ttl.math.max(m, a + 2.0)
+        t = t + (new - m)
+        m = new
+with out_buffer.reserve() as o:
+    o.store(t + m)
+"""
+    x, out = blocks_of(5, 1), np.zeros((32, 32), ml_dtypes.bfloat16)
+    kernels.run(followed(compute, blocks=5, results=1), x, out)
+    steps = x.astype(np.float64).reshape(5, 32, 32)
+    m, t = steps[:2].max((0, 2))[:, None], steps[:2].sum((0, 2))[:, None]
+    for step in steps[2:]:
+        new = np.maximum(m, step + 2.0)
+        m, t = new, t + (new - m)
+    assert_close(out, t + m)
+
+
 def test_a_broadcast_says_which_element_repeats(kernels):
     x, out = blocks_of(4, 1), np.zeros((96, 32), ml_dtypes.bfloat16)
     use = "a - ttl.block.broadcast(m * 2.0, dims=[1], shape=(1, 1))"

@@ -19,6 +19,7 @@ import pytest
 import tuned_kernels
 
 from tilewright.cli import main as command_line
+from tilewright.diagnostics import KernelError
 from tilewright.tune import measure
 
 
@@ -146,3 +147,15 @@ def test_measuring_needs_ttnn(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "ttnn" else find(name, *rest))
     assert tune(str(tuned_kernels.write(tmp_path)), "--measure") == 1
     assert "TW601" in capsys.readouterr().err
+
+
+def test_a_call_that_leaves_nothing_says_what_to_give_too():
+    from tilewright import kernels
+
+    arrays = [np.zeros((256, 256), dtype=np.float32) for _ in range(3)]
+    with pytest.raises(KernelError) as error:
+        kernels.matmul.space(*arrays, grid=(4, 4), multicast="none", block_m=2, block_n=2, block_k=4)
+    (found,) = error.value.diagnostics
+    assert found.code == "TW019" and "give depth too" in found.help and "multicast='none'" in found.help
+    plan = {"grid": (4, 4), "multicast": "none", "block_m": 2, "block_n": 2, "block_k": 4, "depth": 2}
+    assert kernels.matmul.space(*arrays, **plan).configs == [plan]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
@@ -24,25 +26,67 @@ def kept(
 
     Gives the buffer as well; a later value of the same name may go through it too.
     """
-    home = value.ssa.owner.parent if isinstance(value.ssa.owner, Operation) else None
-    release = first_release(value.ssa, home) if home is not None else None
+    release = release_behind(value)
     if release is None:
         return buffer, value
-    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
-        buffer = new_buffer(thread, name, value.shape, value.dtype, span)
+    buffer = fitting(thread, name, buffer, value, span)
     return buffer, through_buffer(thread, buffer, name, value, release)
+
+
+def kept_together(
+    thread: ThreadBuilder, values: Mapping[str, Block], buffers: dict[str, CircularBuffer | None], span: Span
+) -> dict[str, Block]:
+    """The same for values that replace each other's operands: all are stored before the first of them is waited for.
+
+    A block that one of them was computed from, and that the others still need, has been released by then.
+    """
+    found: dict[str, Block] = {}
+    stored_here: dict[str, CircularBuffer] = {}
+    for name, value in values.items():
+        release = release_behind(value)
+        if release is None:
+            continue
+        buffer = buffers[name] = fitting(thread, name, buffers.get(name), value, span)
+        if release.parent is not thread.emitter.block:
+            found[name] = through_buffer(thread, buffer, name, value, release)
+            continue
+        with thread.emitter.aside() as ops:
+            store_in(thread, buffer, value)
+        thread.emitter.block.insert_ops_before(ops, release)
+        stored_here[name] = buffer
+    for name, buffer in stored_here.items():
+        found[name] = handed_over(thread, buffer, name, values[name])
+    return found
+
+
+def release_behind(value: Block) -> Operation | None:
+    home = value.ssa.owner.parent if isinstance(value.ssa.owner, Operation) else None
+    return first_release(value.ssa, home) if home is not None else None
+
+
+def fitting(thread: ThreadBuilder, name: str, buffer: CircularBuffer | None, value: Block, span: Span) -> CircularBuffer:
+    """The buffer, if the value fits it, else a new one."""
+    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+        return new_buffer(thread, name, value.shape, value.dtype, span)
+    return buffer
 
 
 def through_buffer(thread: ThreadBuilder, buffer: CircularBuffer, name: str, value: Block, before: Operation) -> Block:
     """Stores the value in front of ``before``, and gives what is found in the buffer."""
     with thread.emitter.aside() as ops:
         store_in(thread, buffer, value)
-        thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
-        ssa, _ = acquired(thread, buffer, "wait")
-    ssa.name_hint = name if name.isascii() else None
+        found = handed_over(thread, buffer, name, value)
     home = before.parent
     assert home is not None
     home.insert_ops_before(ops, before)
+    return found
+
+
+def handed_over(thread: ThreadBuilder, buffer: CircularBuffer, name: str, value: Block) -> Block:
+    """What was stored last, pushed and waited for."""
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    ssa, _ = acquired(thread, buffer, "wait")
+    ssa.name_hint = name if name.isascii() else None
     return Block(ssa, value.shape, value.dtype).counting_as(value)
 
 

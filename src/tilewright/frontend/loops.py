@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tilewright.builder.blocks import whole
-from tilewright.builder.buffers import kept
+from tilewright.builder.buffers import kept_together
 from tilewright.builder.values import Block, CountedLoop, described
 from tilewright.frontend import carried, choices
 from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
@@ -75,12 +75,13 @@ def _keep_blocks(thread: Thread, node: ast.For | ast.While, buffers: dict[str, C
         return
     assigned, exposed = loop_names(node)
     _settle(thread, assigned & exposed, node)
+    values: dict[str, Block] = {}
     for name in sorted(assigned & exposed):
         value = thread.frame.names.get(name)
         if isinstance(value, Block) and value.held is None:
             thread.at(node)
-            value = whole(thread, value)
-            buffers[name], thread.frame.names[name] = kept(thread, name, buffers.get(name), value, thread.span(node))
+            values[name] = thread.frame.names[name] = whole(thread, value)
+    thread.frame.names.update(kept_together(thread, values, buffers, thread.span(node)))
 
 
 def _settle(thread: Thread, names: set[str], node: ast.AST) -> None:

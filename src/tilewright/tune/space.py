@@ -76,10 +76,18 @@ def list_space(
     unique = list({text_of(config): config for config in allowed}.values())
     if not unique:
         reason = "every configuration is refused by 'where'" if candidates else "the space is empty"
-        raise fail("TW019", f"there is nothing to tune: {reason}", span, help="give every parameter at least one value")
+        raise fail("TW019", f"there is nothing to tune: {reason}", span, help=_remedy(candidates, fixed))
     names = list(dict.fromkeys(name for config in unique for name in config))
     order = {name: list(values) for name, values in (axes_given or {}).items()} if listed is None else {}
     return Space({name: _axis(order.get(name), [config[name] for config in unique if name in config]) for name in names}, unique)
+
+
+def _remedy(candidates: Sequence[Config], fixed: Mapping[str, Any]) -> str:
+    left = sorted({name for config in candidates for name in config} - set(fixed))
+    if not (candidates and fixed and left):
+        return "give every parameter at least one value"
+    given = ", ".join(f"{name}={value!r}" for name, value in fixed.items())
+    return f"with {given} nothing is left; give {', '.join(left)} too: what a call chooses in full is not asked about"
 
 
 def _product(axes: Mapping[str, Iterable[Any]], fixed: Mapping[str, Any], span: Span) -> list[Config]:
