@@ -35,6 +35,7 @@ class Options:
     allow_tf32: bool = False  # f32 operands may pass the matrix unit, which reads 11 significant bits
     round_trips: bool | None = None  # values go through a buffer: True where it costs less than DST, None where surely so
     skip_faces: bool = True  # vector calls leave out the parts of a tile that nobody looks at
+    equivalent_calls: bool = True  # an op may become other calls that cost less: same bits, or within 1 ulp of them
     enable_unroll: bool = False  # write tile loops out
     dst_capacity: int | None = None  # DST tiles at most, if the hardware has more
     full_sync: bool | None = None  # None: decided by the compiler

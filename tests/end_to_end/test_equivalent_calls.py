@@ -45,19 +45,18 @@ def ordered(array):
 
 
 @pytest.mark.parametrize("rule, dtype, wide", CASES, ids=[f"{rule.row} {dtype} {32 if wide else 16}" for rule, dtype, wide in CASES])
-def test_as_exact_as_it_says(kernels, monkeypatch, rule, dtype, wide):
+def test_as_exact_as_it_says(kernels, rule, dtype, wide):
     inputs = {"a": tiles(dtype, True)}
     if "-b" in BODIES[rule.row]:
         inputs["b"] = tiles(dtype, False)
 
-    def run():
-        choices = {"block": (1, 4), "fp32_dest_acc": wide, "full_sync": True, "round_trips": False}
+    def run(**options):
+        choices = {"block": (1, 4), "fp32_dest_acc": wide, "full_sync": True, "round_trips": False, **options}
         program, results = kernels.elementwise({"out": BODIES[rule.row]}, inputs, **choices)
         return program.cpp["compute"], results["out"]
 
     text, other = run()
-    monkeypatch.setattr(fused_forms, "EQUIVALENTS", ())
-    plain, own = run()
+    plain, own = run(equivalent_calls=False)
     assert CALLS[rule.row] in text and CALLS[rule.row] not in plain
     apart = np.abs(ordered(other) - ordered(own))
     if rule.exactness == fused_forms.SAME_BITS:

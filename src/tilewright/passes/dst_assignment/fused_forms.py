@@ -99,7 +99,7 @@ class FusedForms:
             "exp": (self._scaled_exponential, self._scaled_power_of_two),
         }
         found = [form for pattern in patterns.get(op.SPEC.name, ()) if (form := pattern(op)) is not None]
-        for rule in EQUIVALENTS:
+        for rule in EQUIVALENTS if self.builder.options.equivalent_calls else ():
             if rule.exactness != SAME_BITS and self.builder.options.precision == "exact":
                 continue
             if rule.row == op.SPEC.name and (form := self._equivalent(op, rule)) is not None:
@@ -181,7 +181,8 @@ class FusedForms:
         if not isinstance(inner, TileOpBase) or inner.SPEC.name != "mul_scalar" or not self.builder.absorbable(inner):
             return None
         scale = inner.attributes.get("scalar")
-        other = bool(parameters_of(op, op.SPEC).get("approx")) or self.builder.options.precision == "exact"
+        options = self.builder.options
+        other = bool(parameters_of(op, op.SPEC).get("approx")) or options.precision == "exact" or not options.equivalent_calls
         if other or not isinstance(scale, FloatAttr) or not self._applies(op, True, ("bf16",)):
             return None
         calls = (RowCall("mul_scalar", (0,), params=(("scalar", scale.value.data * LOG2_E),)), RowCall("exp2", (PREVIOUS,)))
