@@ -23,8 +23,12 @@ import numpy as np
 import timed_kernels
 from hand_written import COMPUTE, MARKER, Cb, Kernel, Thread, zone_cycles
 
+from tilewright import hardware
+from tilewright.native import kernel_check
+from tilewright.native.driver import run_native
+from tilewright.native.kernel_check import KernelFile
 from tilewright.sim.registry import Site
-from tilewright.timing import timeline
+from tilewright.timing import recorded, timeline
 from tilewright.timing.clock import Engine
 from tilewright.timing.costs import NO_MACROS
 from tilewright.timing.movement import Mover
@@ -495,14 +499,14 @@ class Flow:
 
 
 def in_order(flows: list[Flow], transactions: int, move: Callable[[Flow, int], None]) -> None:
-    """All flows issue their transactions, the earliest clock first."""
+    """All flows issue their transactions, the earliest first."""
     pending = [(flow.now, number, 0) for number, flow in enumerate(flows)]
     heapq.heapify(pending)
     while pending:
         _, number, done = heapq.heappop(pending)
         move(flows[number], done)
         if done + 1 < transactions:
-            heapq.heappush(pending, (flows[number].now, number, done + 1))
+            heapq.heappush(pending, (flows[number].mover.next_start, number, done + 1))
 
 
 def noc_flow(row: Row) -> float | None:
@@ -623,10 +627,10 @@ def pipe(row: Row) -> float | None:
     """Tiles from DRAM to the neighbour: cycles of the sender for each."""
     form = row["id"].split("-")[2]
     arch, size = arch_of(row), 2048
-    constants = constants_of(arch)
-    if form == "ttlang_computed":
+    if form.startswith("ttlang"):
         ends = [_sender_end(arch, count) for count in (8, 24)]
         return microseconds(row, (ends[1] - ends[0]) / 16)
+    constants = constants_of(arch)
     network = Network(arch, constants)
     flow = Flow(network, 1, network.die.worker((0, 0)))
     target, mover, site = network.die.worker((1, 0)), flow.mover, Flow.SITE
@@ -642,14 +646,24 @@ def pipe(row: Row) -> float | None:
         for _ in range(ring):
             mover.write_l1(site, target, size, constants.write_issue if ring == 1 else stateful)
         mover.write_barrier(site)
-        if "ring" in form or form.endswith("dfb"):
+        if "ring" in form or form.endswith(("dfb", "synced")):
             mover.signal(site, target, constants.semaphore_issue)
     return microseconds(row, (flow.now - began) / ring)
 
 
 def _sender_end(arch: str, count: int) -> float:
-    tensor = np.zeros((32, 32 * count), ml_dtypes.bfloat16)
-    found = timeline.run(timed_kernels.neighbours(count).compile(tensor, tensor, arch=arch))
+    """When the sender of ``pipes/single_tiles.cpp`` is done."""
+    source = Path(__file__).parent / "pipes" / "single_tiles.cpp"
+    program = kernel_check.native_program(
+        kernel_check.ProgramSetup(
+            kernels=[KernelFile(role="reader", path=source, compile_time_args=[f"{count},a"], runtime_args=["core,a,b"])],
+            buffers=[kernel_check.parse_buffer("0:bf16:2"), kernel_check.parse_buffer("1:bf16:1")],
+            tensors=[kernel_check.parse_tensor(f"{name}:bf16:{count}") for name in "ab"],
+            semaphores=(0, 0), grid=(2, 1), chip=hardware.CHIPS[arch],
+        )
+    )  # fmt: skip
+    native = replace(program, record=True)
+    found = recorded.run(native, run_native(native).calls, "pipe")
     return next(core.engines["reader"].now for core in found.cores if core.core == (0, 0))
 
 
@@ -661,7 +675,7 @@ def matmul_end_to_end(row: Row) -> float | None:
     )  # fmt: skip
     if split is not None:
         k, m, n, columns, rows, groups, steps, bk, bm, bn, down, across = map(int, split.groups())
-        kernel = timed_kernels.k_split(groups, (columns, rows), (bm, bn, bk), (down, across), steps)
+        kernel = timed_kernels.k_split((columns, rows), groups, (bm, bn, bk), (down, across), steps)
         return _milliseconds(kernel, (m, k, n), arch_of(row)) if groups == 2 else None
     plan = re.search(
         r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang SUMMA, grid (\d+)x(\d+).*bm,bn,bk=(\d+),(\d+),(\d+) tiles; "

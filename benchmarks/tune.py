@@ -76,7 +76,7 @@ def published_kernel(row: dict[str, str]) -> tuple[tuple[int, int, int], Any, tu
     bm, bn = map(int, found[10].split(","))
     slab = re.search(r"\((\d+) K blocks of bk=(\d+)\)", row["program"])
     assert slab is not None
-    kernel = timed_kernels.ksplit((columns, rows), int(found[9]), (bm, bn, int(slab[2])), (down, across), int(slab[1]))
+    kernel = timed_kernels.k_split((columns, rows), int(found[9]), (bm, bn, int(slab[2])), (down, across), int(slab[1]))
     return (m, k, n), kernel, tensors
 
 

@@ -50,7 +50,7 @@ ROWS = (
     Row("unpack_tile", "cycles per bf16 tile", (38.5, 37, 41), (20, 16, 28), "[silicon] tt-llk#131; Blackhole [fit] dst-chunk in full sync: 128 B per cycle and the start"),
     Row("matmul_operand", "cycles per bf16 tile", (41, 38, 43), (39, 38, 41), "[fit] mm-ladder, one tile a call"),
     Row("unpack_pair", "cycles per two bf16 tiles", (66, 64, 70), (24, 20, 28), "[silicon] additions: unpack binds on Wormhole, pack on Blackhole"),
-    Row("bank_switch", "cycles per source bank", (9, 5, 10), (4.2, 3, 4.6), "[fit] mm-ladder, blocks of 8x8: measured minus counted"),
+    Row("bank_switch", "cycles per source bank", (4.5, 3, 10), (1.2, 0.5, 4.6), "[fit] mm-ladder from one K block to three, matmul-e2e with blocks of 8x8: measured minus counted; one K block alone shows 9 and 4.2"),
     Row("face_switch", "cycles per elementwise tile", (7, 3, 10), (12.4, 11, 13), "[fit] mb2 slopes with the sum in DST; fpu-chunk mul: measured minus counted"),
     Row("pack_tile", "cycles per bf16 tile", (47, 45, 48), (25.1, 24, 27), "[silicon] mb1, fpu-chunk add"),
     Row("pack_accumulate", "cycles per bf16 tile", (60, 55, 62), (50, 35, 52), "[fit] mb2 slopes of two and four tiles: reading and adding in L1 goes on behind the packer"),
@@ -69,6 +69,7 @@ ROWS = (
     Row("buffer_call", "cycles", (20, 15, 40), (35, 15, 40), "[fit] mb2 streamed, one tile; 15 counted, without the L1 loads"),
     Row("start_mover", "cycles", *_same(60, 20, 120), "[guess] arguments, accessors"),
     Row("fill_tile", "cycles", *_same(1300, 600, 2600), "[isa] 256 L1 stores, one in 5 cycles"),
+    Row("swap_words", "cycles", *_same(20, 14, 28), "[isa] two L1 loads of 8 cycles, two L1 stores, one in 5 cycles"),
     Row("niu_start", "cycles", (12, 5, 20), (19, 10, 25), "[fit] read_one, one transaction of 64 B: from the register to the first flit"),
     # Network.
     Row("hop", "cycles", (9, 8.3, 9.4), (9, 8.3, 9.4), "[isa]"),
@@ -134,6 +135,7 @@ class Constants:
     buffer_call: float
     start_mover: float
     fill_tile: float
+    swap_words: float
     niu_start: float
     hop: float
     niu: float

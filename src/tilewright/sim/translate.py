@@ -57,10 +57,14 @@ class Translation:
 
 @dataclass(frozen=True)
 class Clocks:
-    """What a timeline wants to be told: each call that is done. Before calls ``in_turn`` a core waits for those behind it."""
+    """What a timeline wants to be told: each call that is done. Before calls ``in_turn`` a core waits for those behind it.
 
-    function: Callable[[str, str], Callable[..., None]]  # of a call and a role
+    The function of a call ``in_steps`` is a generator: behind each step the core waits again.
+    """
+
+    function: Callable[[str, str], Callable[..., Any]]  # of a call and a role
     in_turn: Collection[str]
+    in_steps: Collection[str] = ()
 
 
 TURN = Wait(Site("turn", "", "d", None, {}), lambda: True, lambda: "lets others go first")
@@ -210,9 +214,13 @@ class _RoleEmitter:
         clocks = self.thread.clocks
         if clocks is not None:
             self.thread.scope[f"k{number}"] = clocks.function(op.CALL.name, self.role)
-            lines.append(f"{indent}k{number}({arguments})")
+            others_first = f"if machine.is_ahead(s{number}): yield TURN"
+            if op.CALL.name in clocks.in_steps:
+                lines += [f"{indent}for _ in k{number}({arguments}):", f"{indent}    {others_first}"]
+            else:
+                lines.append(f"{indent}k{number}({arguments})")
             if op.CALL.name in clocks.in_turn:
-                lines.insert(0, f"{indent}if machine.is_ahead(s{number}): yield TURN")
+                lines.insert(0, f"{indent}{others_first}")
         return lines
 
     def call_arguments(self, op: KernelCallOp) -> list[str]:

@@ -6,7 +6,7 @@ A function here says how long the call keeps its engine busy, what the engine wa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
@@ -22,11 +22,13 @@ from tilewright.timing.network import Place
 if TYPE_CHECKING:
     from tilewright.timing.timeline import ClockedMachine
 
-ClockFunction = Callable[..., None]
+ClockFunction = Callable[..., Any]
 
 _CLOCKS: dict[tuple[str, str], ClockFunction] = {}
 # Calls whose order in time among all cores matters: they take turns by their clocks.
 TAKES_TURNS: set[str] = set()
+# Those of them that are several transfers, between which others may come: their functions are generators.
+IN_STEPS: set[str] = set()
 
 UNPACK, MATH, PACK = "unpack", "math", "pack"
 FULL, EMPTY = "buffer full", "buffer empty"
@@ -35,15 +37,21 @@ NO_OPERANDS, NO_BANK = "operands not unpacked", "source registers full"
 START = "start-up"
 ADDING = "packer adds in L1"
 PEER = "other core"
+FACES_ACROSS = hardware.TILE_COLS // hardware.FACE_COLS
+WORD_BYTES = 4  # that a processor moves at a time
 
 
-def clocked(*names: str, on: str, in_turn: bool = False) -> Callable[[ClockFunction], ClockFunction]:
+def clocked(
+    *names: str, on: str, in_turn: bool = False, in_steps: bool = False
+) -> Callable[[ClockFunction], ClockFunction]:
     def register(function: ClockFunction) -> ClockFunction:
         for name in names:
             for role in on:
                 _CLOCKS[name, role] = function
-            if in_turn:
+            if in_turn or in_steps:
                 TAKES_TURNS.add(name)
+            if in_steps:
+                IN_STEPS.add(name)
         return function
 
     return register
@@ -248,13 +256,25 @@ def write_page(machine: ClockedMachine, site: Site, page: Any, tensor: Tensor, a
     write_bytes(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
 
 
-@clocked("noc_async_read_tile_rows", "noc_async_write_tile_rows", on="d", in_turn=True)
-def tile_rows(machine: ClockedMachine, site: Site, row: Any, column: Any, tensor: Tensor, address: int) -> None:
-    """A tile of a row-major tensor: one transfer for each of its rows, whose pages are whole rows of the tensor."""
+@clocked("noc_async_read_tile_rows", "noc_async_write_tile_rows", on="d", in_steps=True)
+def tile_rows(machine: ClockedMachine, site: Site, row: Any, column: Any, tensor: Tensor, address: int) -> Iterator[None]:
+    """A tile of a row-major tensor, whose pages are rows of elements: for each of its rows one transfer to either face.
+
+    Where memory is read in larger steps than a face's row, a row comes in one piece, and the processor makes faces of the tile.
+    """
     move = read_bytes if "read" in site.name else write_bytes
-    size = hardware.tile_bytes(tensor.spec.dtype) // hardware.TILE_ROWS
+    tile = hardware.tile_bytes(tensor.spec.dtype)
+    part = tile // hardware.TILE_ROWS // FACES_ACROSS
+    whole_rows = site.attributes.get("row_bytes", part) > part
+    pieces = 1 if whole_rows else FACES_ACROSS
     for line in range(hardware.TILE_ROWS):
-        move(machine, site, tensor, agreed(row) * hardware.TILE_ROWS + line, size)
+        for _ in range(pieces):
+            move(machine, site, tensor, agreed(row) * hardware.TILE_ROWS + line, part * FACES_ACROSS // pieces)
+            yield
+    if whole_rows:
+        machine.mover(site).read_barrier(site)
+        rounds = math.log2(hardware.FACE_ROWS)
+        machine.engine(site).work(site, rounds * tile / WORD_BYTES / 4 * machine.constants.swap_words)
 
 
 @clocked("noc_async_read_barrier", on="d")

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tilewright.timing.profile import Profile, named_engines
+from tilewright.timing.profile import ENGINES, Profile, named_engines
 from tilewright.timing.timeline import COMPUTE_ENGINES, CoreTime, Timeline
 from tilewright.timing_constants import constants_of
 
 MOST_EVENTS = 400_000  # of a trace: viewers become slow beyond
-ORDER = ("reader", "unpack", "math", "pack", "writer")
 RISCS = {"reader": "NCRISC", "unpack": "TRISC_0", "math": "TRISC_1", "pack": "TRISC_2", "writer": "BRISC"}
 LOG_COLUMNS = (
     "PCIe slot", "core_x", "core_y", "RISC processor type", "timer_id", "time[cycles since reset]", "data", "run host ID",
@@ -57,7 +56,7 @@ def _core_events(
     events.append({"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": name}})
     tracks: dict[str, int] = {}
     for role, engine in named_engines(core).items():
-        track = tracks[engine.name] = ORDER.index(role) + 1 if role in ORDER else len(ORDER) + len(tracks)
+        track = tracks[engine.name] = ENGINES.index(role) + 1 if role in ENGINES else len(ENGINES) + len(tracks)
         events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": track, "args": {"name": role}})
         for start, end, number, reason in engine.slices or ():
             site = found.sites[number]

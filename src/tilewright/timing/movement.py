@@ -23,6 +23,11 @@ class Mover:
         self._command_free = 0.0  # the last write has begun to enter the network
         self._path_free = 0.0  # the path of the last unlinked multicast is released
 
+    @property
+    def next_start(self) -> float:
+        """When it can issue again."""
+        return max(self.engine.now, self._command_free)
+
     def _issue(self, site: Site, cycles: float) -> float:
         """The registers hold one command: the next one waits until the network has taken it."""
         self.network.moved += 1

@@ -2,8 +2,8 @@
 
 Each network is a torus in one direction: network 0 goes right, then down; network 1 up, then left. A packet takes one cycle a
 flit on every link of its way; its head is one hop ahead per ``hop`` cycles. A link works off what it was given, in the order it
-came, so callers must ask in the order of time; who arrives before a link is taken passes. Not modelled: unfairness where flows
-merge, and who blocks whom in a router.
+came, so callers must ask in the order of time; who arrives before a link is taken, and fits, passes. Not modelled: unfairness
+where flows merge, and who blocks whom in a router.
 """
 
 from __future__ import annotations
@@ -127,6 +127,7 @@ class Network:
         columns, rows = self.die.size
         self.free = [0.0] * (2 * columns * rows * 4)  # when each link is free again
         self.since = [0.0] * len(self.free)  # from when on it is taken without a gap until then
+        self.before = [0.0] * len(self.free)  # until when it was taken before that
         self.load = [0.0] * len(self.free)  # cycles each link carried something
         banks = len(self.die.banks[0])
         self.bank_free = [0.0] * banks
@@ -170,7 +171,7 @@ class Network:
         """Bytes from one place to another, from ``start`` on; when the last of them is there."""
         self._note(net, source, (target,), size, start)
         length = self.flits(size) / efficiency
-        constants, free, since, load = self.constants, self.free, self.since, self.load
+        constants, free, since, before, load = self.constants, self.free, self.since, self.before, self.load
         hop = constants.hop
         head = start + constants.niu
         wait = 0.0
@@ -178,14 +179,22 @@ class Network:
             ready = free[link]
             if ready <= head:
                 if ready < head - 1:
+                    before[link] = ready
                     since[link] = head
                 free[link] = head + length
-            elif since[link] < head + length:
-                if ready - head > wait:
-                    wait = ready - head
-                free[link] = ready + length
-            else:  # those that were told first, because they set out first, have farther to go and come later
-                since[link] = head
+            else:
+                # Those that were told first, because they set out first, may have farther to go and come later: who fits before
+                # them passes.
+                place = before[link]
+                if place < head:
+                    place = head
+                if since[link] - place < length:
+                    place = ready
+                    free[link] = ready + length
+                else:
+                    before[link] = place + length
+                if place - head > wait:
+                    wait = place - head
             load[link] += length
             head += hop
         # Whoever waits does so at his most loaded link and holds up, through full buffers, where he came from.
@@ -202,6 +211,7 @@ class Network:
         head = max([start + self.constants.niu, *(free[link] - distance * hop for link, distance in links)])
         for link, distance in links:
             if free[link] < head + distance * hop - 1:
+                self.before[link] = free[link]
                 self.since[link] = head + distance * hop
             free[link] = head + distance * hop + length
             load[link] += length
@@ -239,6 +249,8 @@ class Network:
         there = self.send(net, writer, endpoint, size, start, constants.write_efficiency)
         took = size / constants.bank_write
         began = max(there - took, self.bank_free[bank])
+        # A bank that is behind holds up those that write to it.
+        self.entered += max(0.0, began - (there - took))
         self.bank_free[bank] = began + took
         self.bank_load[bank] += took
         self.bytes_written += size

@@ -22,10 +22,11 @@ from tilewright.timing.network import link_name
 from tilewright.timing.timeline import CoreTime, Timeline
 from tilewright.timing_constants import constants_of
 
+ENGINES = ("reader", "unpack", "math", "pack", "writer")
 SATURATED = 0.75  # share of the time from which a link or bank is what binds
 # How far predictions are off, by what binds: nine of ten published programs lie within (benchmarks/timing.py).
 UNCERTAINTY = {
-    "math": 0.08, "unpack": 0.12, "pack": 0.12, "reader": 0.15, "writer": 0.15, "NoC": 0.2, "DRAM": 0.25, "other core": 0.2,
+    "math": 0.08, "unpack": 0.12, "pack": 0.12, "reader": 0.15, "writer": 0.15, "NoC": 0.2, "DRAM": 0.25,
 }  # fmt: skip
 FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 MACS_PER_CYCLE = 32**3 // 16  # of the matrix unit of one core, one phase [isa]
@@ -134,7 +135,7 @@ def _notes(found: Timeline) -> list[str]:
 
 def engine_times(core: CoreTime) -> dict[str, EngineTime]:
     """The five engines by their names; a thread with a name of its own counts as reader or writer, in their order."""
-    told: dict[str, EngineTime] = {}
+    told = {name: EngineTime(busy=0.0, stalled=0.0, reasons={}) for name in ENGINES}  # one that has no thread does nothing
     for name, engine in named_engines(core).items():
         reasons: dict[str, float] = defaultdict(float)
         for (_, reason), cycles in engine.stalls.items():
@@ -191,16 +192,19 @@ def signpost_times(found: Timeline) -> dict[str, dict[str, float]]:
 
 
 def what_binds(found: Timeline) -> str:
-    """From the engine that ends last back along what each waits for: whoever of them has most to do that nobody else delays."""
+    """A bank, a link or an engine that has something to do nearly all the time; else whoever the others wait for.
+
+    That one is found from the engine that ends last, back along what each waits for: who has most to do that nobody else delays.
+    """
     cycles = max(found.cycles, 1.0)
-    network = found.network
+    network, engines = found.network, found.slowest.engines
     bank = max(range(len(network.bank_load)), key=network.bank_load.__getitem__)
-    if network.bank_load[bank] > SATURATED * cycles:
-        return f"DRAM bank {bank}"
     link = max(range(len(network.load)), key=network.load.__getitem__)
-    if network.load[link] > SATURATED * cycles:
-        return link_name(found.chip, link)
-    engines = found.slowest.engines
+    loads = {name: engine.busy for name, engine in engines.items()}
+    loads |= {f"DRAM bank {bank}": network.bank_load[bank], link_name(found.chip, link): network.load[link]}
+    busiest = max(loads, key=loads.__getitem__)
+    if loads[busiest] > SATURATED * cycles:
+        return busiest
     name: str | None = max(engines, key=lambda each: engines[each].end)
     chain: list[str] = []
     while name is not None and name not in chain:
@@ -208,9 +212,28 @@ def what_binds(found: Timeline) -> str:
         name = _blamed(found, name, _main_stall(engines[name])[0])
     longest = max(chain, key=lambda each: _own_time(engines[each]))
     reason, lost = _main_stall(engines[longest])
-    if lost <= engines[longest].busy or reason not in OWN_WAITS:
-        return longest
-    return f"{longest}: waits for another core" if reason == calls.PEER else f"{longest}: {reason}"
+    if reason == calls.PEER and lost > engines[longest].busy:
+        return _peer(found, longest)
+    return longest if lost <= engines[longest].busy or reason not in OWN_WAITS else f"{longest}: {reason}"
+
+
+def _peer(found: Timeline, waiting: str) -> str:
+    """Who an engine of the slowest core waits for on others: the one with most to do by itself, if that is most of the time."""
+    busiest = max(
+        ((core, name) for core in found.cores for name in core.engines), key=lambda each: _alone(each[0].engines[each[1]])
+    )
+    core, name = busiest
+    engine = core.engines[name]
+    if _alone(engine) < found.cycles / 2:
+        return f"{waiting}: waits for another core"
+    reason, lost = _main_stall(engine)
+    why = f": {reason}" if lost > engine.busy and reason in OWN_WAITS else ""
+    return name if core is found.slowest else f"{name} of core {core.core}{why}"
+
+
+def _alone(engine: Engine) -> float:
+    """Cycles that no other engine of any core could shorten."""
+    return _own_time(engine) - sum(cycles for (_, reason), cycles in engine.stalls.items() if reason == calls.PEER)
 
 
 # What an engine waits for that no other engine of its core could give it earlier.

@@ -36,7 +36,7 @@ from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, all_cores, translate
 from tilewright.sim.work import calls_of, watched
 from tilewright.tile_pages import pages_by_place
-from tilewright.timing.calls import TAKES_TURNS, clock_of
+from tilewright.timing.calls import IN_STEPS, TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks
 from tilewright.timing.costs import CallCosts
 from tilewright.timing.movement import Mover
@@ -270,7 +270,11 @@ class ClockedMachine(Machine):
         return self.engines[site.processor]
 
     def is_ahead(self, site: Site) -> bool:
-        return self.engines[site.thread].now > self.shared.horizon
+        return self._movers[site.thread].next_start > self.shared.horizon
+
+    def next_start(self, processor: str) -> float:
+        """When an engine that asks for what others share would have it."""
+        return self._movers[processor].next_start
 
     def mover(self, site: Site) -> Mover:
         return self._movers[site.thread]
@@ -368,7 +372,7 @@ _TRANSLATIONS: WeakKeyDictionary[ModuleOp, Translation] = WeakKeyDictionary()
 def _translation(program: Program) -> Translation:
     if program.module not in _TRANSLATIONS:
         catalogue.register_calls()
-        _TRANSLATIONS[program.module] = translate(program, Clocks(clock_of, TAKES_TURNS))
+        _TRANSLATIONS[program.module] = translate(program, Clocks(clock_of, TAKES_TURNS, IN_STEPS))
     return _TRANSLATIONS[program.module]
 
 
@@ -519,7 +523,7 @@ class _Schedule:
             processor.finished = True
         elif wait is TURN:
             processor.queued = True
-            now = processor.machine.engines[processor.name].now
+            now = processor.machine.next_start(processor.name)
             heapq.heappush(self.heap, (now, next(self.number), processor))
             if now < self.shared.horizon:
                 self.shared.horizon = now

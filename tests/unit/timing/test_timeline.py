@@ -100,6 +100,30 @@ def test_one_bank_gives_what_it_has_to_any_number_of_cores(chip: str, peak: floa
     assert 16 * 64 * 4096 / max(core.engine.now for core in cores) == pytest.approx(peak, rel=0.05)
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+def test_small_writes_of_many_cores_share_the_network(chip: str):
+    """Links that are free most of the time hold nobody up, in whatever order the cores ask for them."""
+    network = Network(chip, constants_of(chip))
+    writers = [mover(network, (x, y), net=1) for y in range(4) for x in range(4)]
+    issue, count = constants_of(chip).write_page_issue, 96
+    for number in range(count):
+        for writer in sorted(writers, key=lambda each: each.next_start):
+            writer.write_dram(SITE, network.bank(number), 64, issue)
+    assert max(network.load) < count * issue / 2
+    assert max(writer.next_start for writer in writers) < 1.6 * count * issue
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_bank_that_is_behind_holds_up_its_writers(chip: str):
+    network = Network(chip, constants_of(chip))
+    writers = [mover(network, (x, 0), net=1) for x in range(4)]
+    for _ in range(32):
+        for writer in sorted(writers, key=lambda each: each.next_start):
+            writer.write_dram(SITE, 0, 8192, constants_of(chip).write_page_issue)
+    taken = 4 * 31 * 8192 / constants_of(chip).bank_write
+    assert max(writer.next_start for writer in writers) > 0.9 * taken
+
+
 def test_unlinked_multicasts_go_one_after_the_other():
     network = Network("wormhole_b0", constants_of("wormhole_b0"))
     targets = tuple(network.die.worker((x, 0)) for x in range(1, 8))
