@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 def compile_built(built: BuiltKernel, options: Options, *, keep_ir: bool = False) -> Program:
     """Compile what the front end built. The module is consumed."""
+    options = options.updated(**built.flags) if built.flags else options
     return compile_module(
         built.module, name=built.name, grid=built.grid, tensors=built.tensors, options=options, keep_ir=keep_ir
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.diagnostics import KernelError
-from tilewright.jit.kernel import Kernel, kernel
+from tilewright.jit.kernel import kernel
 from tilewright.lang.allocation import BOUNDARIES, DFBReconfiguration, DFBReset, make_dfb_allocation_group
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
 from tilewright.lang.building import Program, compute, datamovement
@@ -13,6 +13,7 @@ from tilewright.lang.coordinates import CoreFunction, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.external import DFBAccess, DFBEffect
 from tilewright.lang.kernel import runtime_int
+from tilewright.lang.kernel_kinds import PIPE_SOURCE_KERNEL, Kernel, KernelKind
 from tilewright.lang.language import (
     FunctionFamily,
     LanguageFunction,
@@ -69,6 +70,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "PIPE_SOURCE_KERNEL",
     "CircularBuffer",
     "DFBAccess",
     "DFBEffect",
@@ -78,6 +80,7 @@ __all__ = [
     "GroupTransfer",
     "Kernel",
     "KernelError",
+    "KernelKind",
     "Pipe",
     "PipeNet",
     "Program",

@@ -24,6 +24,7 @@ from tilewright.external_code import remember_meaning
 from tilewright.integers import is_dynamic, is_int_like
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.external import ARGUMENTS, EFFECTS, AddressArgument, BufferArgument, Effect
+from tilewright.lang.kernel_kinds import mismatch
 from tilewright.lang.tensors import KernelTensor
 
 RELEASES = {"push": CBPushOp, "pop": CBPopOp}
@@ -73,6 +74,8 @@ def call_external(thread: ThreadBuilder, args: list[Any], named: dict[str, Any])
         if key not in ACCEPTED:
             known = ", ".join(ACCEPTED)
             raise thread.problem("TW008", f"call_extern_func with {key}= is not supported", help=f"it takes {known}")
+    if named.get("kernel") is not None and (wrong := mismatch(named["kernel"], thread.kind)) is not None:
+        raise thread.problem("TW004", f"call_extern_func: {wrong[0]}", help=wrong[1])
     header, callee = args
     effects = _effects(thread, named.get("dfb_effects") or [])
     blocks = [_acquire(thread, effect) for effect in effects if effect.word in ENDS for _ in _blocks_of(effect)]

@@ -40,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-modules", action="store_true", help="let the script import the installed ttl, ttlang, tilelang and ttnn"
     )
+    parser.add_argument(
+        "--default-dtype", choices=("bfloat16", "float32"), metavar="DTYPE",
+        help="of ttnn.zeros, rand and such without dtype=: bfloat16 (as ttnn has it) or float32",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no summary lines and no progress")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random tensors of an .mlir file, 0 if not given")
     invocation.add_output_flags(parser)
@@ -64,6 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         from tilewright.runtime.devices import prepare_environment
 
         prepare_environment()  # the script may open its device before any kernel is called
+    if arguments.default_dtype:
+        from tilewright.standins.ttnn.functions import set_default_dtype
+
+        set_default_dtype(arguments.default_dtype)
     settings = {
         "mode": chosen_mode(arguments),
         # What a kernel prints is for whoever runs it here: natively it stands in the C++ then.

@@ -6,6 +6,7 @@ import ast
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from linecache import getline
 from typing import Any, TypeVar
@@ -30,7 +31,8 @@ from tilewright.lang import building
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction, caller_span
 from tilewright.lang.coordinates import choosing, resolve_grid
-from tilewright.lang.kernel import Arguments, KernelFunction
+from tilewright.lang.kernel import Arguments, KernelFunction, call_options
+from tilewright.lang.kernel_kinds import Kernel, mismatch
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor, describe
 from tilewright.options import Options
@@ -67,6 +69,7 @@ class BuiltKernel:
     tensors: tuple[TensorSpec, ...]
     source_file: str
     reads_values: bool = False  # of its tensors, or anything that `visible` does not tell
+    flags: Mapping[str, Any] = field(default_factory=dict[str, Any])  # options that the body itself gives
 
 
 def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) -> BuiltKernel:
@@ -99,6 +102,7 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
         tensors=tuple(tensor.spec for tensor in tensors),
         source_file=kernel.function.__code__.co_filename,
         reads_values=build.reads_files or any(tensor.is_opened for tensor in tensors),
+        flags={name: value for text, span in build.flags for name, value in call_options(text, span).items()},
     )
 
 
@@ -222,6 +226,16 @@ def _check_threads(kernel: KernelFunction, threads: list[ThreadFunction]) -> Non
                 notes=(Note("an earlier one is here", found[0].span),),
                 help="join them into one",
             )
+    named: dict[Kernel, ThreadFunction] = {}
+    for thread in threads:
+        if thread.kernel is None:
+            continue
+        if (wrong := mismatch(thread.kernel, thread.kind)) is not None:
+            raise fail("TW004", f"thread '{thread.name}': {wrong[0]}", thread.span, help=wrong[1])
+        if isinstance(thread.kernel, Kernel) and (first := named.setdefault(thread.kernel, thread)) is not thread:
+            notes = (Note(f"'{first.name}' has it", first.span),)
+            message = f"thread '{thread.name}' has the kernel= of another thread"
+            raise fail("TW010", message, thread.span, notes=notes, help="make a ttl.Kernel for each thread")
 
 
 def _translate_threads(build: Build) -> tuple[list[FuncOp], list[Diagnostic]]:

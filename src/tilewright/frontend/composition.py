@@ -20,6 +20,7 @@ from tilewright.dialects.walking import operations
 from tilewright.lang import building
 from tilewright.lang.building import Build, ThreadFunction, caller_span
 from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel_kinds import Kernel
 from tilewright.lang.language import LanguageFunction
 from tilewright.lang.pipes import Semaphore
 from tilewright.records import record
@@ -68,9 +69,10 @@ def joined(build: Build, check: Callable[[list[ThreadFunction]], None]) -> list[
     for thread in build.running_threads():
         phases.setdefault(thread.operation, []).append(thread)
     found: list[Phase] = []
+    named: dict[Any, str] = {}
     for threads in phases.values():
         check(threads)
-        found.append(_phase(threads, build))
+        found.append(_phase(threads, build, named))
     _place_barriers(found, build)
     result: list[ThreadFunction] = []
     for slot in SLOTS:
@@ -82,17 +84,31 @@ def joined(build: Build, check: Callable[[list[ThreadFunction]], None]) -> list[
     return result
 
 
-def _phase(threads: Sequence[ThreadFunction], build: Build) -> Phase:
+def _phase(threads: Sequence[ThreadFunction], build: Build, named: dict[Any, str]) -> Phase:
+    """``named`` knows the slots of threads with a kernel=: those of earlier operations, then of this one too."""
     movers = [thread for thread in threads if thread.kind == "noc"]
     touched = [_touched(mover, build) for mover in movers]
     only_writes = [bool(writes) and not reads for reads, writes in touched]
     slots = ["write", "read"] if only_writes in ([True], [True, False]) else ["read", "write"]
+    slots = _as_named(movers, slots, named)
     parts: dict[str, list[ThreadFunction]] = {"compute": [thread for thread in threads if thread.kind == "compute"]}
     phase = Phase({**parts, "read": [], "write": []}, {}, {})
     for slot, mover, (reads, writes) in zip(slots, movers, touched, strict=False):
         phase.parts[slot] = [mover]
         phase.reads[slot], phase.writes[slot] = reads, writes
     return phase
+
+
+def _as_named(movers: Sequence[ThreadFunction], slots: list[str], named: dict[Any, str]) -> list[str]:
+    """Work with the kernel= of an earlier operation's thread stays on that thread."""
+    known = [(mover, place, named[mover.kernel]) for mover, place in zip(movers, slots, strict=False) if mover.kernel in named]
+    moved = [wanted != place for _, place, wanted in known]
+    if any(moved) and not all(moved):
+        remedy = "give the two threads kernels that are two threads everywhere"
+        raise fail("TW010", f"kernel= puts both threads of this operation on '{known[0][2]}'", known[0][0].span, help=remedy)
+    slots = slots[::-1] if any(moved) else slots
+    named.update((mover.kernel, place) for mover, place in zip(movers, slots, strict=False) if isinstance(mover.kernel, Kernel))
+    return slots
 
 
 def _touched(thread: ThreadFunction, build: Build) -> tuple[set[int], set[int]]:

@@ -21,6 +21,7 @@ from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, cal
 from tilewright.frontend.syntax import own_nodes
 from tilewright.lang.building import ThreadFunction
 from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel_kinds import PIPE_SOURCE_KERNEL, KernelKind, kind_of
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 
@@ -28,6 +29,7 @@ READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
 THREADS = ((READ, "noc"), (COMPUTE, "compute"), (WRITE, "noc"))
 ACQUIRES = ("reserve", "wait")
 SIGNALS = ("wait_ge", "wait_eq", "inc", "set", "get_remote", "get_remote_multicast", "publish")
+EXTERNAL = "call_extern_func"
 ELEMENTS = ("read_index", "raw_element_read", "raw_element_write")
 BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
@@ -47,7 +49,7 @@ def first_action(definition: ast.FunctionDef, names: Mapping[str, Any]) -> int |
         if in_helpers(statement):
             return index
         if _acts(own_nodes([statement])):
-            reserves = any(_method(node) == "reserve" for node in own_nodes(definition.body))
+            reserves = any(_method(node) == "reserve" or _is_external(node) for node in own_nodes(definition.body))
             return index if reserves or any(map(in_helpers, definition.body[index:])) else None
     return None
 
@@ -143,8 +145,13 @@ def _is_element(node: ast.AST) -> bool:
     return _method(node) in ELEMENTS or (isinstance(called, ast.Name) and called.id in ELEMENTS)
 
 
+def _is_external(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return _method(node) == EXTERNAL or (isinstance(called, ast.Name) and called.id == EXTERNAL)
+
+
 def acts(node: ast.AST) -> bool:
-    return _is_copy(node) or _is_element(node) or _method(node) in (*ACQUIRES, "store")
+    return _is_copy(node) or _is_element(node) or _is_external(node) or _method(node) in (*ACQUIRES, "store")
 
 
 def _acts(nodes: Iterable[ast.AST]) -> bool:
@@ -159,6 +166,7 @@ class _Split:
     queues: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])  # (buffer text, acquire) -> name
     values: dict[str, str] = field(default_factory=dict[str, str])  # copies and computed values -> their thread
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
+    movers: list[Any] = field(default_factory=list[Any])  # names of data-movement threads, in order
     one_mover: bool = False  # numbers are read from blocks
 
     # What each name is ------------------------------------------------------------------------------------------------
@@ -274,6 +282,8 @@ class _Split:
             if not owned and not also and _acts(ast.walk(statement)):
                 return [], False
             return [_with_bodies(statement, body or [_nothing(statement)], otherwise)], owned or also
+        if (chosen := self._chosen(statement)) is not None:
+            return ([chosen[0]], True) if thread in chosen[1] else ([], False)
         owner = self._owner(statement)
         if owner is None:
             return [statement], False
@@ -282,6 +292,40 @@ class _Split:
         assert isinstance(statement, ast.Assign)
         pairs = [pair for pair in _bindings(statement) if self._thread_of_block(pair[0]) == thread]
         return [_assignment(statement, *pair) for pair in pairs], bool(pairs)
+
+    def _chosen(self, statement: ast.stmt) -> tuple[ast.stmt, set[str]] | None:
+        """A call of external code, and the threads that its kernel= names; it is the compute thread's if it has none."""
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not _is_external(call):
+            return None
+        given = next((keyword.value for keyword in call.keywords if keyword.arg == "kernel"), None)
+        if given is None:
+            return statement, {COMPUTE}
+        try:
+            found = eval(compile(ast.Expression(given), self.file, "eval"), {}, dict(self.names))
+        except Exception:
+            found = ast.unparse(given)  # names a thread by nothing that the body knows
+        plain = copy.copy(call)
+        plain.keywords = [keyword for keyword in call.keywords if keyword.arg != "kernel"]
+        threads = {self._thread_called(selector, given) for selector in (found if isinstance(found, tuple) else (found,))}
+        return ast.copy_location(ast.Expr(plain), statement), threads
+
+    def _thread_called(self, selector: Any, node: ast.expr) -> str:
+        """The first name for data movement is the reader, the second the writer."""
+        kind = kind_of(selector)
+        if kind is None:
+            remedy = "a ttl.Kernel, a ttl.KernelKind, or a tuple of them"
+            raise fail("TW004", f"kernel is {selector!r}", span_of_node(self.file, node), help=remedy)
+        if kind is KernelKind.COMPUTE:
+            return COMPUTE
+        if selector is PIPE_SOURCE_KERNEL or isinstance(selector, KernelKind):
+            return WRITE if selector is PIPE_SOURCE_KERNEL else READ
+        if selector not in self.movers:
+            self.movers.append(selector)
+        if len(self.movers) > 2:
+            remedy = "a core has two; let two calls share a ttl.Kernel"
+            raise fail("TW010", "a third data-movement thread", span_of_node(self.file, node), help=remedy)
+        return (READ, WRITE)[self.movers.index(selector)]
 
     def _with(self, statement: ast.With, thread: str) -> tuple[list[ast.stmt], bool]:
         items = [item for item in statement.items if self._item_thread(item) in (thread, None)]

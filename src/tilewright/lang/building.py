@@ -32,6 +32,7 @@ class ThreadFunction:
     outer: Mapping[str, Any] | None = None
     operation: int = 0  # whose body it stands in: 0 the kernel, others are operations called by it
     parts: tuple[ThreadFunction, ...] = ()  # of a thread of several operations: what each of them has it do, in order
+    kernel: Any = None  # its name among threads, if it has one
 
     @property
     def name(self) -> str:
@@ -63,6 +64,7 @@ class Build:
     operation: int = 0  # whose body runs now
     nesting: int = 0  # of calls of operations
     operations: list[str] = field(default_factory=list[str])  # names of those called inside, the first is number 1
+    flags: list[tuple[str, Span]] = field(default_factory=list["tuple[str, Span]"])  # of calls of Program(...)
 
     def add_buffer(self, buffer: CircularBuffer) -> CircularBuffer:
         self.buffers.append(buffer)
@@ -138,17 +140,17 @@ def span_in_line(file: str, line: int, *words: str) -> Span:
     return Span(file, line, found.start() + 1, found.end() + 1)
 
 
-def compute(function: Callable[..., Any] | None = None) -> Any:
+def compute(function: Callable[..., Any] | None = None, *, kernel: Any = None) -> Any:
     """``@ttl.compute()``: the thread that does arithmetic."""
-    return _mark(function, "compute")
+    return _mark(function, "compute", kernel)
 
 
-def datamovement(function: Callable[..., Any] | None = None) -> Any:
+def datamovement(function: Callable[..., Any] | None = None, *, kernel: Any = None) -> Any:
     """``@ttl.datamovement()``: a thread that moves tiles between tensors and buffers."""
-    return _mark(function, "noc")
+    return _mark(function, "noc", kernel)
 
 
-def _mark(function: Callable[..., Any] | None, kind: str) -> Any:
+def _mark(function: Callable[..., Any] | None, kind: str, kernel: Any) -> Any:
     def register(target: Callable[..., Any]) -> ThreadFunction:
         build = current_build("@ttl.compute()" if kind == "compute" else "@ttl.datamovement()")
         code = getattr(target, "__code__", None)
@@ -157,7 +159,7 @@ def _mark(function: Callable[..., Any] | None, kind: str) -> Any:
         span = span_in_line(code.co_filename, code.co_firstlineno)
         if code.co_argcount or code.co_kwonlyargcount:
             raise fail("TW004", f"thread '{target.__name__}' takes arguments", span, help="use values of the enclosing kernel")
-        thread = ThreadFunction(function=target, kind=kind, span=span, operation=build.operation)
+        thread = ThreadFunction(function=target, kind=kind, span=span, operation=build.operation, kernel=kernel)
         build.threads.append(thread)
         return thread
 
@@ -165,7 +167,7 @@ def _mark(function: Callable[..., Any] | None, kind: str) -> Any:
 
 
 class Program:
-    """``Program(compute, read, write)(a, b, out)``: says which threads run. The call itself does nothing more."""
+    """``Program(compute, read, write)(a, b, out)``: says which threads run, and with ``options="--…"`` how they are compiled."""
 
     def __init__(self, *threads: Any) -> None:
         build = current_build("Program(…)")
@@ -179,5 +181,6 @@ class Program:
                 )
         build.chosen = list(threads)
 
-    def __call__(self, *_args: Any, **_kwargs: Any) -> None:
-        return None
+    def __call__(self, *_args: Any, options: str | None = None, **_kwargs: Any) -> None:
+        if options:
+            current_build("Program(…)").flags.append((str(options), caller_span("options")))

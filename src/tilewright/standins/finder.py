@@ -69,11 +69,8 @@ def fill_simulator(module: ModuleType) -> None:
     module.__dict__["ttnn"] = importlib.import_module("ttnn")
 
 
-def fill_nothing(_module: ModuleType) -> None:
-    """A package that only holds others."""
-
-
 def fill_checks(module: ModuleType) -> None:
+    """``from utils import assert_with_ulp``, or from ``utils.correctness``."""
     take(module, public_names(importlib.import_module("tilewright.standins.checks")))
 
 
@@ -114,9 +111,9 @@ FILLERS: dict[str, Callable[[ModuleType], None]] = {
 LAST_FILLERS: dict[str, Callable[[ModuleType], None]] = {
     "sim": fill_simulator,
     "ttl.sim": fill_simulator,
-    "utils": fill_nothing,
+    "utils": fill_checks,
     "utils.correctness": fill_checks,
-    "ttl.utils": fill_nothing,
+    "ttl.utils": fill_checks,
     "ttl.utils.correctness": fill_checks,
 }
 LAST_PACKAGES = ("sim", "utils", "ttl.sim", "ttl.utils")

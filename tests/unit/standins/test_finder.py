@@ -68,3 +68,9 @@ def test_a_missing_name_says_whose_module_this_is():
 
         with pytest.raises(AttributeError, match="stand-in for ttnn has no 'conv2d'"):
             _ = ttnn.conv2d
+
+
+def test_checks_of_scripts_are_found_in_the_package_and_in_its_module():
+    with finder.installed():
+        package, module = importlib.import_module("utils"), importlib.import_module("utils.correctness")
+        assert package.assert_with_ulp is module.assert_with_ulp

@@ -209,3 +209,32 @@ def test_embedding_and_meshes():
     assert not device.is_open
     with pytest.raises(KernelError, match=r"TW602.*mesh of 2x4"):
         ttnn.open_mesh_device(ttnn.MeshShape(2, 4))
+
+
+def test_shapes_as_they_are_stored():
+    """Tile layout has two dimensions at least; a scalar in row-major order has one."""
+    for shape, tiles in (((), (1, 1)), ((128,), (1, 4)), ((128, 1), (4, 1)), ((2, 2, 120, 30), (2, 2, 4, 1))):
+        tensor = ttnn.zeros(shape, layout=ttnn.TILE_LAYOUT)
+        down, across = tensor.tile.tile_shape
+        padded = list(tensor.padded_shape)
+        assert (*padded[:-2], padded[-2] // down, padded[-1] // across) == tiles
+    assert list(ttnn.zeros((), layout=ttnn.ROW_MAJOR_LAYOUT).padded_shape) == [1]
+
+
+def test_a_mesh_of_one_holds_whole_tensors():
+    ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)
+    mesh = ttnn.open_mesh_device(ttnn.MeshShape(1, ttnn.GetNumAvailableDevices()))
+    tensor = ttnn.from_torch(np.ones((32, 32), np.float32), device=mesh, mesh_mapper=ttnn.ShardTensorToMesh(mesh, dim=0))
+    back = ttnn.to_torch(ttnn.all_reduce(tensor), mesh_composer=ttnn.ConcatMeshToTensor(mesh, dim=0))
+    assert np.array_equal(np.asarray(back), np.ones((32, 32)))
+    assert 0 < ttnn.device.get_max_worker_l1_unreserved_size() < 2**21
+
+
+def test_the_dtype_that_nobody_gives(monkeypatch: pytest.MonkeyPatch):
+    from tilewright.standins.ttnn import functions
+
+    assert ttnn.zeros((32, 32)).dtype == ttnn.bfloat16
+    monkeypatch.setattr(functions, "_default_dtype", [ttnn.bfloat16])
+    functions.set_default_dtype("float32")
+    assert {ttnn.zeros((1,)).dtype, ttnn.rand((1,)).dtype, ttnn.empty((1,)).dtype} == {ttnn.float32}
+    assert ttnn.zeros((1,), dtype=ttnn.bfloat16).dtype == ttnn.bfloat16

@@ -29,6 +29,7 @@ from tilewright.dialects.walking import erase, insert_before, operations, place_
 from tilewright.grid import COUNT_SHIFT, Core, Field, NetSpec, PipeSpec, chip_place, cores_of, form_of, rectangle, table_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import IndexBuilder, Number, block_place, block_pointer, call
+from tilewright.passes.kernel_calls.semaphore_numbers import Words, numbered
 from tilewright.records import record
 
 # Places -------------------------------------------------------------------------------------------------------------------
@@ -462,7 +463,7 @@ def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     created = [op for ops in threads.values() for op in ops if isinstance(op, CreateSemaphoreOp)]
     copies = {name: [op for op in ops if isinstance(op, CopyOp) and is_pipe_copy(op)] for name, ops in threads.items()}
     following = 1 + max((op.number for op in created), default=-1)
-    nets, following = _plan_nets(copies, context.grid, following)
+    nets, following = _plan_nets(copies, context.grid, following, context.chip.max_semaphores)
     outboxes: dict[str, int] = {}
     for name, ops in threads.items():
         if any(isinstance(op, SemaphoreSetOp) and _is_remote(op) for op in ops):
@@ -480,22 +481,29 @@ def plan_network(module: ModuleOp, context: PassContext) -> NetworkPlan:
     return NetworkPlan(nets=nets, outboxes=outboxes)
 
 
-def _plan_nets(copies: dict[str, list[CopyOp]], grid: Core, following: int) -> tuple[dict[int, NetPlan], int]:
+def _plan_nets(copies: dict[str, list[CopyOp]], grid: Core, following: int, limit: int) -> tuple[dict[int, NetPlan], int]:
     """``copies``: those into and out of pipes, by thread."""
     plans: dict[int, NetPlan] = {}
-    nets = {pipe_of(op).net.number: pipe_of(op).net for ops in copies.values() for op in ops}
+    nets = dict(sorted({pipe_of(op).net.number: pipe_of(op).net for ops in copies.values() for op in ops}.items()))
     one = following
     if any(not pipe.single for net in nets.values() for pipe in net.pipes):
         following += 1
-    for number, net in sorted(nets.items()):
-        meets = net.meets(grid)
-        most = 1 if meets else max(len(pipes) for pipes in net.by_source(grid).values())
-        ready, valid = following, following + most
-        following = valid + 1
+    words: list[Words] = []
+    for net in nets.values():
+        sources = net.by_source(grid)
+        most = 1 if net.meets(grid) else max(len(pipes) for pipes in sources.values())
+        words.append(Words(most, frozenset(sources)))
+        words.append(Words(1, frozenset(core for pipe in net.pipes for core in pipe.target_cores(grid))))
+    numbers, following = numbered(words, following, limit)
+    for index, (number, net) in enumerate(nets.items()):
         loops = any(pipe.source_core(grid) in pipe.target_cores(grid) for pipe in net.pipes)
         both = {name for name, ops in copies.items() if len({is_send(op) for op in ops if pipe_of(op).net.number == number}) == 2}
         own = frozenset(both if loops else ())
-        plans[number] = NetPlan(net=net, ready=ready, valid=valid, one=one, several=most > 1, meets=meets, posts_own=own)
+        ready, valid = numbers[2 * index : 2 * index + 2]
+        several = words[2 * index].count > 1
+        plans[number] = NetPlan(
+            net=net, ready=ready, valid=valid, one=one, several=several, meets=net.meets(grid), posts_own=own
+        )  # fmt: skip
     return plans, following
 
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.standins.ttnn.placement import Device, Layout, MemoryConfig
+from tilewright.standins.ttnn.devices import Device
+from tilewright.standins.ttnn.placement import Layout, MemoryConfig
 from tilewright.standins.ttnn.tensor import DataType, Tensor, as_data_type, as_numpy
 
 _random = np.random.default_rng(0)
+_default_dtype = [DataType.BFLOAT16]  # of new tensors whose dtype nobody gives
+
+
+def set_default_dtype(name: str) -> None:
+    """``tilewright run --default-dtype``."""
+    _default_dtype[0] = as_data_type(name, DataType.BFLOAT16)
 
 
 def full(
@@ -23,7 +30,7 @@ def full(
     device: Device | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    chosen = as_data_type(dtype, DataType.BFLOAT16)
+    chosen = as_data_type(dtype, _default_dtype[0])
     values = np.full(tuple(shape), fill_value, dtype=np.float64 if isinstance(fill_value, float) else None)
     return Tensor(values, chosen, device, layout or Layout.TILE, memory_config)
 
@@ -44,7 +51,7 @@ def empty(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     """Filled with a number nobody means, so that a kernel that forgets to write shows."""
-    chosen = as_data_type(dtype, DataType.BFLOAT16)
+    chosen = as_data_type(dtype, _default_dtype[0])
     garbage = float("nan") if np.dtype(chosen.storage).kind not in "iu" else 0x5A
     return full(shape, garbage, dtype=chosen, layout=layout, device=device, memory_config=memory_config)
 
@@ -88,7 +95,7 @@ def rand(
     """Uniform in [low, high); ``seed`` 0 continues the module's stream."""
     generator = np.random.default_rng(seed) if seed else _random
     values = generator.uniform(low, high, tuple(shape))
-    chosen = as_data_type(dtype, DataType.BFLOAT16)
+    chosen = as_data_type(dtype, _default_dtype[0])
     return Tensor(values, chosen, device, layout or Layout.TILE, memory_config)
 
 
@@ -103,7 +110,7 @@ def arange(
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
     values = np.arange(start, end, step) if end is not None else np.arange(0, start, step)
-    chosen = as_data_type(dtype, DataType.BFLOAT16)
+    chosen = as_data_type(dtype, _default_dtype[0])
     return Tensor(values, chosen, device, layout or Layout.ROW_MAJOR, memory_config)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tilewright.hardware import TILE_COLS
-from tilewright.standins.ttnn import arithmetic, functions, placement
+from tilewright.standins.ttnn import arithmetic, devices, functions, placement
 from tilewright.standins.ttnn.tensor import DataType, Tensor
 
 
@@ -33,12 +33,12 @@ CONSTANTS: dict[str, Any] = {
     "ROW_MAJOR_LAYOUT": placement.Layout.ROW_MAJOR,
     "TILE_SIZE": TILE_COLS,
     "MathFidelity": MathFidelity,
-    "CreateDevice": placement.open_device,
-    "CloseDevice": placement.close_device,
-    "MeshDevice": placement.Device,
+    "CreateDevice": devices.open_device,
+    "CloseDevice": devices.close_device,
+    "MeshDevice": devices.Device,
 }
 
-MODULES: tuple[ModuleType, ...] = (placement, functions)
+MODULES: tuple[ModuleType, ...] = (placement, devices, functions)
 
 
 def build() -> dict[str, Any]:
@@ -52,6 +52,7 @@ def build() -> dict[str, Any]:
     names["L1_MEMORY_CONFIG"] = placement.L1_MEMORY_CONFIG
     names.update(arithmetic.operations())
     names.update(CONSTANTS)
-    for internal in ("folded", "padded"):
+    names["device"] = SimpleNamespace(**{name: value for name, value in vars(devices).items() if not name.startswith("_")})
+    for internal in ("folded", "padded", "set_default_dtype"):
         names.pop(internal, None)
     return names

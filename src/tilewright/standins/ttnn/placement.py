@@ -1,15 +1,13 @@
-"""Where tensors of the ttnn stand-in are: cores (``x`` is the column, ``y`` the row), memories, shapes, the device."""
+"""Where tensors of the ttnn stand-in are: cores (``x`` is the column, ``y`` the row), memories, shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tilewright.diagnostics import fail
-from tilewright.hardware import TILE_COLS, TILE_ROWS, WORMHOLE_B0, Chip
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.records import record
 
 
@@ -227,119 +225,28 @@ def folded(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def padded(shape: Sequence[int], layout: Any) -> Shape:
-    """``shape`` as it is stored: tile layout rounds the last two dimensions up to whole tiles."""
-    if layout is not Layout.TILE or not shape:
-        return Shape(shape)
-    whole = [*shape]
+    """``shape`` as it is stored: tile layout rounds the last two dimensions up to whole tiles, and has two at least."""
+    if layout is not Layout.TILE:
+        return Shape(shape or (1,))
+    whole = [1] * (2 - len(shape)) + [*shape]
     whole[-1] += -whole[-1] % TILE_COLS
-    if len(whole) > 1:
-        whole[-2] += -whole[-2] % TILE_ROWS
+    whole[-2] += -whole[-2] % TILE_ROWS
     return Shape(whole)
 
 
-class Device:
-    """A stand-in for one chip."""
+class Tile:
+    """The tile of a tensor in tile layout."""
 
-    def __init__(self, device_id: int = 0, chip: Chip = WORMHOLE_B0) -> None:
-        self._id = device_id
-        self._chip = chip
-        self.is_open = True
+    def __init__(self, tile_shape: Sequence[int] = (TILE_ROWS, TILE_COLS), transpose_tile: bool = False) -> None:
+        self.tile_shape = list(tile_shape)
+        self.face_shape = [min(16, size) for size in self.tile_shape]
+        self.num_faces = (self.tile_shape[0] // self.face_shape[0]) * (self.tile_shape[1] // self.face_shape[1])
 
-    def id(self) -> int:
-        return self._id
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tile) and other.tile_shape == self.tile_shape
 
-    def arch(self) -> str:
-        return self._chip.name
-
-    def compute_with_storage_grid_size(self) -> CoreCoord:
-        columns, rows = self._chip.grid
-        return CoreCoord(columns, rows)
-
-    @property
-    def core_grid(self) -> CoreGrid:
-        columns, rows = self._chip.grid
-        return CoreGrid(y=rows, x=columns)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (1, 1)  # a mesh of one
-
-    def get_num_devices(self) -> int:
-        return 1
-
-    def get_device_ids(self) -> list[int]:
-        return [self._id]
-
-    def enable_program_cache(self) -> None:
-        """Programs are cached by the decorated kernel; nothing to switch on."""
-
-    def disable_and_clear_program_cache(self) -> None:
-        """See `enable_program_cache`."""
+    def __hash__(self) -> int:
+        return hash(tuple(self.tile_shape))
 
     def __repr__(self) -> str:
-        return f"Device(id={self._id}, arch={self._chip.name}, tilewright stand-in)"
-
-
-_default: Device | None = None
-
-
-def open_device(device_id: int = 0, **_settings: Any) -> Device:
-    from tilewright import execution
-    from tilewright.options import Options
-
-    return Device(device_id, execution.current().options(Options()).chip)
-
-
-def close_device(device: Device) -> None:
-    global _default
-    device.is_open = False
-    if device is _default:
-        _default = None
-
-
-class MeshShape(tuple[int, ...]):
-    """Rows and columns of devices; the stand-in has one device."""
-
-    def __new__(cls, *sizes: Any) -> MeshShape:
-        return super().__new__(cls, sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
-
-
-def open_mesh_device(mesh_shape: Any = (1, 1), **_settings: Any) -> Device:
-    sizes = tuple(mesh_shape)
-    if any(size != 1 for size in sizes):
-        message = f"a mesh of {'x'.join(map(str, sizes))} devices; this machine has none, and the stand-in stands for one"
-        raise fail("TW602", message, help="ttnn.open_mesh_device(ttnn.MeshShape(1, 1)), or --device where the mesh is")
-    return open_device()
-
-
-def close_mesh_device(device: Device) -> None:
-    close_device(device)
-
-
-@contextmanager
-def manage_device(device_id: int = 0, **settings: Any) -> Generator[Device, None, None]:
-    device = open_device(device_id, **settings)
-    try:
-        yield device
-    finally:
-        close_device(device)
-
-
-def SetDefaultDevice(device: Device | None) -> None:
-    global _default
-    _default = device
-
-
-def GetDefaultDevice() -> Device:
-    global _default
-    if _default is None:
-        _default = open_device()
-    return _default
-
-
-def GetNumAvailableDevices() -> int:
-    return 1
-
-
-def synchronize_device(device: Device | None = None, **_settings: Any) -> None:
-    """Kernel calls have finished when they return; there is nothing to wait for."""
+        return f"Tile with shape: {self.tile_shape}"

@@ -9,7 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.standins.ttnn.placement import DRAM_MEMORY_CONFIG, Device, Layout, MemoryConfig, Shape, padded
+from tilewright.standins.ttnn.devices import Device
+from tilewright.standins.ttnn.placement import DRAM_MEMORY_CONFIG, Layout, MemoryConfig, Shape, Tile, padded
 
 
 class DataType(Enum):
@@ -161,6 +162,13 @@ class Tensor:
     @property
     def logical_shape(self) -> Shape:
         return self.shape
+
+    @property
+    def tile(self) -> Tile:
+        return Tile()
+
+    def get_tile(self) -> Tile:
+        return self.tile
 
     def volume(self) -> int:
         return self.padded_shape.volume()
