@@ -99,7 +99,8 @@ def _analysed(code: CodeType) -> CodeReads:
             word = code.co_names[argument >> EXTRA_BITS.get(name, 0)]
             names.add(word)
             if open_path is not None:
-                open_path = (open_path[0], (*open_path[1], word))
+                is_variable, path = open_path
+                open_path = (is_variable, (*path, word))
             continue
         close()
         if name in GLOBALS:

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tilewright.code_reads import Path, reads_of, text_of
+from tilewright.narrowing import class_of, is_dict
 from tilewright.options import Options
 from tilewright.program import TensorSpec
 
@@ -109,7 +110,7 @@ class Content:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def value(self, value: Any) -> None:
-        kind: Any = type(value)
+        kind = class_of(value)
         if (teller := TELLERS.get(kind)) is not None:
             teller(self, value)
         elif isinstance(value, types.ModuleType):
@@ -200,7 +201,7 @@ class Content:
     def _own(self, value: Any, kind: Any) -> None:
         """An object of ours: what it says it is made of, else all it holds."""
         if kind in TOLD_BY_FIELDS:
-            self.parts.append(f"{kind.__name__}:{list(vars(value).values())!r}")
+            self.parts.append(f"{kind.__name__}:{list(value.__dict__.values())!r}")
             return
         if self._met(value):
             return
@@ -253,7 +254,7 @@ class Content:
             self.taken(name, known[name], (path[1:],))
             return
         builtins: Any = known.get("__builtins__", __builtins__)
-        table: dict[str, Any] = builtins if isinstance(builtins, dict) else builtins.__dict__
+        table: dict[str, Any] = builtins if is_dict(builtins) else builtins.__dict__
         if name in OUTSIDE:
             raise Uncacheable(name)
         self._names.add(name)
@@ -367,7 +368,7 @@ class Content:
         if self._met(kind):
             return
         self.parts.append(f"class {kind.__module__}.{kind.__qualname__}")
-        self.items((type(kind), *kind.__bases__))
+        self.items((class_of(kind), *kind.__bases__))
         if isinstance(kind, EnumMeta):
             for name, member in kind.__members__.items():  # pyright: ignore
                 self.parts.append(name)
@@ -394,8 +395,10 @@ class Content:
         base: Any = next((base for base in PAYLOADS if isinstance(value, base)), None)
         if base in (int, float, complex, str, bytes):
             self.parts.append(base.__repr__(value))
+        elif base is dict:
+            self.items(list(dict[Any, Any].items(value)))
         elif base is not None:
-            self.items(list(base.items(value) if base is dict else base.__iter__(value)))
+            self.items(list(base.__iter__(value)))
         held_names: dict[str, Any] = getattr(value, "__dict__", {})
         for name, item in held_names.items():
             self.parts.append(f".{name}")
@@ -439,7 +442,7 @@ def _is_python(kind: type) -> bool:
 
 def _attribute(owner: Any, word: str) -> tuple[Any, Any] | None:
     """What ``owner.word`` is: a value, or a function and the object it is bound to. None if reading it is not ours to say."""
-    kind: Any = type(owner)
+    kind = class_of(owner)
     if isinstance(owner, type):
         if not is_users(owner) or is_fixed_class(owner) or kind is not type:
             return None
@@ -460,17 +463,17 @@ def _attribute(owner: Any, word: str) -> tuple[Any, Any] | None:
         return own[word], None
     if raw is _MISSING:
         return None
-    if isinstance(raw, staticmethod):
+    if issubclass(class_of(raw), staticmethod):
         return raw.__func__, None
-    if isinstance(raw, classmethod):
+    if issubclass(class_of(raw), classmethod):
         return raw.__func__, owner if instance is None else kind
     if isinstance(raw, types.FunctionType):
         return raw, instance
     if isinstance(raw, functools.cached_property):
         return (raw.func, owner) if instance is not None else None
-    if root_of(type(raw).__module__) == "tilewright" and instance is not None and hasattr(type(raw), "__get__"):
+    if root_of(class_of(raw).__module__) == "tilewright" and instance is not None and hasattr(class_of(raw), "__get__"):
         return raw, owner  # a kernel that is a method
-    return None if hasattr(type(raw), "__get__") and instance is not None else (raw, None)
+    return None if hasattr(class_of(raw), "__get__") and instance is not None else (raw, None)
 
 
 _MISSING: Any = object()

@@ -44,8 +44,8 @@ class Execution:
     mode: str
     seconds: float
     result: Any = None  # what the runner returned: SimResult, native result, None on a device
-    numbers: Mapping[str, int] = field(default_factory=dict)  # run-time integers of the call
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])  # run-time integers of the call
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 Listener = Callable[[Execution], None]
@@ -64,7 +64,7 @@ class Profiling:
 @record(kw_only=True)
 class Session:
     mode: str = AUTO
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # Options fields that win over the decorator's
+    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])  # Options fields that win over the decorator's
     keep_ir: bool = False  # record the IR after every pass
     cache: bool | None = None  # use results on disk; None: as `caches` says
     listeners: tuple[Listener, ...] = ()

@@ -38,12 +38,17 @@ class Node:
 Dynamic = Leaf | Node
 Value = Leaf | Node | int | bool
 
+# Python's operators, by the name of the method that does them, and as functions.
+OPERATOR_METHODS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul", "<<": "lshift",
+    ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    symbol: getattr(operator, f"__{name}__") for symbol, name in OPERATOR_METHODS.items()
+}
+
 ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
+    **{symbol: OPERATORS[symbol] for symbol in ("+", "-", "*", "//", "%")},
     "min": min,
     "max": max,
 }

@@ -19,10 +19,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
+from tilewright.narrowing import is_dict
 from tilewright.records import record
 
 if TYPE_CHECKING:
@@ -106,8 +108,8 @@ def _thread(thread: ThreadSpec) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """``value`` with only what JSON has."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if is_dict(value):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -236,7 +238,7 @@ class Package:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self.kernels:
             raise AttributeError(f"package {self.folder.name} has no kernel '{name}'; it has {', '.join(self.kernels)}")
-        return lambda *tensors, **numbers: self.run(name, *tensors, **numbers)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+        return partial(self.run, name)
 
     def __call__(self, *tensors: Any, **numbers: int) -> None:
         if len(self.kernels) != 1:

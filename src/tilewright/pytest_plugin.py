@@ -15,6 +15,7 @@ import pytest
 
 from tilewright.comparison import difference, tolerance_of
 from tilewright.diagnostics import KernelError
+from tilewright.narrowing import as_tuple, is_array
 from tilewright.standins import finder
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def compare(
     inputs = [np.array(_array(each)).astype(np.float64) for each in tensors[:taken]]
     with np.errstate(all="ignore"):
         found = reference(*inputs)
-    wanted: Sequence[Any] = found if isinstance(found, (tuple, list)) else (found,)
+    wanted: Sequence[Any] = as_tuple(found)
     outputs = tensors[taken:]
     if len(wanted) != len(outputs):
         pytest.fail(f"the reference returns {len(wanted)} arrays, the call has {len(outputs)} outputs")
@@ -121,7 +122,7 @@ def _array(tensor: Any) -> NDArray[Any]:
 
     from tilewright.lang.tensors import tensor_dtype, to_array
 
-    if isinstance(tensor, np.ndarray):
+    if is_array(tensor):
         return tensor
     found = to_array(tensor)
     return found.view(ml_dtypes.bfloat16) if tensor_dtype(tensor) == "bf16" and found.dtype == np.uint16 else found

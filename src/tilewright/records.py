@@ -11,6 +11,8 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
+from tilewright.narrowing import class_of
+
 Kind = TypeVar("Kind")
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def _initializer(cls: Any, known: tuple[Field[Any], ...]) -> Any:
 
 
 def _comparison(names: list[str]) -> tuple[Callable[[Any, object], Any], Callable[[Any], int]]:
-    read: Callable[[Any], Any] = attrgetter(*names) if names else type
+    read: Callable[[Any], Any] = attrgetter(*names) if names else class_of
 
     def equal(self: Any, other: object) -> Any:
         return read(self) == read(other) if other.__class__ is self.__class__ else NotImplemented

@@ -17,6 +17,7 @@ from tilewright.diagnostics import fail
 from tilewright.jit.kernel import empty_like
 from tilewright.lang.kernel import annotation_of
 from tilewright.lang.tensors import lives_on_device
+from tilewright.narrowing import as_tuple, is_list, is_tuple
 
 if TYPE_CHECKING:
     from tilewright.jit.kernel import Kernel
@@ -145,7 +146,7 @@ class Op:
         made: dict[str, Any] = {}
         for each, recipe in self.recipes.items():
             source = given[recipe] if isinstance(recipe, str) else recipe(*given.values())
-            if isinstance(source, (tuple, list)):
+            if is_list(source):
                 remedy = "make the output a like= of an input, or pass a function that returns a ttnn tensor"
                 raise fail("TW004", f"output '{each}' of '{self.kernel.name}' has a shape but no place on the device",
                            self.kernel.span, help=remedy)  # fmt: skip
@@ -156,7 +157,7 @@ class Op:
     def _gradients(self, context: Any, *gradients: Any) -> Any:
         assert self.backward is not None
         found = self.backward(*(each.contiguous() for each in gradients), *_restored(context))
-        found = found if isinstance(found, (tuple, list)) else (found,)
+        found = as_tuple(found)
         if len(found) != len(self.tensors):
             wanted = f"{len(self.tensors)}: {', '.join(self.tensors)}"
             raise fail("TW004", f"the backward of '{self.kernel.name}' returned {len(found)} gradients", self.kernel.span,
@@ -166,7 +167,7 @@ class Op:
 
     def _saver(self, saves: str) -> Callable[..., None]:
         def save(ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None) -> None:
-            results = output if isinstance(output, tuple) else (output,)
+            results = output if is_tuple(output) else (output,)
             kept: list[Any] = [*inputs, *(keyword_only_inputs or {}).values()] if saves in ("inputs", "both") else []
             kept += results if saves in ("outputs", "both") else ()
             ctx.save_for_backward(*(value for value in kept if self._is_tensor(value)))

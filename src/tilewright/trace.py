@@ -22,7 +22,7 @@ class Decision:
     title: str
     detail: str = ""
     place: str = ""  # file:line of the user's code
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @record(frozen=False, kw_only=True)
@@ -55,12 +55,12 @@ class StoredDst:
 @record(frozen=False, kw_only=True)
 class Trace:
     keep_ir: bool = False
-    stages: list[Stage] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-    plans: list[tuple[RegionProblem, Plan]] = field(default_factory=list)  # DST, by region in program order
+    stages: list[Stage] = field(default_factory=list[Stage])
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    plans: list[tuple[RegionProblem, Plan]] = field(default_factory=list[Any])  # DST, by region in program order
     stored: StoredDst | None = None
     memory: MemoryUse | None = None
-    nets: list[NetSpec] = field(default_factory=list)  # pipes as the source declares them, if the IR is kept
+    nets: list[NetSpec] = field(default_factory=list[Any])  # pipes as the source declares them, if the IR is kept
     core_groups: int | None = None  # groups of cores that talk among themselves
     started: float = field(default_factory=time.perf_counter)
 

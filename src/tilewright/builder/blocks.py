@@ -33,6 +33,7 @@ from tilewright.dtypes import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import class_of
 
 INTEGER_RANGES = {dtype.name: dtype.range for dtype in DTYPES if dtype.name in COMPUTED_INTEGERS}
 LARGEST_F32 = (2.0 - 2.0**-23) * 2.0**127
@@ -67,7 +68,7 @@ def not_a_number(thread: ThreadBuilder, value: Any) -> Exception:
     return thread.problem(
         "TW004",
         f"a block does not combine with {described(value)}",
-        help=OTHER_SIDE.get(type(value), "the other side is a block, or a number known at compile time")
+        help=OTHER_SIDE.get(class_of(value), "the other side is a block, or a number known at compile time")
         if not is_dynamic(value)
         else "numbers in block arithmetic are known at compile time; `for k in (0, 1, 2)` is unrolled, so k is known there",
     )

@@ -7,6 +7,7 @@ empties which buffer, and whether everybody reaches the end, is checked as for a
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.external import ARGUMENTS, EFFECTS, AddressArgument, BufferArgument, Effect
 from tilewright.lang.kernel_kinds import mismatch
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import as_tuple
 
 RELEASES = {"push": CBPushOp, "pop": CBPopOp}
 ENDS = {"reserve": "push", "wait": "pop"}
@@ -80,8 +82,10 @@ def call_external(thread: ThreadBuilder, args: list[Any], named: dict[str, Any])
     effects = _effects(thread, named.get("dfb_effects") or [])
     blocks = [_acquire(thread, effect) for effect in effects if effect.word in ENDS for _ in _blocks_of(effect)]
     operands: list[SSAValue] = []
-    template = [_argument(thread, argument, operands) for argument in named.get("template_args") or []]
-    values = [_argument(thread, argument, operands, in_call=True) for argument in named.get("func_args") or []]
+    written: Sequence[Any] = named.get("template_args") or ()
+    template = [_argument(thread, argument, operands) for argument in written]
+    passed: Sequence[Any] = named.get("func_args") or ()
+    values = [_argument(thread, argument, operands, in_call=True) for argument in passed]
     text = f"{callee}{'<' + ', '.join(template) + '>' if template else ''}({', '.join(values)})"
     attributes: dict[str, Attribute] = {"text": text_attr(text), "code": text_attr(_code(thread, header))}
     if named.get("meaning") is not None:
@@ -101,11 +105,12 @@ def _blocks_of(effect: Effect) -> range:
 
 
 def _effects(thread: ThreadBuilder, given: Any) -> list[Effect]:
-    effects = list(given) if isinstance(given, (list, tuple)) else [given]
-    for effect in effects:
+    effects: list[Effect] = []
+    for effect in as_tuple(given):
         if not isinstance(effect, Effect):
             remedy = "ttl.DFBEffect.wait(a_cb, tiles=1) and such"
             raise thread.problem("TW004", f"dfb_effects has {described(effect)}", help=remedy)
+        effects.append(effect)
     for begin, end in ENDS.items():
         for buffer in dict.fromkeys(effect.buffer for effect in effects):
             tiles = {word: sum(e.tiles for e in effects if e.buffer is buffer and e.word == word) for word in (begin, end)}

@@ -36,6 +36,7 @@ from tilewright.dialects.ttl import MEAN, ReshapeOp
 from tilewright.dtypes import BY_PRECISION
 from tilewright.lang.buffers import check_tile
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
+from tilewright.narrowing import as_tuple, is_list
 
 
 def by_position(name: str, args: list[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -106,7 +107,7 @@ def take(
 def dims_of(thread: ThreadBuilder, value: Any, rank: int) -> tuple[int, ...]:
     if value is None:
         return tuple(range(rank))
-    given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    given = as_tuple(value)
     if not given or not all(isinstance(dim, int) and not isinstance(dim, bool) for dim in given):
         raise thread.problem("TW004", f"dims is {value!r}", help="whole numbers, for example dims=[0]")
     missing = [dim for dim in given if not -rank <= dim < rank]
@@ -121,7 +122,7 @@ def dims_of(thread: ThreadBuilder, value: Any, rank: int) -> tuple[int, ...]:
 
 def shape_of(thread: ThreadBuilder, value: Any) -> tuple[int, ...]:
     """A size in tiles that the call names."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(size, int) and size > 0 for size in value):
+    if not is_list(value) or not all(isinstance(size, int) and size > 0 for size in value):
         remedy = "a size in tiles, for example shape=(2, 3) or shape=other.shape"
         raise thread.problem("TW004", f"shape is {described(value)}", help=remedy)
     return tuple(value)
@@ -380,7 +381,7 @@ def _unsqueeze(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
     given = settings.get("dims", next((arg for arg in args if not isinstance(arg, Block)), None))
     if given is None:
         raise thread.problem("TW004", "unsqueeze needs the dimensions to add", help="ttl.block.unsqueeze(x, dims=[0])")
-    count = len(given) if isinstance(given, (list, tuple)) else 1
+    count = len(given) if is_list(given) else 1
     rank = len(source.shape) + count
     dims = dims_of(thread, given, rank)
     sizes = iter(source.shape)

@@ -22,7 +22,6 @@ from tilewright.builder.values import Acquisition, Block, ReadyReceive, TensorSl
 from tilewright.diagnostics import Note, fail
 from tilewright.dialects.attributes import (
     INDEX,
-    PipeType,
     SliceType,
     TransferType,
     i32_attr,
@@ -36,12 +35,13 @@ from tilewright.dialects.tile_op import FLOAT_DTYPES
 from tilewright.dialects.tile_ops import BY_NAME, dtypes_of
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CopyOp, PublishCBOp, TensorSliceOp, WaitOp
-from tilewright.dialects.ttl_network import WaitAnyOp
+from tilewright.dialects.ttl_network import NetPipeOp, WaitAnyOp
 from tilewright.dialects.walking import erase
 from tilewright.integers import Value, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import class_of, is_list
 from tilewright.records import record
 
 RELEASES = {"pop": CBPopOp, "push": CBPushOp}
@@ -132,7 +132,7 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
         raise thread.problem("TW204", "a sum in a part of a block", help=remedy)
     if not isinstance(value, Block):
         word = "a number" if is_number(value) else described(value)
-        remedy = OTHER_SIDE.get(type(value), "for example block.store(a + b)")
+        remedy = OTHER_SIDE.get(class_of(value), "for example block.store(a + b)")
         remedy = "ttl.block.fill makes a block of one number" if is_number(value) else remedy
         raise thread.problem("TW004", f"store takes a block expression, not {word}", help=remedy)
     source = readable(thread, value)
@@ -316,16 +316,16 @@ def wait_any(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> R
     """``ttl.wait_any((first, second), start=0)``: which of several receives has arrived. Each is still waited for by itself."""
     requests = args[0] if args else None
     start = named.get("start", args[1] if len(args) == 2 else 0)
-    if not isinstance(requests, (tuple, list)) or not requests or len(args) > 2 or named.keys() - {"start"}:
+    if not is_list(requests) or not requests or len(args) > 2 or named.keys() - {"start"}:
         raise thread.problem("TW004", "wait_any takes receives and where to start", help="ttl.wait_any((first, second), start=0)")
-    pipes: list[SSAValue] = []
+    nets: list[int] = []
     for request in requests:
         copy = request.ops[0] if isinstance(request, Transfer) and len(request.ops) == 1 else None
-        if not isinstance(copy, CopyOp) or not isinstance(copy.source.type, PipeType):
+        pipe = copy.source.owner if isinstance(copy, CopyOp) else None
+        if not isinstance(pipe, NetPipeOp):
             remedy = "request = ttl.copy(pipe, block); copies of tensors are waited for one by one"
             raise thread.problem("TW004", f"wait_any of {described(request)}, which receives nothing", help=remedy)
-        pipes.append(copy.source)
-    nets = [pipe.owner.net.number for pipe in pipes]  # pyright: ignore
+        nets.append(pipe.net.number)
     if len(set(nets)) < len(nets):
         raise thread.problem("TW217", "wait_any of two receives from one net", help="give each of them a net of its own")
     if not is_int_like(start):
@@ -333,7 +333,7 @@ def wait_any(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> R
     operands = [thread.emitter.integer(start), *(request.ops[0].results[0] for request in requests)]
     op = thread.emitter.add(WaitAnyOp, operands, [INDEX])
     op.results[0].name_hint = "ready"
-    return ReadyReceive(thread.emitter.leaf(op.results[0], "the receive that is ready", 0, len(pipes) - 1))
+    return ReadyReceive(thread.emitter.leaf(op.results[0], "the receive that is ready", 0, len(nets) - 1))
 
 
 def group_method(thread: ThreadBuilder, group: TransferGroup, name: str, args: list[Any]) -> None:
@@ -527,7 +527,7 @@ def grid_slice(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) ->
         raise thread.problem("TW004", "grid_slice takes a tensor and tiles per core", help="ttl.grid_slice(a, (1, 1))")
     tensor, factors = values
     sizes = tensor.tile_shape
-    if not isinstance(factors, (tuple, list)) or len(factors) != len(sizes) or len(sizes) != 2:
+    if not is_list(factors) or len(factors) != len(sizes) or len(sizes) != 2:
         raise thread.problem(
             "TW109",
             f"'{tensor.name}' has {len(sizes)} dimensions, block_factors is {described(factors)}",

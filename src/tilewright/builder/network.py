@@ -27,6 +27,7 @@ from tilewright.grid import Core, Field, NetSpec, cores_of, folded_grid, form_of
 from tilewright.integers import Leaf, Value, bounds, is_int_like, make
 from tilewright.lang.kernel import RuntimeInteger
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
+from tilewright.narrowing import is_list
 from tilewright.records import record
 
 
@@ -241,7 +242,7 @@ def semaphore_method(
 
 
 def _remote(thread: ThreadBuilder, semaphore: Semaphore, values: list[Any]) -> RemoteSemaphore:
-    core = tuple(values[0]) if len(values) == 1 and isinstance(values[0], (tuple, list)) else tuple(values)
+    core = tuple(values[0]) if len(values) == 1 and is_list(values[0]) else tuple(values)
     if not 1 <= len(core) <= 3 or not all(is_int_like(place) for place in core):
         raise thread.problem("TW004", "get_remote takes the coordinates of a core", help="get_remote((x, y))")
     places = _full_rank(thread, core)

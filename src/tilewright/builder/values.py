@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,6 +17,7 @@ from tilewright.dialects.attributes import block_type
 from tilewright.integers import Value, is_dynamic, is_truth
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import is_dict, is_list
 from tilewright.records import record
 
 
@@ -261,8 +262,8 @@ def described(value: Any) -> str:
             if is_truth(value)
             else "an integer that is known per core or iteration only"
         )
-    if isinstance(value, (list, tuple, dict)):
-        items = cast("list[Any]", list(value.values() if isinstance(value, dict) else value))  # pyright: ignore[reportUnknownArgumentType]
+    if is_list(value) or is_dict(value):
+        items = list(value.values()) if is_dict(value) else list(value)
         if not all(isinstance(item, PLAIN) for item in items):
             return f"a {type(value).__name__} of {len(items)} value{'s' * (len(items) != 1)}"  # what they are may be long
     try:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, overload
 
 from typing_extensions import Self
 from xdsl.context import Context
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, LocationAttr, StringAttr, UnitAttr, UnknownLoc
+from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
@@ -17,7 +17,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from tilewright.dialects.attributes import CBType
+from tilewright.dialects.attributes import CBType, is_integer_attr
 from tilewright.dialects.tile_op import Param, TileOp
 from tilewright.dialects.walking import location
 
@@ -34,7 +34,7 @@ def expect_operands(op: Operation, count: int) -> None:
 
 def plain_value(attribute: Attribute) -> Any:
     """The Python value of a number, truth or text attribute."""
-    if isinstance(attribute, IntegerAttr):
+    if is_integer_attr(attribute):
         value = attribute.value.data
         return bool(value) if getattr(getattr(attribute.type, "width", None), "data", 0) == 1 else value
     if isinstance(attribute, FloatAttr):

@@ -7,10 +7,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
+    AnyFloat,
     ArrayAttr,
     DenseArrayBase,
     FloatAttr,
@@ -18,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntAttr,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     StringAttr,
     TensorType,
     UnknownLoc,
@@ -36,6 +39,9 @@ from xdsl.printer import Printer
 
 from tilewright import hardware
 from tilewright.dtypes import BY_NAME
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
 MEMORY_SPACES = ("l1", "dram")
@@ -125,9 +131,56 @@ def scalar_format(kind: Attribute) -> str:
     return next((name for name, known in SCALARS.items() if known == kind), "")
 
 
+# ``isinstance`` tells the class and not what is inside, which a type checker then calls unknown. These say it.
+
+
+def is_array_attr(attribute: Attribute | None) -> TypeIs[ArrayAttr[Attribute]]:
+    return isinstance(attribute, ArrayAttr)
+
+
+def is_int_attr(attribute: Attribute) -> TypeIs[IntAttr[int]]:
+    return isinstance(attribute, IntAttr)
+
+
+def is_number_attr(attribute: Attribute | None) -> TypeIs[IntegerAttr[IntegerType | IndexType] | FloatAttr[AnyFloat]]:
+    return isinstance(attribute, (IntegerAttr, FloatAttr))
+
+
+def is_integer_attr(attribute: Attribute | None) -> TypeIs[IntegerAttr[IntegerType | IndexType]]:
+    return isinstance(attribute, IntegerAttr)
+
+
+def is_tensor_type(kind: Attribute | None) -> TypeIs[TensorType[Attribute]]:
+    return isinstance(kind, TensorType)
+
+
+def is_memref_type(kind: Attribute) -> TypeIs[MemRefType[Attribute]]:
+    return isinstance(kind, MemRefType)
+
+
+def is_shaped_type(kind: Attribute) -> TypeIs[TensorType[Attribute] | MemRefType[Attribute]]:
+    return isinstance(kind, (TensorType, MemRefType))
+
+
+def buffer_type_of(value: SSAValue) -> CBType:
+    assert isinstance(value.type, CBType)
+    return value.type
+
+
+def block_type_of(value: SSAValue) -> TensorType[Attribute]:
+    assert is_tensor_type(value.type)
+    return value.type
+
+
+def defining_op(value: SSAValue) -> Operation:
+    """Of a value that no block has as an argument."""
+    assert isinstance(value.owner, Operation)
+    return value.owner
+
+
 def is_block(kind: Attribute) -> bool:
     """A tensor of tiles; in text also one of elements that make whole tiles."""
-    if not isinstance(kind, TensorType):
+    if not is_tensor_type(kind):
         return False
     shape = kind.get_shape()
     sizes = (hardware.TILE_ROWS, hardware.TILE_COLS)
@@ -459,7 +512,7 @@ def text_value(op: Operation, key: str, default: str = "") -> str:
 
 def int_list(op: Operation, key: str) -> tuple[int, ...]:
     attribute = op.attributes.get(key)
-    if not isinstance(attribute, ArrayAttr):
+    if not is_array_attr(attribute):
         return ()
     return tuple(item.value.data for item in attribute if isinstance(item, IntegerAttr))
 

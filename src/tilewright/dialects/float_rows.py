@@ -1,8 +1,5 @@
 """Rows of the op table on floats: arithmetic, functions, activations, comparisons, selection, conversion."""
 
-# The lambdas are formulas on NumPy arrays, whose types say nothing.
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import math
@@ -12,6 +9,7 @@ from tilewright.dialects.row_forms import (
     KERNEL_API,
     NEAREST,
     UNARY,
+    Test,
     approximable,
     binary,
     comparing_scalar,
@@ -33,7 +31,6 @@ from tilewright.dialects.row_references import np, truth
 from tilewright.dialects.tile_op import (
     FLOAT_DTYPES,
     INTEGER_DTYPES,
-    Meaning,
     Param,
     Spelling,
     TileOp,
@@ -291,9 +288,9 @@ ACTIVATIONS = (
           lambda x, lower_limit: np.maximum(np.maximum(x, lower_limit), 0.0), header=RELU, args=("lower_limit:f32",),
           params=(Param(name="lower_limit", low=0.0, example=0.5),), rounds="exact", golden="relu_min_half",
           bound_ulp=0.0),
-    unary("leaky_relu", "x above 0, slope * x below.", lambda x, slope: np.where(x > 0.0, x, slope * x), header=RELU,
+    unary("leaky_relu", "x above 0, slope * x below.", lambda x, slope: references.where(x > 0.0, x, slope * x), header=RELU,
           args=("slope:f32",), params=(Param(name="slope", default=0.01),), golden="leaky_relu", bound_ulp=1.0),
-    unary("prelu", "x above 0, alpha * x below.", lambda x, alpha: np.where(x > 0.0, x, alpha * x),
+    unary("prelu", "x above 0, alpha * x below.", lambda x, alpha: references.where(x > 0.0, x, alpha * x),
           header=UNARY + "prelu.h", args=("alpha:f32",), params=(Param(name="alpha", default=0.25),),
           golden="prelu_q", bound_ulp=1.0),
     unary("elu", "x above 0, slope * (exp(x) - 1) below.", references.elu, header=UNARY + "elu.h", args=("slope:f32",),
@@ -350,7 +347,7 @@ ACTIVATIONS = (
           params=(Param(name="min", example=-1.5), Param(name="max", example=2.5)), rounds="exact", since="0.69",
           by_dtype=(("i32", "clamp_int"),), golden="clamp", bound_ulp=0.0),
     unary("threshold", "x above threshold, else value.",
-          lambda x, threshold, value: np.where(x > threshold, x, value), header=UNARY + "threshold.h",
+          lambda x, threshold, value: references.where(x > threshold, x, value), header=UNARY + "threshold.h",
           args=("threshold:f32", "value:f32"), rounds="exact", since="0.69",
           params=(Param(name="threshold", example=0.5), Param(name="value", example=-3.0)), golden="threshold",
           bound_ulp=0.0),
@@ -362,7 +359,7 @@ ACTIVATIONS = (
           params=(Param(name="alpha_p", default=0.8), Param(name="alpha_n", default=0.8))),
 )
 
-KINDS: tuple[tuple[str, str, str, Meaning], ...] = (
+KINDS: tuple[tuple[str, str, str, Test], ...] = (
     ("eq", "==", "equals", np.equal),
     ("ne", "!=", "differs from", np.not_equal),
     ("lt", "<", "is less than", np.less),
@@ -402,7 +399,7 @@ COMPARISONS = (
           template=("{fmt}",), rounds="exact", since="0.69", dtypes=(*FLOAT_DTYPES, *INTEGER_DTYPES),
           golden="logical_not", bound_ulp=0.0,
           notes="The chip gives 0 for -0."),
-    ternary("where", "b where a is not 0, else c.", lambda a, b, c: np.where(a != 0, b, c), header=UNARY + "where.h",
+    ternary("where", "b where a is not 0, else c.", lambda a, b, c: references.where(a != 0, b, c), header=UNARY + "where.h",
             template=("{fmt}",), rounds="exact", since="0.69", python=("block.where", "math.where"),
             dtypes=(*FLOAT_DTYPES, "i32", "u32"), golden="where", bound_ulp=0.0,
             notes="124 cycles if the result takes the slot of a, else 160. A condition of -0 or a denormal counts as not 0."),

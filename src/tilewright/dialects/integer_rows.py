@@ -1,8 +1,5 @@
 """Rows of the op table on integers and bits."""
 
-# The lambdas are formulas on NumPy arrays, whose types say nothing.
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 from tilewright.dialects import row_references as references

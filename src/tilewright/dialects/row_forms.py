@@ -1,16 +1,14 @@
 """Builders of rows: what unary, binary and ternary ops have in common, and what those of one family have."""
 
-# The lambdas are formulas on NumPy arrays, whose types say nothing.
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from tilewright.dialects.row_references import Array, np, truth
-from tilewright.dialects.tile_op import INTEGER_DTYPES, Meaning, Param, Spelling, TileOp, Unit, UnitForm, Writes
+from tilewright.dialects.tile_op import INTEGER_DTYPES, Meaning, Param, Spelling, TileOp, Unit, UnitForm, Writes, applicable
 from tilewright.dialects.vector_inits import leaves_state
 
 UNARY = "eltwise_unary/"
@@ -18,6 +16,9 @@ KERNEL_API = "compute_kernel_api.h"
 BINARY_SFPU = "eltwise_binary_sfpu.h"
 APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
 SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
+
+Test: TypeAlias = "Callable[[Any, Any], Any]"  # a comparison of two arrays
+
 
 
 
@@ -106,12 +107,12 @@ def scalar_op(name: str, summary: str, reference: Meaning, *, encoding: str = "f
     fields.setdefault("args", (f"scalar:{encoding}",))
     fields.setdefault("python", ())
     if not inspect.isfunction(reference):
-        reference = naming_scalar(reference)
+        reference = naming_scalar(applicable(reference))
     fields.setdefault("params", (SCALAR,))
     return unary(name, summary, reference, **fields)
 
 
-def naming_scalar(function: Meaning) -> Meaning:
+def naming_scalar(function: Test) -> Meaning:
     """NumPy's functions take no keyword; rows pass parameters by name."""
 
     def meaning(x: Array, scalar: float) -> Array:
@@ -128,7 +129,7 @@ def taking(reference: Meaning, params: tuple[Param, ...]) -> Meaning:
         return reference
 
     def meaning(*tiles: Array, **values: Any) -> Array:
-        return reference(*tiles, **{key: value for key, value in values.items() if key not in ignored})
+        return applicable(reference)(*tiles, **{key: value for key, value in values.items() if key not in ignored})
 
     return meaning
 
@@ -210,14 +211,14 @@ BOUND = Param(name="scalar", example=1.5, summary="the Python number")
 MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
-def comparing(test: Meaning) -> Meaning:
+def comparing(test: Test) -> Test:
     def meaning(a: Array, b: Array) -> Array:
         return truth(test(a, b))
 
     return meaning
 
 
-def comparing_tiles(name: str, sign: str, words: str, test: Meaning) -> TileOp:
+def comparing_tiles(name: str, sign: str, words: str, test: Test) -> TileOp:
     return binary(
         name, f"1 where a {words} b, else 0.", comparing(test), operator=sign, rounds="exact", since="0.69",
         commutes=name in ("eq", "ne"), scalar=f"{name}_scalar", rscalar=f"{MIRRORED[name]}_scalar",
@@ -225,7 +226,7 @@ def comparing_tiles(name: str, sign: str, words: str, test: Meaning) -> TileOp:
     )  # fmt: skip
 
 
-def comparing_scalar(name: str, words: str, test: Meaning) -> TileOp:
+def comparing_scalar(name: str, words: str, test: Test) -> TileOp:
     return scalar_op(
         f"{name}_scalar", f"1 where x {words} scalar, else 0.", naming_scalar(comparing(test)), call=f"unary_{name}_tile",
         header=COMP, rounds="exact", params=(BOUND,), by_dtype=(("i32", f"{name}_int_scalar"),), golden=f"{name}_s",
@@ -234,14 +235,14 @@ def comparing_scalar(name: str, words: str, test: Meaning) -> TileOp:
     )  # fmt: skip
 
 
-def comparing_zero(name: str, words: str, test: Meaning) -> TileOp:
+def comparing_zero(name: str, words: str, test: Test) -> TileOp:
     return unary(
         f"{name}z", f"1 where x {words} 0, else 0.", lambda x: truth(test(x, 0.0)), header=COMP, rounds="exact",
         golden=f"{name}z", bound_ulp=0.0,
     )  # fmt: skip
 
 
-def test_for(name: str, words: str, test: Meaning) -> TileOp:
+def test_for(name: str, words: str, test: Callable[[Any], Any]) -> TileOp:
     return unary(
         name, f"1 where x is {words}, else 0.", lambda x: truth(test(x)), header=UNARY + "isinf_isnan.h", rounds="exact",
         golden=name, bound_ulp=0.0,
@@ -255,7 +256,7 @@ WHOLE = Param(name="scalar", kind="int", low=-(2**31), high=2**32 - 1, example=3
 INTEGER_FIELDS = {"rounds": "exact", "bound_ulp": 0.0}
 
 
-def whole(test: Meaning) -> Meaning:
+def whole(test: Test) -> Test:
     """A comparison whose 1 and 0 are integers."""
 
     def meaning(a: Array, b: Array) -> Array:

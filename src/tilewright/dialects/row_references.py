@@ -8,7 +8,7 @@ import importlib
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 
 class LateFunction:
@@ -37,10 +37,11 @@ class LateModule:
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 else:
     np = LateModule()
 
-Array = Any  # of float64 or whole numbers; formulas below mix it with Python's numbers
+Array: TypeAlias = "npt.NDArray[np.float64]"  # or whole numbers, for rows of integers
 
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
@@ -191,6 +192,11 @@ def xielu(x: Array, alpha_p: float = 0.8, alpha_n: float = 0.8) -> Array:
 def xlogy(a: Array, b: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(a == 0.0, 0.0, a * np.log(b))
+
+
+def where(condition: Array, one: Array, other: Array) -> Array:
+    """NumPy's, for formulas whose operands have no types."""
+    return np.where(condition, one, other)
 
 
 def truth(condition: Array) -> Array:

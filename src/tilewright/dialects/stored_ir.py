@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 from xdsl.dialects import arith, builtin, func, scf
 from xdsl.dialects.builtin import ModuleOp
@@ -16,11 +16,17 @@ from xdsl.ir import Attribute, Block, Data, Operation, ParametrizedAttribute, Re
 
 from tilewright.dialects import attributes, ttkernel
 from tilewright.dialects.walking import location, span_of
+from tilewright.narrowing import is_tuple
 
 # Where classes of attributes may come from.
 HOMES = {module.__name__: module for module in (arith, builtin, attributes, ttkernel)}
 ENUMS = {"SignednessAttr": builtin.Signedness, "IntegerOverflowAttr": arith.IntegerOverflowFlag}
 PLAIN = (bool, int, float, str)
+
+Named: TypeAlias = "list[tuple[int, str | None]]"  # results, arguments: the number of the type in the table, and the name
+Place: TypeAlias = "tuple[str, int, int]"
+StoredBlock: TypeAlias = "tuple[Named, list[Stored]]"
+Stored: TypeAlias = "tuple[str, list[int], Named, dict[str, int], dict[str, int], Place | None, list[list[StoredBlock]]]"
 
 
 class NotStoredError(Exception):
@@ -56,7 +62,7 @@ class _Writer:
         self.known: dict[Attribute, int] = {}
         self.values: dict[SSAValue, int] = {}
 
-    def op(self, op: Operation) -> Any:
+    def op(self, op: Operation) -> Stored:
         if _op_classes().get(op.name) is not type(op) or op.successors:
             raise NotStoredError(op.name)
         operands = [self.values[operand] for operand in op.operands]
@@ -68,7 +74,7 @@ class _Writer:
         regions = [[self.block(block) for block in region.blocks] for region in op.regions]
         return (op.name, operands, results, self.named(op.attributes), self.named(op.properties), place, regions)
 
-    def block(self, block: Block) -> Any:
+    def block(self, block: Block) -> StoredBlock:
         arguments = [(self.attribute(argument.type), argument.name_hint) for argument in block.args]
         for argument in block.args:
             self.values[argument] = len(self.values)
@@ -91,18 +97,22 @@ class _Writer:
     def content(self, value: Attribute) -> Any:
         if isinstance(value, ParametrizedAttribute):
             return ("parameters", [self.attribute(parameter) for parameter in value.parameters])
-        assert isinstance(value, Data)
-        data: Any = value.data  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+        assert _is_data(value)
+        name, data = type(value).__name__, value.data
         if isinstance(data, PLAIN):
             return ("plain", data)
-        if type(value).__name__ in ENUMS:
-            members: Any = [data] if isinstance(data, Enum) else list(data)
+        if name in ENUMS:
+            members = [data] if isinstance(data, Enum) else list(data)
             return ("member" if isinstance(data, Enum) else "members", [member.name for member in members])
-        if isinstance(data, tuple) and all(isinstance(item, Attribute) for item in data):  # pyright: ignore
-            return ("items", [self.attribute(item) for item in data])  # pyright: ignore
+        if is_tuple(data) and all(isinstance(item, Attribute) for item in data):
+            return ("items", [self.attribute(item) for item in data])
         if hasattr(data, "items"):
             return ("named", self.named(dict(data)))
-        raise NotStoredError(type(value).__name__)
+        raise NotStoredError(name)
+
+
+def _is_data(value: Attribute) -> TypeGuard[Data[Any]]:
+    return isinstance(value, Data)
 
 
 class _Reader:
@@ -129,7 +139,7 @@ class _Reader:
     def named(self, content: dict[str, int]) -> dict[str, Attribute]:
         return {name: self.attributes[number] for name, number in content.items()}
 
-    def op(self, data: Any) -> Operation:
+    def op(self, data: Stored) -> Operation:
         name, operands, results, given, properties, place, regions = data
         op = _op_classes()[name].create(
             operands=[self.values[number] for number in operands],
@@ -145,7 +155,7 @@ class _Reader:
             op.add_region(Region([self.block(block) for block in blocks]))
         return op
 
-    def block(self, data: Any) -> Block:
+    def block(self, data: StoredBlock) -> Block:
         arguments, ops = data
         block = Block(arg_types=[self.attributes[number] for number, _ in arguments])
         for argument, (_, hint) in zip(block.args, arguments, strict=True):

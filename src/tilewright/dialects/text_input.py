@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import affine, arith, func, scf, tensor
-from xdsl.dialects.builtin import ArrayAttr, Builtin, DictionaryAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.builtin import Builtin, DictionaryAttr, FloatAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
 from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.utils.exceptions import ParseError, VerifyException
@@ -32,6 +32,8 @@ from tilewright.dialects.attributes import (
     ThreadAttr,
     TransferType,
     TTCore,
+    is_array_attr,
+    is_integer_attr,
 )
 from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
 from tilewright.dialects.ttl import (
@@ -202,7 +204,7 @@ def check_attributes(op: Operation) -> None:
 
 def _wanted(op: Operation, key: str, value: Attribute) -> str:
     """What the attribute holds, if ``value`` is none of it."""
-    if key in NUMBERS and not isinstance(value, IntegerAttr):
+    if key in NUMBERS and not is_integer_attr(value):
         return "a number"
     if key in TEXTS and not isinstance(value, StringAttr):
         return "text"
@@ -224,11 +226,11 @@ def _wanted(op: Operation, key: str, value: Attribute) -> str:
 def _is_list(op: Operation, key: str, value: Attribute) -> bool:
     if key == "dims" and op.name in ("ttl.core", "ttl.grid_size", "ttl.core_dim"):
         return True  # a number there, which the op itself looks at
-    return isinstance(value, ArrayAttr)
+    return is_array_attr(value)
 
 
 def _is_truth(value: Attribute) -> bool:
-    return isinstance(value, IntegerAttr) and getattr(value.type, "width", None) is not None and value.type.width.data == 1  # pyright: ignore
+    return is_integer_attr(value) and isinstance(value.type, IntegerType) and value.type.width.data == 1
 
 
 def check_regions(op: Operation) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright.dtypes import COMPUTED_INTEGERS, DTYPES, FLOATS
 from tilewright.records import record
@@ -25,7 +25,16 @@ INTEGER_DTYPES = COMPUTED_INTEGERS
 DATA_FORMATS = {dtype.name: dtype.format for dtype in DTYPES}
 
 
-Meaning = Callable[..., Any]  # NumPy arrays and numbers in, an array out: what a row computes
+# What a row computes: NumPy arrays and numbers in, an array out. One alternative per count: so parameters of lambdas have types.
+Meaning: TypeAlias = (
+    "Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any] | Callable[[Any, Any, Any, Any], Any]"
+)
+
+
+def applicable(meaning: Meaning) -> Callable[..., Any]:
+    """``meaning`` for a caller that has operands as a list and parameters by name."""
+    return meaning
+
 
 
 class Unit(Enum):

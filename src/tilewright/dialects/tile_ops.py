@@ -1,8 +1,5 @@
 """THE op table. One op, one row; the rows stand in ``float_rows.py`` and ``integer_rows.py``, composites below."""
 
-# The lambdas are formulas on NumPy arrays, whose types say nothing.
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import math

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import traits_def
@@ -33,7 +33,17 @@ from tilewright.dialects.assembly import (
     parse_types,
     print_types,
 )
-from tilewright.dialects.attributes import AccessorType, CBType, TileType, int_list, int_value, is_block, text_value
+from tilewright.dialects.attributes import (
+    AccessorType,
+    CBType,
+    TileType,
+    int_list,
+    int_value,
+    is_array_attr,
+    is_block,
+    is_tensor_type,
+    text_value,
+)
 from tilewright.dialects.tile_op import FACES, FLOAT_DTYPES, MEMBERS, TileOp
 from tilewright.grid import PARTS, WorkArgument
 
@@ -55,13 +65,13 @@ class _BlockOp(FlatOp):
 
 
 def shape_of(kind: Attribute) -> tuple[int, ...]:
-    assert isinstance(kind, TensorType)
+    assert is_tensor_type(kind)
     return kind.get_shape()
 
 
 def dtype_of(kind: Attribute) -> str:
     """Of a block's tiles."""
-    assert isinstance(kind, TensorType) and isinstance(kind.element_type, TileType)
+    assert is_tensor_type(kind) and isinstance(kind.element_type, TileType)
     return kind.element_type.dtype
 
 
@@ -197,7 +207,7 @@ class FillBlockOp(_BlockOp):
 def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int, *, empty: bool = False) -> None:
     given = op.attributes.get("dims")
     expect(
-        op, isinstance(given, ArrayAttr) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers"
+        op, is_array_attr(given) and all(isinstance(dim, IntegerAttr) for dim in given), "needs dims, a list of integers"
     )
     distinct = len(set(dims)) == len(dims) and (empty or bool(dims))
     expect(op, distinct and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
@@ -254,7 +264,7 @@ class TileOpBase(TileMathOp):
 
 def both_float(first: Attribute, second: Attribute) -> bool:
     """Blocks of one shape that hold floats: the unpacker and the packer convert between float formats."""
-    if not isinstance(first, TensorType) or not isinstance(second, TensorType) or first.get_shape() != second.get_shape():
+    if not is_tensor_type(first) or not is_tensor_type(second) or first.get_shape() != second.get_shape():
         return False
     tiles = (first.element_type, second.element_type)
     return all(isinstance(tile, TileType) and tile.dtype in FLOAT_DTYPES for tile in tiles)
@@ -406,7 +416,7 @@ class BreakpointOp(FlatOp):
     def verify_(self) -> None:
         for key in ("names", "kinds", "held"):
             listed = self.attributes.get(key)
-            expect(self, isinstance(listed, ArrayAttr) and len(listed) == len(self.operands), f"needs one of {key} per operand")
+            expect(self, is_array_attr(listed) and len(listed) == len(self.operands), f"needs one of {key} per operand")
 
 
 DEBUG_OPS: tuple[type[Operation], ...] = (PrintOp, BreakpointOp)  # they look at what has been stored before them
@@ -452,7 +462,7 @@ def signposts_of(function: Operation) -> dict[str, set[tuple[str, int]]]:
     found = function.attributes.get(SIGNPOSTS)
     rows: dict[str, set[tuple[str, int]]] = {}
     for name, places in found.data.items() if isinstance(found, DictionaryAttr) else ():
-        assert isinstance(places, ArrayAttr)
+        assert is_array_attr(places)
         texts = [place.data for place in places if isinstance(place, StringAttr)]
         rows[name] = {(file, int(line)) for file, _, line in (text.rpartition(":") for text in texts)}
     return rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -30,8 +30,11 @@ from tilewright.dialects.attributes import (
     PipeType,
     SliceType,
     TransferType,
+    buffer_type_of,
     int_array,
     int_list,
+    is_array_attr,
+    is_tensor_type,
     scalar_format,
 )
 from tilewright.hardware import MOST_BUFFERS
@@ -112,8 +115,7 @@ class _AcquireOp(FlatOp):
         attribute = self.attributes.get("tiles")
         if isinstance(attribute, IntegerAttr):
             return attribute.value.data
-        kind = self.buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(self.buffer)
         return kind.block_tiles
 
 
@@ -185,7 +187,7 @@ class AttachCBOp(FlatOp):
         expect_operands(self, 2)
         expect(self, isinstance(self.buffer.type, CBType), "takes a block and its buffer")
         whole, part = self.block.type, self.results[0].type
-        if "first_tile" not in self.attributes or not isinstance(whole, TensorType) or not isinstance(part, TensorType):
+        if "first_tile" not in self.attributes or not is_tensor_type(whole) or not is_tensor_type(part):
             expect(self, part == whole, "gives the block itself")
             return
         expect(self, part.element_type == whole.element_type, "gives tiles of the block")
@@ -240,7 +242,7 @@ class TensorAccessorOp(FlatOp):
     @classmethod
     def inferred_types(cls, operands: Sequence[SSAValue], attributes: Mapping[str, Attribute]) -> Sequence[Attribute]:
         kind = operands[0].type if operands else None
-        if not isinstance(kind, TensorType):
+        if not is_tensor_type(kind):
             raise ValueError("they follow from a tensor")
         return [accessor_of(kind)]
 
@@ -261,8 +263,8 @@ class TensorAccessorOp(FlatOp):
             expect(self, counts, "needs tensor_index, the argument number")
             return
         tensor = self.tensor.type
-        expect(self, isinstance(tensor, TensorType), f"takes a tensor, not {tensor}")
-        assert isinstance(tensor, TensorType)
+        expect(self, is_tensor_type(tensor), f"takes a tensor, not {tensor}")
+        assert is_tensor_type(tensor)
         expect(self, kind == accessor_of(tensor), f"the accessor of {tensor} is {accessor_of(tensor)}")
         expect(self, "tensor_index" not in self.attributes, "names the tensor by its value, not by its number")
 
@@ -321,11 +323,11 @@ class TensorSliceOp(FlatOp):
         same = kind.element == accessor.element and kind.memory == accessor.memory and len(kind.dims) <= len(accessor.dims)
         expect(self, same, "a slice has the tiles, the memory and at most the dimensions of its tensor")
         strides = self.attributes.get("strides")
-        counts = strides is None or (isinstance(strides, ArrayAttr) and len(strides) == len(kind.dims))
+        counts = strides is None or (is_array_attr(strides) and len(strides) == len(kind.dims))
         counts = counts and all(stride > 0 for stride in self.strides) and len(self.strides) == len(kind.dims)
         expect(self, counts, "strides has one number, 1 or more, per dimension of the slice")
         listed, dims = self.attributes.get("clipped"), self.clipped
-        numbers = listed is None or (isinstance(listed, ArrayAttr) and len(listed) == len(set(dims)))
+        numbers = listed is None or (is_array_attr(listed) and len(listed) == len(set(dims)))
         within = numbers and all(0 <= dim < len(accessor.dims) for dim in dims)
         expect(self, within, "clipped lists dimensions of the tensor")
 
@@ -339,7 +341,7 @@ class TensorSliceOp(FlatOp):
         kind = self.results[0].type
         assert isinstance(kind, SliceType)
         attribute = self.attributes.get("strides")
-        if not isinstance(attribute, ArrayAttr):
+        if not is_array_attr(attribute):
             return (1,) * len(kind.dims)
         return tuple(stride.value.data for stride in attribute if isinstance(stride, IntegerAttr))
 
@@ -376,7 +378,7 @@ class CopyOp(FlatOp):
         expect_operands(self, 2)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, TransferType), "gives a transfer")
         ends = [operand for operand in self.operands if isinstance(operand.type, (SliceType, PipeType))]
-        blocks = [operand for operand in self.operands if isinstance(operand.type, TensorType)]
+        blocks = [operand for operand in self.operands if is_tensor_type(operand.type)]
         expect(self, len(ends) == len(blocks) == 1, "moves between a block and a tensor slice or a pipe")
 
 

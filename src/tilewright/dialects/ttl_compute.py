@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     StringAttr,
-    TensorType,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -46,7 +45,16 @@ from tilewright.dialects.assembly import (
     print_groups,
     print_types,
 )
-from tilewright.dialects.attributes import DstType, TileType, int_value, segments, text_array, text_value
+from tilewright.dialects.attributes import (
+    DstType,
+    TileType,
+    block_type_of,
+    int_value,
+    is_tensor_type,
+    segments,
+    text_array,
+    text_value,
+)
 from tilewright.dialects.ttl import TRANSPOSE_B, TURNED_B
 
 
@@ -110,8 +118,7 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        kind = self.outputs[0].type
-        assert isinstance(kind, TensorType)
+        kind = block_type_of(self.outputs[0])
         return kind.get_shape()
 
     def print(self, printer: Printer) -> None:
@@ -149,7 +156,7 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
         expect(self, len(self.maps) == len(operands), "needs one indexing map per operand")
         expect(self, len(self.block.args) == len(operands), "its body has one argument per operand")
         for value, argument in zip(operands, self.block.args, strict=True):
-            is_tiles = isinstance(value.type, TensorType) and isinstance(value.type.element_type, TileType)
+            is_tiles = is_tensor_type(value.type) and isinstance(value.type.element_type, TileType)
             expect(self, is_tiles and value.type.element_type == argument.type, "body arguments are tiles of the operands")  # pyright: ignore
         dims = len(self.iterator_types or ())
         for value, map_ in zip(operands, self.maps, strict=True):

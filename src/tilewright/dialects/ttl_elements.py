@@ -5,11 +5,11 @@ Rows and columns count elements of the block, whatever its tiles look like in me
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 
 from tilewright.dialects.assembly import FlatOp, Operand, expect, expect_operands
-from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.attributes import int_value, is_tensor_type, text_value
 
 LARGEST = 2**31 - 1
 NUMBER, BITS = "number", "bits"  # an element as an integer, or as the bits it is stored as
@@ -29,7 +29,7 @@ class ReadElementOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 3)
-        expect(self, isinstance(self.block.type, TensorType), "takes a block")
+        expect(self, is_tensor_type(self.block.type), "takes a block")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, IndexType), "gives one index")
         expect(self, text_value(self, "form") in (NUMBER, BITS), "form is number or bits")
         low, high = self.bounds
@@ -56,7 +56,7 @@ class WriteElementOp(FlatOp):
 
     def verify_(self) -> None:
         expect_operands(self, 4)
-        expect(self, isinstance(self.block.type, TensorType), "takes a block")
+        expect(self, is_tensor_type(self.block.type), "takes a block")
         expect(self, text_value(self, "form") in (NUMBER, BITS), "form is number or bits")
 
 

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IndexType, StringAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.assembly import FlatOp, expect
-from tilewright.dialects.attributes import AccessorType, CBType
+from tilewright.dialects.attributes import AccessorType, CBType, is_tensor_type
 
 EXTERNAL = "external"  # on an acquire or release that the author's code makes itself: it is executed, but not written
 
@@ -28,11 +28,11 @@ class ExternCallOp(FlatOp):
 
     @property
     def blocks(self) -> list[SSAValue]:
-        return [operand for operand in self.operands if isinstance(operand.type, TensorType)]
+        return [operand for operand in self.operands if is_tensor_type(operand.type)]
 
     @property
     def arguments(self) -> list[SSAValue]:
-        return [operand for operand in self.operands if not isinstance(operand.type, TensorType)]
+        return [operand for operand in self.operands if not is_tensor_type(operand.type)]
 
 
 EXTERNAL_OPS: tuple[type[Operation], ...] = (ExternCallOp,)

@@ -11,7 +11,7 @@ from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
 from tilewright.dialects.assembly import FlatOp, Operand, expect, expect_operands
-from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, text_value
+from tilewright.dialects.attributes import PipeType, SemaphoreType, SliceAttr, i64_attr, int_value, is_array_attr, text_value
 from tilewright.grid import NetSpec, PipeSpec
 
 NET = "tilewright_net"
@@ -29,7 +29,7 @@ def is_range(given: Attribute) -> bool:
     if isinstance(given, SliceAttr):
         numbers: list[int] = list(nested_value(given))
     else:
-        items = list(given) if isinstance(given, ArrayAttr) else []
+        items = list(given) if is_array_attr(given) else []
         numbers = [item.value.data for item in items if isinstance(item, IntegerAttr)]
         if len(numbers) != len(items):
             return False
@@ -38,13 +38,13 @@ def is_range(given: Attribute) -> bool:
 
 def are_places(given: Attribute | None, *, low: int = 0) -> bool:
     """``[x, y]``: up to three numbers."""
-    if not isinstance(given, ArrayAttr) or not 1 <= len(given) <= 3:
+    if not is_array_attr(given) or not 1 <= len(given) <= 3:
         return False
     return all(isinstance(item, IntegerAttr) and item.value.data >= low for item in given)
 
 
 def nested_value(attribute: Attribute | None) -> Any:
-    if isinstance(attribute, ArrayAttr):
+    if is_array_attr(attribute):
         return tuple(nested_value(item) for item in attribute)
     if isinstance(attribute, SliceAttr):
         return (attribute.start.data, attribute.stop.data, attribute.step.data)
@@ -223,7 +223,7 @@ class GetRemoteMulticastSemaphoreOp(FlatOp):
         expect(self, isinstance(self.semaphore.type, SemaphoreType), "takes a semaphore")
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, SemaphoreType), "gives a semaphore")
         given = self.attributes.get("core_range")
-        ranges = given is None or (isinstance(given, ArrayAttr) and all(map(is_range, given)))
+        ranges = given is None or (is_array_attr(given) and all(map(is_range, given)))
         expect(self, ranges, "core_range is a list of [start, stop, step], one per dimension")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser
@@ -35,8 +35,11 @@ from tilewright.dialects.attributes import (
     MemorySpaceAttr,
     PipeType,
     SliceType,
+    buffer_type_of,
     int_array,
     int_value,
+    is_array_attr,
+    is_integer_attr,
     scalar_format,
 )
 from tilewright.dialects.ttl_buffers import CORE_RANGES
@@ -103,7 +106,7 @@ class _WholeOp(RegionOp):
 
 
 def is_truth(given: Attribute | None) -> bool:
-    return isinstance(given, IntegerAttr) and given.type == IntegerType(1)
+    return is_integer_attr(given) and given.type == IntegerType(1)
 
 
 class ProgramOp(_WholeOp):
@@ -125,10 +128,10 @@ class KernelOp(_WholeOp):
     def verify_(self) -> None:
         super().verify_()
         factors = self.attributes.get("block_factors")
-        shapes = factors is None or (isinstance(factors, ArrayAttr) and all(are_places(each, low=1) for each in factors))
+        shapes = factors is None or (is_array_attr(factors) and all(are_places(each, low=1) for each in factors))
         expect(self, shapes, "block_factors is a list of [rows, columns], one per tensor")
         numbers = self.attributes.get("compile_time_args")
-        counts = numbers is None or (isinstance(numbers, ArrayAttr) and all(isinstance(each, IntegerAttr) for each in numbers))
+        counts = numbers is None or (is_array_attr(numbers) and all(isinstance(each, IntegerAttr) for each in numbers))
         expect(self, counts, "compile_time_args is a list of numbers of inputs")
         config = self.attributes.get("compute_config")
         expect(self, config is None or isinstance(config, DictionaryAttr), "compute_config is a dictionary")
@@ -174,9 +177,9 @@ class DataMovementThreadOp(_ThreadOp):
 
 def are_ranges(given: Attribute | None) -> bool:
     """Rectangles of cores: the step may be left out."""
-    if not isinstance(given, ArrayAttr) or not given.data:
+    if not is_array_attr(given) or not given.data:
         return given is None
-    return all(isinstance(rectangle, ArrayAttr) and all(map(is_range, rectangle)) for rectangle in given)
+    return all(is_array_attr(rectangle) and all(map(is_range, rectangle)) for rectangle in given)
 
 
 class CreateCBOp(FlatOp):
@@ -200,8 +203,7 @@ class CreateCBOp(FlatOp):
     def verify_(self) -> None:
         expect_operands(self, 0)
         expect(self, len(self.results) == 1 and isinstance(self.results[0].type, CBType), "gives a circular buffer")
-        kind = self.results[0].type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(self.results[0])
         expect(self, kind.tiled or scalar_format(kind.element) != "", f"holds tiles, or elements of {', '.join(SCALARS)}")
         sizes = kind.tiled or (len(kind.dims) == 2 and not any(size % TILE for size in kind.dims))
         expect(self, sizes, f"a block of elements has two dimensions, multiples of {TILE}")
@@ -253,7 +255,7 @@ class CreatePipeOp(FlatOp):
         if given == ["dst_core"]:
             expect(self, are_places(value), "dst_core is a list of coordinates")
         else:
-            ranges = isinstance(value, ArrayAttr) and bool(value.data) and all(map(is_range, value))
+            ranges = is_array_attr(value) and bool(value.data) and all(map(is_range, value))
             expect(self, ranges, "dst_core_range is a list of [start, stop, step], one per dimension")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
 from xdsl.dialects.linalg import Linalg
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
@@ -40,19 +40,19 @@ from tilewright.dialects.assembly import (
     print_attributes,
     print_groups,
 )
-from tilewright.dialects.attributes import CBType, TileType, is_block
+from tilewright.dialects.attributes import CBType, TileType, is_block, is_shaped_type, is_tensor_type
 
 AXIS = "axis"
 
 
 def _block_shape(value: SSAValue) -> tuple[int, ...]:
-    if not isinstance(value.type, TensorType):
+    if not is_tensor_type(value.type):
         raise ValueError(f"{value.type} is no block")
     return value.type.get_shape()
 
 
 def _reshaped(value: SSAValue, shape: Sequence[int]) -> Attribute:
-    assert isinstance(value.type, TensorType)
+    assert is_tensor_type(value.type)
     return TensorType(value.type.element_type, shape)
 
 
@@ -423,9 +423,9 @@ class FillOp(PlainOp):
     def verify_(self) -> None:
         expect_operands(self, 2)
         kind = self.target.type
-        tiles = isinstance(kind, (MemRefType, TensorType)) and isinstance(kind.element_type, TileType)
+        tiles = is_shaped_type(kind) and isinstance(kind.element_type, TileType)
         expect(self, tiles, f"fills a block of tiles, not {kind}")
-        wanted = [kind] if isinstance(kind, TensorType) else []
+        wanted = [kind] if is_tensor_type(kind) else []
         expect(self, [result.type for result in self.results] == wanted, "gives the filled tensor; a memref is filled in place")
 
 

@@ -101,16 +101,17 @@ def analysed(document: Mapping[str, Any], path: Path, folder: Path) -> Analysis:
 def _words(kernel: Mapping[str, Any], own: int) -> list[tuple[int, str]]:
     """What is known about lines of the file ``own``."""
     found: list[tuple[int, str]] = []
-    for entry in (kernel["time"] or {}).get("lines", ()):
+    timed: Mapping[str, Any] = kernel["time"] or {}
+    for entry in timed.get("lines", ()):
         if entry["place"][0] == own:
             spent = ", ".join(f"{engine} {cycles:,.0f}" for engine, cycles in entry["cycles"].items())
-            found.append((entry["place"][1], f"**cycles** of `{kernel['name']}` on {kernel['time']['chip']}: {spent}"))
+            found.append((entry["place"][1], f"**cycles** of `{kernel['name']}` on {timed['chip']}: {spent}"))
     for region in kernel["dst"]:
         for part in region["parts"]:
             for value, slot in _slots(part):
                 place = region["values"][value]["place"]
                 if place is not None and place[0] == own:
-                    indices = part["slots"][slot] if slot < len(part["slots"]) else []
+                    indices: Sequence[int] = part["slots"][slot] if slot < len(part["slots"]) else ()
                     name = region["values"][value]["name"] or value
                     tiles = f" (DST {', '.join(map(str, indices))})" if indices else ""
                     found.append((place[1], f"**DST** {name}: slot {slot}{tiles} of {region['capacity']}"))
@@ -127,7 +128,8 @@ def _slots(part: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def _problem(error: Mapping[str, Any], files: list[str], own: int) -> Problem:
     """An error in another file stands at the first line, with that place as a note."""
-    place, columns = error["place"], error["columns"] or [1, 2]
+    place: tuple[int, int] | None = error["place"]
+    columns: tuple[int, int] = error["columns"] or (1, 2)
     message = error["message"] + (f"\nhelp: {error['help']}" if error["help"] else "")
     notes: list[tuple[str, str, int]] = [
         (note["message"], files[note["place"][0]], note["place"][1]) for note in error["notes"] if note["place"] is not None

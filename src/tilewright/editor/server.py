@@ -26,7 +26,7 @@ class Server(LanguageServer):
     """``quiet``: seconds without a key before a text is looked at. ``only_saved``: only when it is opened or saved."""
 
     def __init__(self, *, quiet: float = QUIET, only_saved: bool = False) -> None:
-        super().__init__("tilewright", version())
+        super().__init__("tilewright", version())  # pyright: ignore[reportUnknownMemberType] - theirs
         self.quiet = quiet
         self.only_saved = only_saved
         self.known: dict[str, Analysis] = {}

@@ -7,15 +7,15 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Attribute, Block, Operation
 
 from tilewright.diagnostics import Span, fail
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import plain_value
-from tilewright.dialects.attributes import I1, int_value, text_value
+from tilewright.dialects.attributes import I1, int_value, is_array_attr, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl_external import EXTERNAL
@@ -356,7 +356,7 @@ class _Writer:
         """Immediate parameters stand where the row's argument list has them."""
         params = op.attributes.get("params")
         form = op.FORM
-        if form is None or not isinstance(params, ArrayAttr):
+        if form is None or not is_array_attr(params):
             return arguments
         pattern = form.args if op.CALL.name == form.call else form.init_args
         values = iter(params)
@@ -392,8 +392,8 @@ def _row_template(form: UnitForm, values: dict[str, Any], *, is_call: bool) -> t
     return form.call_template(values) if is_call else form.init_call_template(values)
 
 
-def _strings(attribute: object) -> tuple[str, ...]:
-    if not isinstance(attribute, ArrayAttr):
+def _strings(attribute: Attribute | None) -> tuple[str, ...]:
+    if not is_array_attr(attribute):
         return ()
     return tuple(item.data for item in attribute if isinstance(item, StringAttr))
 

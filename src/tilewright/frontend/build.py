@@ -35,6 +35,7 @@ from tilewright.lang.kernel import Arguments, KernelFunction, call_options
 from tilewright.lang.kernel_kinds import Kernel, mismatch
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor, describe
+from tilewright.narrowing import is_dict, is_list
 from tilewright.options import Options
 from tilewright.program import TensorSpec
 from tilewright.records import record
@@ -200,10 +201,10 @@ def _name_buffers(build: Build) -> None:
 def _name_value(value: Any, name: str) -> None:
     if isinstance(value, (CircularBuffer, PipeNet, Pipe, Semaphore)):
         value.name = value.name or name
-    elif isinstance(value, (list, tuple)):
+    elif is_list(value):
         for position, item in enumerate(value):
             _name_value(item, f"{name}_{position}")
-    elif isinstance(value, dict):
+    elif is_dict(value):
         for key, item in value.items():
             _name_value(item, re.sub(r"\W", "_", f"{name}_{key}"))
 

@@ -44,6 +44,7 @@ from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import TensorAccessor
+from tilewright.narrowing import class_of
 
 SIDES = {"is_src": ("src",), "is_dst": ("dst",), "is_active": ("src", "dst")}
 MOST_NESTED = 32  # calls of a helper inside itself
@@ -125,7 +126,7 @@ def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any
         callee = callee.func
     if isinstance(callee, types.MethodType) and isinstance(callee.__func__, types.FunctionType):
         return callee.__func__, [callee.__self__, *args], named
-    called = getattr(type(callee), "__call__", None)  # noqa: B004 - the function itself is wanted
+    called = getattr(class_of(callee), "__call__", None)  # noqa: B004 - the function itself is wanted
     if isinstance(called, types.FunctionType) and not called.__module__.startswith("tilewright."):
         return called, [callee, *args], named
     return callee, args, named
@@ -381,7 +382,7 @@ def build_object(thread: Thread, kind: type, args: list[Any], named: dict[str, A
         raise thread.error("TW001", f"an object of '{kind.__name__}', which has a __new__", node, help=remedy)
     made = native(thread, node, object.__new__, kind)
     thread.remember(made)
-    if dataclasses.is_dataclass(kind) and "__init__" in kind.__dict__ and _is_generated(kind):
+    if dataclasses.is_dataclass(class_of(made)) and "__init__" in kind.__dict__ and _is_generated(kind):
         _fill_fields(thread, made, kind, args, named, node)
     elif isinstance(kind.__init__, types.FunctionType):
         thread.invoke(kind.__init__, [made, *args], named, node)

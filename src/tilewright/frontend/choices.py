@@ -31,6 +31,7 @@ from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
 from tilewright.frontend.thread import Thread, truth
 from tilewright.frontend.values import MISSING, Branches, Parted, Unusable
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, is_truth, make
+from tilewright.narrowing import is_list, is_tuple
 
 READS = "tilewright_reads"  # names that a statement reads, kept with the node
 INLINE = "tilewright_choices"  # its conditional expressions and subscripts, kept with the node
@@ -121,7 +122,7 @@ def _unrolls(thread: Thread, condition: Value) -> bool:
 
 
 def _equal(first: Any, second: Any) -> bool:
-    if isinstance(first, tuple):
+    if is_tuple(first):
         pairs = zip(first, second, strict=False)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         return len(first) == len(second) and all(  # pyright: ignore[reportUnknownArgumentType]
             a is b or (type(a) is type(b) and _equal(a, b))  # pyright: ignore[reportUnknownArgumentType]
@@ -147,7 +148,7 @@ def _stays(thread: Thread, value: Any) -> bool:
         return thread.emitter.is_open(value.ssa)
     if isinstance(value, TensorSlice):
         return value.again is not None
-    if isinstance(value, tuple):
+    if is_tuple(value):
         return all(_stays(thread, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, Choice):
         return _stays(thread, value.when_true) and _stays(thread, value.when_false)
@@ -284,7 +285,7 @@ def localised(thread: Thread, value: Any) -> Any:
     """One side of a choice as the branch that uses it sees it: slices are written there, under its condition."""
     if isinstance(value, TensorSlice) and value.again is not None:
         return value.again()
-    if isinstance(value, tuple):
+    if is_tuple(value):
         return tuple(localised(thread, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
     return value
 
@@ -442,7 +443,7 @@ def _replaced(node: Any, instead: dict[ast.AST, ast.expr]) -> Any:
     for field, value in ast.iter_fields(node):
         if isinstance(value, ast.expr):
             setattr(changed, field, _replaced(value, instead))
-        elif isinstance(value, list) and field != "body":
+        elif is_list(value) and field != "body":
             items = [_replaced(item, instead) if isinstance(item, ast.AST) else item for item in value]
             setattr(changed, field, items)
     return changed

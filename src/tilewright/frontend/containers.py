@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any
 
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
@@ -24,6 +24,7 @@ from tilewright.grid import Field, cores_of
 from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, leaves, make, replaced
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import class_of, is_dict, is_list, is_row, is_slice, is_tuple
 
 UNROLL_LIMIT = 4096
 
@@ -144,17 +145,17 @@ def _block_part(thread: Thread, block: Block, node: ast.Subscript) -> Block:
 
 def _tiles_of(thread: Thread, index: Any, place: ast.AST, size: int) -> tuple[int, int]:
     """First tile and number of tiles."""
-    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index, None, None)
+    parts = (index.start, index.stop, index.step) if is_slice(index) else (index, None, None)
     if any(part is not None and (is_dynamic(part) or not is_int_like(part)) for part in parts):
         remedy = "numbers known at compile time; a short loop over them is unrolled"
         raise thread.error("TW007", "which tiles of a block are meant is not known here", place, help=remedy)
     first, stop, step = parts
-    if isinstance(index, slice):
+    if is_slice(index):
         first, stop, step = index.start or 0, size if index.stop is None else index.stop, index.step or 1
     else:
         stop, step = index + 1, 1
     if step != 1 or not 0 <= first < stop <= size:
-        text = str(index) if not isinstance(index, slice) else f"{first}:{stop}" + (f":{step}" if step != 1 else "")
+        text = str(index) if not is_slice(index) else f"{first}:{stop}" + (f":{step}" if step != 1 else "")
         remedy = f"tiles 0 to {size - 1}, without a step"
         message = f"tiles {text} of a dimension of a block that has {counted(size, 'tile')}"
         raise thread.error("TW103", message, place, help=remedy)
@@ -165,13 +166,13 @@ def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
     """``table[i]`` of integers with an index of this core or iteration: a chain of selects, or numbers each core is given."""
     if getattr(owner, "ndim", 0) == 1 and hasattr(owner, "tolist"):
         owner = owner.tolist()  # of NumPy
-    items = cast("list[Any]", list(owner) if isinstance(owner, (tuple, list, range)) else [])  # pyright: ignore
-    table: dict[Any, Any] = cast("dict[Any, Any]", owner) if isinstance(owner, dict) else dict(enumerate(items))
-    if not isinstance(index, slice) and _reached(thread, table, index, is_list=bool(items), node=node):
+    items: list[Any] = list(owner) if is_row(owner) else []
+    table = owner if is_dict(owner) else dict(enumerate(items))
+    if not is_slice(index) and _reached(thread, table, index, is_list=bool(items), node=node):
         index = make("select", make("<", index, 0), make("+", index, len(items)), index)
-    if not isinstance(index, slice) and not thread.emitter.varies(index) and _is_table(table):
+    if not is_slice(index) and not thread.emitter.varies(index) and _is_table(table):
         return _entry(thread, table, index, node)
-    if isinstance(index, slice) or not items or not all(is_int_like(item) for item in items):
+    if is_slice(index) or not items or not all(is_int_like(item) for item in items):
         raise thread.error(
             "TW007",
             f"the index into {described(owner)} must be known at compile time",
@@ -362,7 +363,7 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
         found = _range(thread, index, place, size, tensor)
         _check_constant(thread, found, size, axis, tensor, place)
         ranges.append(found)
-    origin = not any(isinstance(index, slice) for index, _ in indices) and all(found.start == 0 for found in ranges)
+    origin = not any(is_slice(index) for index, _ in indices) and all(found.start == 0 for found in ranges)
 
     def written() -> TensorSlice:
         thread.at(node)
@@ -381,7 +382,7 @@ def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
     if isinstance(written, ast.Slice):
         return _index(thread, written)
     value = thread.evaluate(written)
-    return [(item, written) for item in value] if isinstance(value, tuple) else _spread(value, written)  # pyright: ignore
+    return [(item, written) for item in value] if is_tuple(value) else _spread(value, written)  # pyright: ignore
 
 
 def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
@@ -395,14 +396,15 @@ def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
 
 def _spread(value: Any, written: ast.expr) -> list[tuple[Any, ast.expr]]:
     """Slices in a list are one per dimension, integers are gathered along one."""
-    several = isinstance(value, (list, tuple)) and any(isinstance(item, slice) for item in value)  # pyright: ignore
-    return [(item, written) for item in value] if several else [(value, written)]
+    if is_list(value) and any(is_slice(item) for item in value):
+        return [(item, written) for item in value]
+    return [(value, written)]
 
 
 def _range(thread: Thread, index: Any, place: ast.expr, size: int, tensor: KernelTensor) -> Range:
-    if isinstance(index, (list, tuple, range)) and len(index):
+    if is_row(index) and len(index):
         return Range(tuple(_integer(thread, item, place) for item in index))
-    if not isinstance(index, slice):
+    if not is_slice(index):
         return Range((_integer(thread, index, place),))
     step = 1 if index.step is None else index.step
     if not isinstance(step, int) or step < 1:
@@ -465,7 +467,7 @@ def set_attribute(thread: Thread, target: ast.Attribute, value: Any) -> None:
         remedy = "make the object in the same loop body, or iterate over a tuple, which is unrolled"
         found = f"'{ast.unparse(target.value)}' was made outside of this loop or branch and changes here"
         raise thread.error("TW012", found, target, help=remedy)
-    found = getattr(type(owner), target.attr, None)
+    found = getattr(class_of(owner), target.attr, None)
     if isinstance(found, property) and found.fset is not None:
         thread.invoke(found.fset, [owner, value], {}, ast.copy_location(ast.Call(target, [], []), target))
         return
@@ -481,7 +483,7 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         set_element(thread, target, value, node)
         return
     if isinstance(target, (ast.Tuple, ast.List)):
-        items = _starred(target, value if isinstance(value, (tuple, list, range)) else None)
+        items = _starred(target, value if is_row(value) else None)
         if items is None or len(items) != len(target.elts):
             found = described(value) if items is None else f"{len(items)} values"
             count = len(target.elts)

@@ -16,6 +16,7 @@ from tilewright.frontend.values import Text
 from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import is_dict, is_tuple
 from tilewright.records import record
 
 INTERNAL = ("tilewright.frontend.", "tilewright.builder.")  # classes of values that only threads have
@@ -79,14 +80,14 @@ def spelt(value: Any) -> Any:
     if type(value) not in (tuple, list, dict) or not _has_numbers(value):
         return value
     parts: list[Any] = []
-    if isinstance(value, dict):
-        for key, item in cast("dict[Any, Any]", value).items():
+    if is_dict(value):
+        for key, item in value.items():
             parts += [", " if parts else "", f"{key!r}: ", _spelt_item(item)]
     else:
-        for item in cast("list[Any]", value):
+        for item in value:
             parts += [", " if parts else "", _spelt_item(item)]
-    opening, closing = {tuple: "()", list: "[]", dict: "{}"}[type(value)]  # pyright: ignore
-    end = "," if type(value) is tuple and len(value) == 1 else ""
+    opening, closing = "{}" if is_dict(value) else "()" if is_tuple(value) else "[]"
+    end = "," if is_tuple(value) and len(value) == 1 else ""
     return Text((opening, *parts, end + closing))
 
 
@@ -95,7 +96,7 @@ def _spelt_item(item: Any) -> Any:
 
 
 def _has_numbers(value: Any) -> bool:
-    items: Any = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+    items = value.values() if is_dict(value) else value
     return any(is_dynamic(item) or (type(item) in (tuple, list, dict) and _has_numbers(item)) for item in items)
 
 
@@ -108,7 +109,7 @@ def _piece(thread: Thread, value: Any, numbers: list[Any], node: ast.AST) -> str
         numbers.append(make("select", value, 1, 0) if is_truth(value) else value)
         return "{}"
     if type(value) in (tuple, list, dict):
-        for item in value.values() if isinstance(value, dict) else value:
+        for item in value.values() if is_dict(value) else value:
             _piece(thread, item, [], node)  # says what cannot be printed
     if hasattr(value, "ssa") or hasattr(value, "describe") or type(value).__module__.startswith(INTERNAL):
         raise thread.error(

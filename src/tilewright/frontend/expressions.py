@@ -20,20 +20,16 @@ from tilewright.frontend import calls, carried, choices, containers
 from tilewright.frontend.containers import is_object_of
 from tilewright.frontend.thread import Thread, native, of_thread, truth
 from tilewright.frontend.values import RUNTIME_VALUES, BoundMethod, LocalFunction, Scope, Unusable
-from tilewright.integers import ARITHMETIC, COMPARISONS, is_dynamic, is_int_like, make
+from tilewright.integers import ARITHMETIC, COMPARISONS, OPERATOR_METHODS, OPERATORS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import FunctionFamily, function_names, suggestion
 from tilewright.lang.pipes import NET_METHODS, SEMAPHORE_METHODS, Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import class_of, is_row
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-}  # fmt: skip
-PYTHON_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor,
 }  # fmt: skip
 COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -146,7 +142,7 @@ def _attribute(thread: Thread, node: ast.Attribute) -> Any:
         )
     if isinstance(owner, KernelTensor) and (remedy := TENSOR_METHODS.get(node.attr)):
         raise thread.error("TW003", f"{described(owner)} has no '{node.attr}'", node, help=remedy)
-    if is_object_of(thread, owner) and isinstance(found := getattr(type(owner), node.attr, None), property):
+    if is_object_of(thread, owner) and isinstance(found := getattr(class_of(owner), node.attr, None), property):
         return thread.invoke(found.fget, [owner], {}, ast.copy_location(ast.Call(node, [], []), node))
     try:
         return of_thread(thread, getattr(owner, node.attr), node)
@@ -207,7 +203,7 @@ def binary(thread: Thread, symbol: str, left: Any, right: Any, node: ast.AST) ->
                 help=NOT_OPERANDS.get(type(side), ""),
             )
     if not is_dynamic(left) and not is_dynamic(right) and not (isinstance(left, Choice) or isinstance(right, Choice)):
-        return native(thread, node, PYTHON_BINARY[symbol], left, right)
+        return native(thread, node, OPERATORS[symbol], left, right)
     if isinstance(left, Choice) or isinstance(right, Choice) or symbol == "/" or _is_fraction(left) or _is_fraction(right):
         sides = [side for side in (left, right) if not is_number(side)]
         if all(choices.may_tabulate(thread, side) for side in sides):
@@ -291,7 +287,7 @@ def _bool_op(thread: Thread, node: ast.BoolOp) -> Any:
 def compare(thread: Thread, op: ast.cmpop, left: Any, right: Any, node: ast.AST) -> Any:
     only = PYTHON_ONLY_COMPARE.get(type(op))
     if only is not None:
-        if is_dynamic(left) and isinstance(op, (ast.In, ast.NotIn)) and isinstance(right, (tuple, list, range)):
+        if is_dynamic(left) and isinstance(op, (ast.In, ast.NotIn)) and is_row(right):
             found: Any = False
             for item in right:
                 found = make("or", found, compare(thread, ast.Eq(), left, item, node))
@@ -382,11 +378,6 @@ HANDLERS: dict[type[ast.expr], Callable[[Thread, Any], Any]] = {
 }
 
 
-OPERATOR_METHODS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul", "<<": "lshift",
-    ">>": "rshift", "&": "and", "|": "or", "^": "xor",
-}  # fmt: skip
-
 
 def has_operators(thread: Thread, *values: Any) -> bool:
     return any(is_object_of(thread, value) and not isinstance(value, LocalFunction) for value in values)
@@ -395,7 +386,7 @@ def has_operators(thread: Thread, *values: Any) -> bool:
 def operator_method(thread: Thread, symbol: str, left: Any, right: Any) -> tuple[Any, list[Any]] | None:
     """The method of the user's class that does ``left symbol right``, and its arguments."""
     for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
-        method = getattr(type(owner), f"{prefix}{OPERATOR_METHODS[symbol]}__", None) if is_object_of(thread, owner) else None
+        method = getattr(class_of(owner), f"{prefix}{OPERATOR_METHODS[symbol]}__", None) if is_object_of(thread, owner) else None
         if isinstance(method, types.FunctionType):
             return method, [owner, other]
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +16,11 @@ from tilewright.diagnostics import KernelError
 from tilewright.frontend.debugging import breakpoint_call, print_call
 from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import DynamicRange, LocalFunction
-from tilewright.integers import is_dynamic, is_int_like, is_truth, make
+from tilewright.integers import OPERATORS, is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.language import LanguageFunction, find_function
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import class_of, is_dict, is_list, is_row, is_tuple
 from tilewright.records import record
 
 INTERNAL = ("tilewright.frontend.", "tilewright.builder.")  # classes of values that only threads have
@@ -32,10 +32,7 @@ LISTED: tuple[Any, ...] = (
 HANDLED_BUILTINS: tuple[Any, ...] = (
     len, tuple, list, dict, isinstance, slice, callable, functools.reduce, functools.partial, *LISTED,
 )  # fmt: skip
-OPERATORS: dict[Any, str] = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//", operator.mod: "%",
-    operator.pow: "**", operator.matmul: "@",
-}  # fmt: skip
+SYMBOLS: dict[Any, str] = {OPERATORS[symbol]: symbol for symbol in ("+", "-", "*", "/", "//", "%", "**", "@")}
 
 OUTSIDE_WORLD = (open, input, exec, eval, compile, globals, locals, vars, __import__)
 
@@ -67,7 +64,7 @@ def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast
 
 def _extreme(word: str) -> Callable[..., Any]:
     def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list, range)) else args
+        values = list(args[0]) if len(args) == 1 and is_row(args[0]) else args
         if any(isinstance(value, Block) for value in values):
             thread.at(node)
             return functions.call_function(thread, f"math.{word}", args, named)
@@ -106,7 +103,7 @@ def _boolean(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.A
 
 def _sum(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     items, start = args[0] if args else None, named.get("start", args[1] if len(args) > 1 else 0)
-    if not isinstance(items, (tuple, list, range)) or not any(is_kernel_value(item) for item in (*items, start)):
+    if not is_row(items) or not any(is_kernel_value(item) for item in (*items, start)):
         return host_call(thread, sum, args, named, node)
     total: Any = start
     for item in items:
@@ -122,7 +119,7 @@ def _divmod(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AS
 
 def _all_or_any(word: str) -> Callable[..., Any]:
     def decide(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        items = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else ()
+        items = args[0] if len(args) == 1 and is_list(args[0]) else ()
         if not any(is_dynamic(item) for item in items):
             return host_call(thread, all if word == "and" else any, args, named, node)
         result: Any = word == "and"
@@ -176,7 +173,7 @@ def _operator(function: Any, symbol: str) -> Callable[..., Any]:
 
 
 SPECIAL: dict[Any, Callable[..., Any]] = {
-    **{function: _operator(function, symbol) for function, symbol in OPERATORS.items()},
+    **{function: _operator(function, symbol) for function, symbol in SYMBOLS.items()},
     round: _round,
     super: _super,
     reversed: _reversed,
@@ -216,8 +213,8 @@ def container_method(thread: Thread, items: Any, method: Any, args: list[Any], n
 
 def _remembered(thread: Thread, result: Any, callee: Any = None) -> Any:
     """A list, table, iterator or object that a call has made belongs to the thread, which may change it."""
-    made = isinstance(callee, type) and type(result) is callee and is_users_own(callee) and not isinstance(result, tuple)
-    if type(result) in (list, dict) or made or hasattr(type(result), "__next__"):
+    made = isinstance(callee, type) and type(result) is callee and is_users_own(callee) and not is_tuple(result)
+    if type(result) in (list, dict) or made or hasattr(class_of(result), "__next__"):
         thread.remember(result)
     return result
 
@@ -231,7 +228,7 @@ def _callable(thread: Thread, value: Any, every: bool, node: ast.AST) -> Any:
 
 
 def _is_named_tuple(callee: Any) -> bool:
-    return isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields")
+    return isinstance(callee, type) and tuple in callee.__mro__ and hasattr(callee, "_fields")
 
 
 def host_call(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -272,14 +269,14 @@ def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.AST) -> Kernel
 
 
 def kernel_values_in(value: Any) -> list[Any]:
-    if isinstance(value, dict):
+    if is_dict(value):
         value = list(value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, (tuple, list)):
+    if is_list(value):
         return [found for item in value for found in kernel_values_in(item)]  # pyright: ignore[reportUnknownVariableType]
     return [value] if is_kernel_value(value) else []
 
 
 def is_kernel_value(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
+    if is_list(value):
         return any(is_kernel_value(item) for item in value)
     return isinstance(value, (Block, Transfer, TensorSlice, CircularBuffer, KernelTensor)) or is_dynamic(value)

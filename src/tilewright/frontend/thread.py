@@ -20,6 +20,7 @@ from tilewright.lang.coordinates import BodyInteger, of_core
 from tilewright.lang.kernel import RuntimeInteger
 from tilewright.lang.pipes import BodyRemote
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import is_dict, is_slice
 
 
 class Thread(ThreadBuilder, ABC):
@@ -114,17 +115,16 @@ def of_thread(thread: Thread, value: Any, node: ast.expr) -> Any:
         args = [of_thread(thread, arg, node) for arg in value.args]
         thread.at(node)
         return semaphore_method(thread, value.semaphore, value.word, args, {})
-    if isinstance(value, slice):
+    if is_slice(value):
         return slice(*(of_thread(thread, part, node) for part in (value.start, value.stop, value.step)))
-    if isinstance(value, dict):
-        table = cast("dict[Any, Any]", value)
-        return {key: of_thread(thread, item, node) for key, item in table.items()}
+    if is_dict(value):
+        return {key: of_thread(thread, item, node) for key, item in value.items()}
     items = [of_thread(thread, item, node) for item in cast("list[Any]", value)]
     return items if isinstance(value, list) else tuple(items)
 
 
 def _contains(value: Any) -> bool:
-    if isinstance(value, slice):
+    if is_slice(value):
         return any(_contains(part) for part in (value.start, value.stop, value.step))
     if type(value) in (tuple, list):
         return any(_contains(item) for item in cast("list[Any]", value))

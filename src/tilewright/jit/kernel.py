@@ -27,6 +27,7 @@ from tilewright.lang.kernel import (
     compile_options,
 )
 from tilewright.lang.tensors import BFloat16View, element_notes, is_tensor, is_writable, lives_on_device, visible
+from tilewright.narrowing import is_array
 from tilewright.options import Options
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def empty_like(value: Any) -> Any:
         return importlib.import_module("tilewright.runtime.devices").like(value)
     if isinstance(value, BFloat16View):
         return BFloat16View(value.array * 0)
-    if isinstance(value, numpy.ndarray):
+    if is_array(value):
         return numpy.zeros_like(value)
     if type(value).__module__.partition(".")[0] == "torch":
         return value.new_zeros(value.shape)

@@ -17,6 +17,7 @@ from tilewright.diagnostics import fail
 from tilewright.jit.tilelang_kernel import EagerKernel, TileLangKernel
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_types import Dimension, TensorType, element_name
+from tilewright.narrowing import as_tuple
 from tilewright.options import Options
 
 
@@ -195,7 +196,7 @@ class Profiler:
         import numpy as np
 
         given = list(input_tensors or self.inputs())
-        found, wanted = _tuple(self.kernel(*given)), _tuple(reference(*given))
+        found, wanted = as_tuple(self.kernel(*given)), as_tuple(reference(*given))
         for number, (one, other) in enumerate(zip(found, wanted, strict=True)):
             first, second = _numbers(one), _numbers(other)
             wrong = ~np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=True)
@@ -236,8 +237,6 @@ def _random(kind: TensorType, seed: int) -> Any:
     return values.astype(ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name))
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _numbers(value: Any) -> Any:

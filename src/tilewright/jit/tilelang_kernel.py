@@ -12,6 +12,7 @@ from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import TensorArguments
 from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name
+from tilewright.narrowing import as_tuple
 from tilewright.options import Options
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class TileLangKernel(Kernel, TileLangFunction):
     def with_outputs(self, out_idx: Any) -> TileLangKernel:
         """The same kernel, which creates and returns these parameters instead of taking them."""
         count = len(self.signature.parameters)
-        given = () if out_idx is None else (out_idx if isinstance(out_idx, (list, tuple)) else (out_idx,))
+        given = () if out_idx is None else as_tuple(out_idx)
         changed = self.copied()
         changed.label = self.label
         changed.out_idx = tuple(sorted(index % count for index in given))

@@ -13,6 +13,7 @@ from tilewright.lang.allocation import group_number
 from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
+from tilewright.narrowing import as_tuple
 from tilewright.program import TensorSpec
 from tilewright.tile_pages import pages_by_place, shard_tiles
 
@@ -101,13 +102,13 @@ MOST_TILES = 2**31 - 1  # of what 32-bit integers of the device count; L1 holds 
 
 
 def checked_shape(shape: Any, span: Span) -> tuple[int, ...]:
-    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    dims = as_tuple(shape)
     if not dims or not all(is_integer(dim) for dim in dims):
         raise fail("TW108", f"block shape {shape!r} is not a tuple of integers", span, help="give whole tiles, e.g. shape=(2, 2)")
     if any(dim > MOST_TILES for dim in dims):
-        raise fail("TW108", f"block shape {tuple(dims)} is larger than any memory", span, help="blocks of a buffer lie in L1")
+        raise fail("TW108", f"block shape {dims} is larger than any memory", span, help="blocks of a buffer lie in L1")
     if any(dim < 1 for dim in dims):
-        raise fail("TW108", f"block shape {tuple(dims)} has a dimension below 1", span, help="a block is at least one tile")
+        raise fail("TW108", f"block shape {dims} has a dimension below 1", span, help="a block is at least one tile")
     whole = tuple(int(dim) for dim in dims)
     return (1, *whole) if len(whole) == 1 else whole
 

@@ -17,6 +17,7 @@ from tilewright.hardware import Chip
 from tilewright.integers import Leaf, Node, Value, is_dynamic, make
 from tilewright.lang.building import Build, caller_span, current_build, possible_build
 from tilewright.lang.language import LanguageFunction
+from tilewright.narrowing import is_list
 
 WHOLE_CHIP = ("auto", "full")
 
@@ -37,7 +38,7 @@ def resolve_grid(grid: Any, chip: Chip, span: Span | None) -> tuple[int, ...]:
         return chip.grid
     if isinstance(grid, int):
         grid = (grid,)
-    if not isinstance(grid, (tuple, list)) or not 1 <= len(grid) <= 3:
+    if not is_list(grid) or not 1 <= len(grid) <= 3:
         raise fail("TW015", f"grid is {grid!r}", span, help='one to three sizes like (8, 8), "auto" or "full"')
     sizes = tuple(grid)
     if not all(isinstance(size, int) and not isinstance(size, bool) and size >= 1 for size in sizes):
@@ -201,7 +202,7 @@ def choosing() -> Generator[None, None, None]:
         plain = saved[word]
 
         def choose(*args: Any, **named: Any) -> Any:
-            values = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+            values = list(args[0]) if len(args) == 1 and is_list(args[0]) else list(args)
             if named or not any(isinstance(value, BodyInteger) for value in values):
                 return plain(*args, **named)
             result = values[0]

@@ -20,6 +20,7 @@ from tilewright.lang.names import (
     OPTION_NAMES,
 )
 from tilewright.lang.tensors import is_tensor
+from tilewright.narrowing import class_of, is_dict
 from tilewright.options import Options, wanted_instead
 from tilewright.records import record
 
@@ -56,7 +57,7 @@ class Arguments:
                 return replace(name, value)
             if type(value) in (list, tuple):
                 return type(value)(visit(f"{name}_{position}", item, True) for position, item in enumerate(value))
-            if type(value) is dict:
+            if is_dict(value) and class_of(value) is dict:
                 return {key: visit(f"{name}_{key}", item, True) for key, item in value.items()}
             return value
 

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.grid import Core, PipeSpec, Range, folded_grid
 from tilewright.lang.building import caller_span, current_build, possible_build, thread_only
+from tilewright.narrowing import as_tuple, is_slice
 from tilewright.records import record
 
 NET_METHODS = ("if_src", "if_dst", "is_src", "is_dst", "is_active")
@@ -32,8 +33,8 @@ class Pipe:
         self.name = ""
         self.src = _one("src", (src, src_core), span)
         self.dst = _one("dst", (dst, dst_core, ranges), span)
-        self.source = tuple(_index(place, span) for place in _tuple(self.src))
-        self.target = _tuple(self.dst)
+        self.source = tuple(_index(place, span) for place in as_tuple(self.src))
+        self.target = as_tuple(self.dst)
         build = possible_build()
         if build is not None:
             self.spec(build.grid)
@@ -44,7 +45,7 @@ class Pipe:
 
     @property
     def is_multicast(self) -> bool:
-        return any(isinstance(item, slice) for item in self.target)
+        return any(is_slice(item) for item in self.target)
 
     def spec(self, grid: Core) -> PipeSpec:
         """Checked against the grid; open ends of slices are filled in."""
@@ -115,10 +116,6 @@ def _one(name: str, values: tuple[Any, ...], span: Span) -> Any:
     return given[0]
 
 
-def _tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
 def _index(value: Any, span: Span) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise fail("TW004", f"a coordinate of a pipe is an integer, not {value!r}", span, help="src=(0, 0); dst may have slices")
@@ -126,7 +123,7 @@ def _index(value: Any, span: Span) -> int:
 
 
 def _range(item: Any, size: int, span: Span) -> Range:
-    if not isinstance(item, slice):
+    if not is_slice(item):
         place = _index(item, span)
         return place, place + 1, 1
     start, stop, step = (None if part is None else _index(part, span) for part in (item.start, item.stop, item.step))
@@ -137,12 +134,12 @@ def _range(item: Any, size: int, span: Span) -> Range:
 
 def _text(dst: Any) -> str:
     def item(part: Any) -> str:
-        if not isinstance(part, slice):
+        if not is_slice(part):
             return str(part)
         ends = ":".join("" if end is None else str(end) for end in (part.start, part.stop))
         return ends if part.step in (None, 1) else f"{ends}:{part.step}"
 
-    return f"({', '.join(item(part) for part in _tuple(dst))})"
+    return f"({', '.join(item(part) for part in as_tuple(dst))})"
 
 
 class SrcPipeIdentity:

@@ -9,6 +9,7 @@ from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
 from tilewright.dtypes import DTYPES, WORDS
 from tilewright.lang.names import dtype_name
+from tilewright.narrowing import class_of, is_array
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.tile_pages import block_places, cores_in_order, shard_grid
 
@@ -130,7 +131,7 @@ def visible(name: str, value: Any) -> tuple[Any, ...]:
     spec = describe(value, name)
     if value is spec:
         return (spec,)
-    kind = type(value)
+    kind = class_of(value)
     found = [getattr(value, word, None) for word in PLACEMENT]
     placement = [str(part() if callable(part) else part) for part in found if part is not None]
     return spec, kind.__module__, kind.__qualname__, getattr(value.dtype, "str", None) or str(value.dtype), *placement
@@ -357,11 +358,10 @@ def _write_torch(value: Any, array: NDArray[np.float32]) -> None:
 
 def _host_array(value: Any) -> NDArray[Any]:
     """The NumPy array behind a host tensor. Stand-in tensors keep theirs in ``array``."""
-    import numpy as np
 
     if isinstance(value, BFloat16View):
         return value.array
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         return value
     if _is_torch(value):
         plain = value.detach().cpu()

@@ -13,6 +13,7 @@ from tilewright.diagnostics import fail
 from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, Value
 from tilewright.lang.tensors import TRAVELS_AS, from_array, tensor_dtype, to_array
 from tilewright.lang.tilelang_types import OTHER_INTEGERS, SMALL_INTEGERS, TensorType, element_name
+from tilewright.narrowing import is_array
 from tilewright.program import TensorSpec
 from tilewright.records import record
 
@@ -179,9 +180,8 @@ def _argument(layout: TensorLayout, source: Any) -> Any:
 
 def _reshaped(layout: TensorLayout, tensor: Any) -> Any:
     """The same memory in another shape."""
-    import numpy as np
 
-    contiguous = tensor.flags.c_contiguous if isinstance(tensor, np.ndarray) else _is_torch(tensor) and tensor.is_contiguous()
+    contiguous = tensor.flags.c_contiguous if is_array(tensor) else _is_torch(tensor) and tensor.is_contiguous()
     if not contiguous:
         raise fail("TW105", f"'{layout.name}' needs memory in order, of NumPy or torch", help="pass a contiguous host tensor")
     return tensor.reshape(layout.shape)
@@ -191,7 +191,7 @@ def _values(source: Any, dtype: str) -> Any:
     import ml_dtypes
     import numpy as np
 
-    array = np.asarray(source) if isinstance(source, np.ndarray) else None
+    array = np.asarray(source) if is_array(source) else None
     if array is None:
         array = _torch_values(source) if _is_torch(source) else to_array(source)
     kinds = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32, "u32": np.uint32, "u16": np.uint16}
@@ -220,7 +220,7 @@ def _add(layout: TensorLayout, target: Any, array: Any) -> None:
 def _assign(target: Any, values: Any) -> None:
     import numpy as np
 
-    if isinstance(target, np.ndarray):
+    if is_array(target):
         with np.errstate(over="ignore"):  # a float16 overflows to infinity
             target[...] = values.astype(target.dtype)
     else:
@@ -293,5 +293,5 @@ def _evaluated(value: Value, places: dict[Leaf, Any], tensor: Callable[[int], An
         inside = tuple(np.clip(at, 0, size - 1) for at, size in zip(arguments[1:], table.shape, strict=True))
         return table[inside].astype(np.int64)
     logic = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
-    named = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
+    named: dict[str, Callable[..., Any]] = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
     return (named.get(value.op) or ARITHMETIC.get(value.op) or COMPARISONS[value.op])(*arguments)

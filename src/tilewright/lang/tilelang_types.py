@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.tensors import is_tensor
+from tilewright.narrowing import as_tuple, is_tuple
 from tilewright.options import Options
 
 OTHER_INTEGERS = ("int16", "int64")  # held as int32
@@ -45,7 +46,7 @@ class TensorType:
     """``T.Tensor((M, K), "float16")``."""
 
     def __init__(self, shape: Any, dtype: Any = "float32", data: Any = None, *_rest: Any, **_hints: Any) -> None:
-        self.shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        self.shape = as_tuple(shape)
         self.dtype = dtype
         self.data = data  # of the tensor that it is another shape of
 
@@ -80,7 +81,7 @@ class TensorFactory:
         return TensorType(shape, dtype, *rest, **hints)
 
     def __getitem__(self, key: Any) -> TensorType:
-        shape, dtype = key if isinstance(key, tuple) and len(key) == 2 else (key, "float32")
+        shape, dtype = key if is_tuple(key) and len(key) == 2 else (key, "float32")
         return TensorType(shape, dtype)
 
 

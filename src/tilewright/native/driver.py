@@ -150,8 +150,8 @@ def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> Nat
         if status in ("timeout", "crash"):
             findings.append(Finding(code=status, message=message))
         outputs = _read_outputs(program, folder / "data", offsets)
-        calls = read_recording(folder / CALLS_FILE) if program.record else {}
-        return NativeResult(outputs=outputs, findings=tuple(findings), stats=stats, calls=calls)
+        calls = read_recording(folder / CALLS_FILE) if program.record else None
+        return NativeResult(outputs=outputs, findings=tuple(findings), stats=stats, calls=calls or {})
 
 
 def run(

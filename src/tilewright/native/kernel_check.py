@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from operator import add, floordiv, lshift, mod, mul, sub
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from tilewright.dtypes import DTYPES
 from tilewright.hardware import CHIPS, TILE_COLS, TILE_ROWS, WORMHOLE_B0, Chip, tile_bytes
+from tilewright.integers import OPERATORS
 from tilewright.native.compiled import ADDRESS_STEP, DRAM_ACCESSOR, FIRST_ADDRESS, L1_ACCESSOR
 from tilewright.native.findings import NativeError
 from tilewright.native.program import (
@@ -35,7 +35,8 @@ from tilewright.records import record
 
 _IN_FILE = re.compile(r"^//\s*tilewright check:\s*(.+)$", re.MULTILINE)
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv, ast.Mod: mod, ast.LShift: lshift,
+    ast.Add: OPERATORS["+"], ast.Sub: OPERATORS["-"], ast.Mult: OPERATORS["*"], ast.FloorDiv: OPERATORS["//"],
+    ast.Mod: OPERATORS["%"], ast.LShift: OPERATORS["<<"],
 }  # fmt: skip
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.+)")
 

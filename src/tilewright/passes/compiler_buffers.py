@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType, cb_type, i32_attr, text_attr
+from tilewright.dialects.attributes import buffer_type_of, cb_type, defining_op, i32_attr, text_attr
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import function_of, operations
 
@@ -55,32 +55,27 @@ def scratch(place: Operation, shape: tuple[int, ...], dtype: str, count: int, lo
     while len(buffers) < count:
         index = next_index(function)
         buffer = bind(function, index, shape, dtype, f"spill_{index}", location)
-        buffer.owner.attributes[SCRATCH] = UnitAttr()  # pyright: ignore
+        defining_op(buffer).attributes[SCRATCH] = UnitAttr()
         buffers.append(buffer)
     return buffers
 
 
-def kind_of(buffer: SSAValue) -> CBType:
-    assert isinstance(buffer.type, CBType)
-    return buffer.type
-
-
 def waited(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
     """Wait for the block; the last op's result is it."""
-    block = kind_of(buffer).block_type
+    block = buffer_type_of(buffer).block_type
     wait = CBWaitOp.create(operands=[buffer], result_types=[block], location=location)
     return [wait, attached(wait.results[0], buffer, location)]
 
 
 def stored_to(buffer: SSAValue, location: LocationAttr) -> tuple[Operation, Operation]:
     """Reserve the block; the second op's result is what a `ttl.store` writes."""
-    reserve = CBReserveOp.create(operands=[buffer], result_types=[kind_of(buffer).block_type], location=location)
+    reserve = CBReserveOp.create(operands=[buffer], result_types=[buffer_type_of(buffer).block_type], location=location)
     return reserve, attached(reserve.results[0], buffer, location)
 
 
 def reserved(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
     """Reserve the block; the last op's result is what a region writes."""
-    block = kind_of(buffer).block_type
+    block = buffer_type_of(buffer).block_type
     reserve = CBReserveOp.create(operands=[buffer], result_types=[block], location=location)
     empty = EmptyOp.create(result_types=[block], location=location)
     return [reserve, empty, attached(empty.results[0], buffer, location)]

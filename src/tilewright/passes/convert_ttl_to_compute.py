@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from tilewright.diagnostics import counted, fail
-from tilewright.dialects.attributes import REQUIRED, i32_attr, identity_map, pins_of, text_attr, text_value
+from tilewright.dialects.attributes import (
+    REQUIRED,
+    block_type_of,
+    buffer_type_of,
+    i32_attr,
+    identity_map,
+    pins_of,
+    text_attr,
+    text_value,
+)
 from tilewright.dialects.tile_ops import FREE_TYPECASTS
 from tilewright.dialects.ttl import (
     KEEP_IN_DST,
@@ -158,7 +167,7 @@ class RegionEmitter:
             for value in [value for value in held if readers.get(value) is region]:
                 buffer = held.pop(value)
                 self._insert([CBPopOp.create(operands=[buffer], location=anchor.location)], anchor)
-                kind = compiler_buffers.kind_of(buffer)
+                kind = buffer_type_of(buffer)
                 self.idle.setdefault((kind.dims, kind.tile.dtype), []).append(buffer)
         for value, block in targets:
             if not any(value in region.outputs for region in parts.regions):
@@ -255,8 +264,7 @@ def _identity(value: SSAValue) -> AffineMapAttr:
 
 
 def _tile(value: SSAValue) -> Attribute:
-    kind = value.type
-    assert isinstance(kind, TensorType)
+    kind = block_type_of(value)
     return kind.element_type
 
 

@@ -6,12 +6,13 @@ next pass keeps the few that are needed).
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase, insert_before, operations
@@ -95,7 +96,7 @@ def _drop_block_results(ops: list[Operation]) -> None:
         body = loop.body.block
         last = body.last_op
         assert last is not None
-        blocks = [number for number, result in enumerate(loop.results) if isinstance(result.type, TensorType)]
+        blocks = [number for number, result in enumerate(loop.results) if is_tensor_type(result.type)]
         if not blocks:
             continue
         kept = [number for number in range(len(loop.results)) if number not in blocks]

@@ -49,7 +49,7 @@ class DemandedElements:
         assert isinstance(bind, BindCBOp)
         if bind.cb_index in self.shared or buffer not in self.taken:
             return frozenset()
-        return frozenset.intersection(*(self.dims(block) for block in self.taken[buffer]))
+        return frozenset[int].intersection(*(self.dims(block) for block in self.taken[buffer]))
 
     def _demanded_by_users(self, value: SSAValue) -> Dims:
         dims = EVERY

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, TensorType
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import SSAValue
 
+from tilewright.dialects.attributes import block_type_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp
 from tilewright.records import record
 
@@ -36,8 +37,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def view_of(value: SSAValue) -> TileView:
     owner = value.owner
-    kind = value.type
-    assert isinstance(kind, TensorType)
+    kind = block_type_of(value)
     shape = kind.get_shape()
     if isinstance(owner, AttachCBOp):
         out_of_order = owner.tile_offset != 0 or not {"out_of_order", "first_tile"}.isdisjoint(owner.attributes)

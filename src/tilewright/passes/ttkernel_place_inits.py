@@ -15,7 +15,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import KernelCBType, int_value, text_attr, trip_count
+from tilewright.dialects.attributes import KernelCBType, defining_op, int_value, text_attr, trip_count
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
@@ -57,9 +57,9 @@ def run(module: ModuleOp, context: PassContext) -> None:
 class Summary:
     """What a stretch of code needs of each state: the set of keys, the first and the last."""
 
-    keys: dict[str, set[str]] = field(default_factory=dict)
-    first: dict[str, Requirement] = field(default_factory=dict)
-    last: dict[str, Requirement] = field(default_factory=dict)
+    keys: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    first: dict[str, Requirement] = field(default_factory=dict[str, Requirement])
+    last: dict[str, Requirement] = field(default_factory=dict[str, Requirement])
 
     def add(self, need: Requirement) -> None:
         self.keys.setdefault(need.state, set())
@@ -146,7 +146,7 @@ class _Placement:
         owner = next((op for op in foreign if _buffers(op)), None)
         if owner is None or startups:
             return
-        filled = {place[0] for place in nested_value(owner.attributes["blocks"]) if place[4]}
+        filled: set[int] = {place[0] for place in nested_value(owner.attributes["blocks"]) if place[4]}
         read = [value for place, value in enumerate(owner.operands) if value in _buffers(owner) and place not in filled]
         outputs = [owner.operands[place] for place in sorted(filled)]
         sources = (read or outputs)[:2]
@@ -155,7 +155,7 @@ class _Placement:
 
     def _put_first(self, start: Operation) -> None:
         """Behind the buffers it names and the other arguments of the kernel."""
-        anchor = max((value.owner for value in start.operands), key=self._position)  # pyright: ignore
+        anchor = max((defining_op(value) for value in start.operands), key=self._position)
         while anchor.next_op is not None and anchor.next_op.name in PRELUDE:
             anchor = anchor.next_op
         self.entry.insert_op_after(start, anchor)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType, i32_attr, text_attr, text_value
+from tilewright.dialects.attributes import buffer_type_of, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
@@ -70,8 +70,7 @@ def _read_both_ways(function: FuncOp) -> list[SSAValue]:
             attach = value.owner
             if not isinstance(attach, AttachCBOp):
                 continue
-            kind = attach.buffer.type
-            assert isinstance(kind, CBType)
+            kind = buffer_type_of(attach.buffer)
             if kind.tile.dtype == "f32" and not fits_source(attach.buffer):
                 matrix, others = split_uses(argument)
                 found.setdefault(attach.buffer, set()).update([True] * bool(matrix) + [False] * bool(others))

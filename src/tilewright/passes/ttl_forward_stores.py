@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import counted
-from tilewright.dialects.attributes import CBType, text_value
+from tilewright.dialects.attributes import buffer_type_of, text_value
 from tilewright.dialects.ttl import BcastOp, ReduceOp, ReshapeOp, StoreOp, TensorMathOp, TransposeOp, compute_functions
 from tilewright.dialects.ttl_buffers import (
     EAGER,
@@ -328,6 +328,5 @@ class Patience:
 
 def _works_ahead(pop: Operation) -> bool:
     """Whether the buffer can be filled while this block is held, or the code runs once."""
-    kind = pop.operands[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(pop.operands[0])
     return kind.factor.data > 1 or isinstance(pop.parent_op(), FuncOp)

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType
+from tilewright.dialects.attributes import buffer_type_of
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.walking import module_of, move_before
@@ -51,6 +51,5 @@ def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassCon
 
 
 def _may_wait(buffer: SSAValue, place: Operation) -> bool:
-    kind = buffer.type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(buffer)
     return kind.factor.data > 1 or isinstance(place.parent_op(), FuncOp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp, InsertOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -19,6 +19,7 @@ from tilewright.dialects.attributes import (
     INDEX,
     DstType,
     add,
+    block_type_of,
     constant,
     constant_of,
     for_loop,
@@ -453,8 +454,7 @@ class Lowering:
 
     def pack(self, store: StoreOp, slot: int) -> None:
         target = store.target
-        kind = target.type
-        assert isinstance(kind, TensorType)
+        kind = block_type_of(target)
 
         def body(block: Block, indices: tuple[SSAValue, ...]) -> None:
             tile = DstTileOp.create(result_types=[kind.element_type], attributes=self.place_attributes(slot))

@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, YieldOp
 from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import CBType, SliceType, constant_of, i32_attr
+from tilewright.dialects.attributes import SliceType, buffer_type_of, constant_of, i32_attr
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
@@ -70,8 +70,7 @@ class Candidate:
         """The largest batch that its turns and buffers allow."""
         found = self.turns
         for index, bind in self.filled.items():
-            kind = bind.results[0].type
-            assert isinstance(kind, CBType)
+            kind = buffer_type_of(bind.results[0])
             depth = kind.factor.data
             room = depth if index in self.emptied else depth // 2
             bytes_ = kind.block_tiles * kind.tile.bytes
@@ -101,8 +100,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _depth(bind: BindCBOp) -> int:
-    kind = bind.results[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(bind.results[0])
     return kind.factor.data
 
 

@@ -79,7 +79,7 @@ class DemandedFaces:
         readers = self.readers.get(memory_of(block))
         if not readers:
             return EVERYWHERE
-        return frozenset.intersection(*(self.dims(value) for value in readers))
+        return frozenset[int].intersection(*(self.dims(value) for value in readers))
 
     def _of(self, value: SSAValue, compute: ComputeOp) -> Dims:
         dims = NOWHERE

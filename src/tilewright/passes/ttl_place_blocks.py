@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import i32_attr, trip_count
+from tilewright.dialects.attributes import buffer_type_of, i32_attr, trip_count
 from tilewright.dialects.ttl import StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
@@ -46,7 +46,8 @@ def _place_blocks(block: Block, outer: dict[Key, int], problems: list[Diagnostic
             key = key_of(op)
             before = count.get(key, 0)
             count[key] = before + 1
-            tiles, depth = op.operands[0].type.block_tiles, op.operands[0].type.factor.data  # pyright: ignore
+            kind = buffer_type_of(op.operands[0])
+            tiles, depth = kind.block_tiles, kind.factor.data
             if before + 1 > depth:
                 problems.append(_too_many(op, before + 1, depth))
             if before:
@@ -94,7 +95,7 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     """After a release the block lies one block nearer: everything that reads it from here on uses a new view."""
     block = release.parent
     assert block is not None
-    tiles = view.operands[1].type.block_tiles  # pyright: ignore
+    tiles = buffer_type_of(view.buffer).block_tiles
     offset = view.tile_offset - tiles
     attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
     if "first_tile" in view.attributes:

@@ -19,7 +19,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import CBType, TileType, i32_list, number_attr, text_attr
+from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, number_attr, text_attr
 from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttl import TileOpBase, compute_functions
@@ -192,8 +192,7 @@ def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool, binary_ops: b
 
 
 def _dtype(op: BindCBOp) -> str:
-    kind = op.results[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(op.results[0])
     return kind.tile.dtype
 
 

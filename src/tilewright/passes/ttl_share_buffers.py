@@ -20,7 +20,7 @@ from itertools import pairwise
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import CBType, cb_type, int_value
+from tilewright.dialects.attributes import buffer_type_of, cb_type, int_value, is_integer_attr
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp
 from tilewright.dialects.walking import erase, operations, place_of, remember
@@ -199,7 +199,7 @@ def _rewrite(module: ModuleOp, shared: Shared) -> None:
     depths: dict[int, int] = {}
     for bind in _binds(module):
         own = shared.get(bind.cb_index, bind.cb_index)
-        depths[own] = max(depths.get(own, 0), _kind(bind).factor.data)
+        depths[own] = max(depths.get(own, 0), buffer_type_of(bind.results[0]).factor.data)
     stands: dict[int, BindCBOp] = {}  # of any thread: its name and place are those of the class
     for bind in _binds(module):
         if bind.cb_index not in shared:
@@ -217,11 +217,11 @@ def _rewrite(module: ModuleOp, shared: Shared) -> None:
 
 
 def _bound(like: BindCBOp, depth: int, number: int) -> BindCBOp:
-    kind = _kind(like)
+    kind = buffer_type_of(like.results[0])
     attributes = dict(like.attributes)
     for key, value in (("cb_index", number), ("buffer_factor", depth)):
         old = attributes.get(key)
-        if isinstance(old, IntegerAttr):
+        if is_integer_attr(old):
             attributes[key] = IntegerAttr(value, old.type)
     result = cb_type(kind.dims, kind.tile.dtype, depth)
     new = BindCBOp.create(result_types=[result], attributes=attributes, location=like.location)
@@ -230,12 +230,6 @@ def _bound(like: BindCBOp, depth: int, number: int) -> BindCBOp:
     if place is not None:
         remember(new, place)
     return new
-
-
-def _kind(bind: BindCBOp) -> CBType:
-    kind = bind.results[0].type
-    assert isinstance(kind, CBType)
-    return kind
 
 
 def _binds(module: Operation) -> Iterator[BindCBOp]:

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import is_block
-from tilewright.dialects.tile_op import FLOAT_DTYPES
+from tilewright.dialects.tile_op import FLOAT_DTYPES, applicable
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, TensorMathOp, compute_functions, dtype_of
 from tilewright.dialects.walking import erase, insert_before, line_of, operations
@@ -179,7 +179,7 @@ def _fold(op: TensorMathOp, context: PassContext) -> SSAValue | None:
         return None
     numbers = [np.float64(each.value.data) for each in contents if isinstance(each, FloatAttr)]
     with np.errstate(all="ignore"):
-        value = float(np.float32(op.SPEC.reference(*numbers, **parameters_of(op, op.SPEC))))
+        value = float(np.float32(applicable(op.SPEC.reference)(*numbers, **parameters_of(op, op.SPEC))))
     if len(numbers) < len(contents) or not (value == 0.0 or simplification.ordinary(value)):
         return None
     folded = FillBlockOp.create(result_types=[kind], attributes={"value": FloatAttr(value, f32)}, location=op.location)

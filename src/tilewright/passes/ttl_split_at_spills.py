@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import TileType, identity_map
+from tilewright.dialects.attributes import TileType, block_type_of, identity_map
 from tilewright.dialects.ttl import YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
@@ -74,7 +74,7 @@ def _part(
     restored: dict[SSAValue, int],
 ) -> ComputeOp:
     """The ops ``wanted`` needs, on ``inputs``; a restored tile is the block argument of that number."""
-    kinds = [value.type.element_type for value in (*inputs, *outputs)]  # pyright: ignore
+    kinds = [block_type_of(value).element_type for value in (*inputs, *outputs)]
     body = Block(arg_types=kinds)
     values: dict[SSAValue, SSAValue] = {value: body.args[number] for value, number in restored.items()}
     values.update(zip(compute.block.args[: len(compute.inputs)], body.args, strict=False))

@@ -7,9 +7,10 @@ it was. Requires: every acquire has its release. Ensures: a program whose only f
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import of_kind
@@ -105,7 +106,7 @@ def _needed(receive: CopyOp, send: Operation) -> list[Operation]:
 def _used(reserve: CBReserveOp, send: Operation, receive: CopyOp) -> bool:
     """Whether the send or what stands behind it reads or writes the block: a ring in place sends what it then receives into."""
     ops = [inner for op in (send, *_between(send, receive)) for inner in op.walk() if not isinstance(inner, AttachCBOp)]
-    return any(acquire_of(operand) is reserve for op in ops for operand in op.operands if isinstance(operand.type, TensorType))
+    return any(acquire_of(operand) is reserve for op in ops for operand in op.operands if is_tensor_type(operand.type))
 
 
 def _touched(reserve: CBReserveOp, send: Operation) -> bool:

@@ -17,6 +17,7 @@ from tilewright.diagnostics import KernelError, counted, fail
 from tilewright.dialects.attributes import (
     INDEX,
     DstType,
+    block_type_of,
     constant,
     i32_attr,
     identity_map,
@@ -190,14 +191,14 @@ def _report(region: RegionProblem, plan: Plan, compute: ComputeOp, context: Pass
 
 def _body(part: Part, region: RegionProblem, compute: ComputeOp, bound: PartOperands) -> Block:
     blocks = [*(value for value, _ in bound.inputs), *bound.outputs]
-    block = Block(arg_types=[value.type.element_type for value in blocks])  # pyright: ignore
+    block = Block(arg_types=[block_type_of(value).element_type for value in blocks])
     arguments: dict[int, BlockArgument] = {number: block.args[position] for position, (_, number) in enumerate(bound.inputs)}
     held: dict[int, SSAValue] = {}
     for step in part.allocation.steps:
         if isinstance(step, Load):
             argument = arguments[step.leaf]
             position = argument.index
-            shape = blocks[position].type.get_shape()  # pyright: ignore
+            shape = block_type_of(blocks[position]).get_shape()
             map_ = compute.maps[step.leaf] if region.problem.is_leaf(step.leaf) else identity_map(len(shape))
             linear = sub_blocks.operand_map(map_, shape)
             index = LinearizedIndexOp.create(result_types=[INDEX], attributes={"map": linear})

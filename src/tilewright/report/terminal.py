@@ -99,7 +99,7 @@ class Call:
     grid: tuple[int, ...]
     mode: str
     seconds: float
-    facts: Mapping[str, Any] = field(default_factory=dict)  # max_dst, dst_capacity, microseconds, chip: whatever is known
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])  # max_dst, dst_capacity, microseconds, chip: what is known
 
 
 def duration(seconds: float) -> str:

@@ -74,7 +74,7 @@ class Bfloat16Array:
 
 def bits_of(array: Any) -> Any:
     """The bits of what a host tensor's ``to_numpy`` gives for bfloat16: NumPy wraps it as an object that it does not know."""
-    exported = (array.item() if isinstance(array, numpy.ndarray) and array.dtype == object else array).__dlpack__()
+    exported = (array.item() if getattr(getattr(array, "dtype", None), "kind", "") == "O" else array).__dlpack__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = Managed.from_address(pointer(exported, NAME)).tensor
@@ -89,7 +89,7 @@ def rounded_bits(array: Any) -> Any:
     """Numbers as bits of bfloat16, to nearest even. bfloat16 arrays of ml_dtypes give theirs; a NaN stays one, with its sign."""
     if array.dtype.name == "bfloat16":
         return array.view(numpy.uint16)
-    words = array.astype(numpy.float32).view(numpy.uint32)
+    words: numpy.typing.NDArray[numpy.uint32] = array.astype(numpy.float32).view(numpy.uint32)
     rounded = (words + 0x7FFF + ((words >> 16) & 1)) >> 16
     return numpy.where(numpy.isnan(words.view(numpy.float32)), words >> 16 | 0x40, rounded).astype(numpy.uint16)
 

@@ -194,7 +194,8 @@ def main(files: Sequence[str]) -> int:
     for index, tensor in enumerate(PROGRAM["tensors"]):
         array = given.get(index)
         if array is None:
-            array = numpy.zeros(tensor["shape"]) if index in written else generator.uniform(0, 1, tensor["shape"])
+            shape: tuple[int, ...] = tensor["shape"]
+            array = numpy.zeros(shape) if index in written else generator.uniform(0, 1, shape)
         tensors.append(to_device(tensor, array, device))
     run(*tensors)
     for index in written:

@@ -18,6 +18,7 @@ from typing import Any
 from tilewright import execution, package
 from tilewright.diagnostics import KernelError, fail
 from tilewright.jit.kernel import Kernel
+from tilewright.narrowing import as_tuple
 from tilewright.program import Program
 from tilewright.score.sandbox import Forbidden, confine
 from tilewright.standins import finder
@@ -133,7 +134,7 @@ def _traced(entry: Any, job: Mapping[str, Any], seed: int) -> tuple[Recorder, li
             found: Sequence[Any] = outputs
         else:
             returned = entry(*inputs)
-            found = returned if isinstance(returned, (tuple, list)) else (returned,)
+            found = as_tuple(returned)
     if len(found) != len(outputs):
         raise fail("TW608", f"the candidate returned {len(found)} tensors, the reference {len(outputs)}")
     return recorder, [recorder.numbers.get(id(each)) for each in found]
@@ -144,7 +145,8 @@ def meaningless(described: Mapping[str, Any], seed: int) -> Any:
     import numpy as np
 
     kind = ml_dtypes.bfloat16 if described["dtype"] == "bf16" else np.dtype(described["dtype"])
-    return (np.random.default_rng(seed).uniform(1, 2, described["shape"]) * 8).astype(kind)
+    shape: tuple[int, ...] = tuple(described["shape"])
+    return (np.random.default_rng(seed).uniform(1, 2, shape) * 8).astype(kind)
 
 
 def _texts(recorder: Recorder) -> list[dict[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright import execution, package
 from tilewright.comparison import difference, tolerance_of
 from tilewright.diagnostics import KernelError, fail
+from tilewright.narrowing import as_tuple
 from tilewright.records import record
 from tilewright.score import sandbox
 from tilewright.score.candidate import CONSTANTS, PACKAGE, RESULT
@@ -226,7 +227,7 @@ def _reference(task: Task, inputs: Sequence[Any]) -> list[Any]:
 
     with np.errstate(all="ignore"):
         found = task.function(*(each.astype(np.float64) for each in inputs))
-    return [np.asarray(each, dtype=np.float64) for each in (found if isinstance(found, (tuple, list)) else (found,))]
+    return [np.asarray(each, dtype=np.float64) for each in (as_tuple(found))]
 
 
 def _called(run: Mapping[str, Any], programs: Sequence[Any], inputs: Sequence[Any], constants: Mapping[int, Any]) -> list[Any]:

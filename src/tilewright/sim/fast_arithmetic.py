@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.dialects.tile_op import TileOp
+from tilewright.dialects.tile_op import TileOp, applicable
 from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
@@ -127,9 +127,9 @@ class FastArithmetic(DirectMemory):
         operands = [tile.astype(np.int64) if tile.dtype.kind in "iu" else tile for tile in operands]  # as the table's meanings
         with np.errstate(all="ignore"):
             if not operands:
-                value = np.asarray(row.reference(**params))
+                value = np.asarray(applicable(row.reference)(**params))
                 return np.broadcast_to(value.astype(np.float32 if value.dtype.kind == "f" else np.int32), shape)
-            value = np.asarray(row.reference(*operands, **params))
+            value = np.asarray(applicable(row.reference)(*operands, **params))
         kind = INTEGERS.get(params.get("dtype", ""), np.float32) if row.result_dtype else kept
         result = value.astype(kind, copy=False)
         return round_bf16(np.ascontiguousarray(result)) if row.result_dtype and params.get("dtype") == "bf16" else result

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.diagnostics import Span, fail
 from tilewright.integers import WORD
+from tilewright.narrowing import is_array
 
 
 class Split(Exception):
@@ -58,7 +59,7 @@ def checked_range(start: Any, stop: Any, step: Any) -> Iterator[Any]:
 
 def divide_toward_zero(a: Any, b: Any) -> Any:
     quotient = abs(a) // abs(b)
-    return np.where((a < 0) == (b < 0), quotient, -quotient) if isinstance(quotient, np.ndarray) else (
+    return np.where((a < 0) == (b < 0), quotient, -quotient) if is_array(quotient) else (
         quotient if (a < 0) == (b < 0) else -quotient
     )  # fmt: skip
 
@@ -69,21 +70,21 @@ def remainder_toward_zero(a: Any, b: Any) -> Any:
 
 def unsigned(a: Any) -> Any:
     """The number as an unsigned 64-bit word, for unsigned comparisons."""
-    return a.astype(np.uint64) if isinstance(a, np.ndarray) else a & WORD
+    return a.astype(np.uint64) if is_array(a) else a & WORD
 
 
 def choose(condition: Any, a: Any, b: Any) -> Any:
-    if isinstance(condition, np.ndarray):
-        return np.where(condition, a, b)
+    if is_array(condition):
+        return np.where(condition, np.asarray(a), np.asarray(b))
     return a if condition else b
 
 
 def minimum(a: Any, b: Any) -> Any:
-    return np.minimum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else min(a, b)
+    return np.minimum(a, b) if is_array(a) or is_array(b) else min(a, b)
 
 
 def maximum(a: Any, b: Any) -> Any:
-    return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
+    return np.maximum(a, b) if is_array(a) or is_array(b) else max(a, b)
 
 
 NAMES: dict[str, Any] = {

@@ -13,6 +13,7 @@ import numpy as np
 from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.machine.handshakes import Semaphores
+from tilewright.narrowing import is_array
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format
 from tilewright.sim.buffers import Buffer, ShardBuffer, ShardMemory, shard_memories
@@ -58,8 +59,8 @@ class PackSetup:
 class Transfers:
     """Outstanding NoC traffic of one data-movement processor."""
 
-    reads: list[tuple[Buffer, int, Callable[[], Any]]] = field(default_factory=list)  # slot and where its tile comes from
-    writes: list[tuple[Buffer, int]] = field(default_factory=list)
+    reads: list[tuple[Buffer, int, Callable[[], Any]]] = field(default_factory=list[Any])  # slot and where its tile comes from
+    writes: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
     last: Site | None = None
 
 
@@ -131,7 +132,7 @@ class Machine:
 
     def page_numbers(self, site: Site, tensor: Tensor, page: Any) -> Array:
         """One page number per core, checked against the tensor."""
-        pages = page if isinstance(page, np.ndarray) else np.full(self.core_count, page)
+        pages = page if is_array(page) else np.full(self.core_count, page)
         if (pages < 0).any() or (pages >= tensor.count).any():
             worst = int(np.flatnonzero((pages < 0) | (pages >= tensor.count))[0])
             name, core = tensor.spec.name, self.cores[worst]

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import ThreadAttr
+from tilewright.dialects.attributes import I1, ThreadAttr, is_array_attr, is_int_attr
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import span_of
 from tilewright.integers import FORMS, python_text
@@ -329,7 +329,7 @@ def _constant_text(op: arith.ConstantOp) -> str:
     if not isinstance(value, IntegerAttr):
         raise fail("TW514", "the simulator runs integer constants only", span_of(op))
     kind = op.result.type
-    if isinstance(kind, IntegerType) and kind.width.data == 1:
+    if kind == I1:
         return str(bool(value.value.data))
     number = value.value.data
     return str(number) if number >= 0 else f"({number})"
@@ -391,9 +391,11 @@ def plain(attribute: Attribute) -> Any:
         return attribute.value.data
     if isinstance(attribute, FloatAttr):
         return attribute.value.data
-    if isinstance(attribute, StringAttr | IntAttr):
+    if isinstance(attribute, StringAttr):
         return attribute.data
-    if isinstance(attribute, ArrayAttr):
+    if is_int_attr(attribute):
+        return attribute.data
+    if is_array_attr(attribute):
         return tuple(plain(item) for item in attribute.data)
     if isinstance(attribute, DenseArrayBase):
         return tuple(attribute.get_values())

@@ -91,7 +91,8 @@ def fill_tilelang_language(module: ModuleType) -> None:
 
 def fill_tilelang_part(module: ModuleType) -> None:
     """A module of tilelang's around the language."""
-    take(module, vars(getattr(importlib.import_module("tilewright.tilelang"), module.__name__.rpartition(".")[2])))
+    ours: ModuleType = getattr(importlib.import_module("tilewright.tilelang"), module.__name__.rpartition(".")[2])
+    take(module, vars(ours))
 
 
 FILLERS: dict[str, Callable[[ModuleType], None]] = {

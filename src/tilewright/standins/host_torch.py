@@ -25,7 +25,8 @@ def host_for_cuda(torch: Any) -> Callable[[], None]:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if func is torch.Tensor.cuda:
                 return args[0]
-            named = {name: _on_host(value) for name, value in (kwargs or {}).items()}
+            given: dict[str, Any] = kwargs or {}
+            named = {name: _on_host(value) for name, value in given.items()}
             return func(*(_on_host(value) for value in args), **named)
 
     def nothing(*_args: Any, **_named: Any) -> None:

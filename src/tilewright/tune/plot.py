@@ -5,6 +5,7 @@ SVG is written here, without a library. A PNG is drawn by matplotlib where that 
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from html import escape
@@ -88,14 +89,11 @@ def write(path: Path, title: str, outcome: Outcome, axes: dict[str, list[Any]]) 
 
 def _png(path: Path, title: str, outcome: Outcome, axes: dict[str, list[Any]]) -> bool:
     try:
-        import matplotlib  # pyright: ignore
+        plotting: Any = importlib.import_module("matplotlib")
     except ImportError:
         return False
-    plotting: Any = matplotlib
     plotting.use("Agg")
-    from matplotlib import pyplot  # pyright: ignore
-
-    drawing: Any = pyplot
+    drawing: Any = importlib.import_module("matplotlib.pyplot")
     several = [(name, values) for name, values in axes.items() if len(values) > 1]
     panels: Sequence[tuple[str, list[Any]]] = several or [*axes.items()]
     figure, frames = drawing.subplots(1, len(panels), sharey=True, squeeze=False, figsize=(3 * len(panels), 3.5))

@@ -18,6 +18,7 @@ from tilewright.jit.tilelang_kernel import TileLangKernel
 from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.kernel import RuntimeInteger
 from tilewright.lang.tensors import describe, is_tensor, lives_on_device
+from tilewright.narrowing import is_mapping
 from tilewright.options import Options
 from tilewright.records import record
 from tilewright.tune.space import Config, Space, list_space, text_of
@@ -104,7 +105,7 @@ class Subject:
         if isinstance(kernel, TileLangKernel):
             return {}  # TileLang has none, and may be given sizes only
         values = getattr(kernel.bind(args, named), "values", None)
-        given = values.values() if isinstance(values, Mapping) else ()  # pyright: ignore
+        given = values.values() if is_mapping(values) else ()
         return {value.name: value.given for value in given if isinstance(value, RuntimeInteger)}
 
     def run(self, problem: Problem, config: Mapping[str, Any]) -> Any:
@@ -175,10 +176,10 @@ def _tuned_names(request: Request, known: Mapping[str, Any]) -> set[str]:
 
     if request.configs is not None:
         listed = call_with(request.configs, known) if callable(request.configs) else request.configs
-        mappings = [values for config in listed if isinstance(values := getattr(config, "kwargs", config), Mapping)]
-        return {str(name) for values in mappings for name in values}  # pyright: ignore
-    given = call_with(request.space, known) if callable(request.space) else request.space
-    return {str(name) for name in given or {}}
+        mappings = [values for config in listed if is_mapping(values := getattr(config, "kwargs", config))]
+        return {str(name) for values in mappings for name in values}
+    given: Mapping[Any, Any] | None = call_with(request.space, known) if callable(request.space) else request.space
+    return {str(name) for name in given or ()}
 
 
 def _bound(subject: Subject, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

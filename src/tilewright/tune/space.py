@@ -69,7 +69,7 @@ def list_space(
 ) -> Space:
     """The space for one problem. ``known`` are values that ``where`` may name, ``fixed`` parameters the caller has chosen."""
     listed = call_with(configs, known) if callable(configs) else configs
-    axes_given = call_with(given, known) if callable(given) else given
+    axes_given: Mapping[str, Any] | None = call_with(given, known) if callable(given) else given
     candidates = _product(axes_given or {}, fixed, span) if listed is None else _listed(listed, fixed, span)
     chosen = len(candidates) == 1 and set(candidates[0]) == set(fixed)  # all of it by the caller: nobody is asked
     allowed = [config for config in candidates if chosen or where is None or call_with(where, {**known, **config})]

@@ -44,6 +44,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Loop, Statement, Store, Window, walk
 from tilewright.integers import Leaf, Node, Value, is_truth, linear, make
+from tilewright.narrowing import is_tuple
 
 Axes = tuple[Leaf | None, Leaf | None]  # variables of the target's rows and columns
 
@@ -72,7 +73,7 @@ def _whole(value: Expression, target: Fragment) -> Expression:
 
 def store_element(reading: Reading, target: Any, key: Any, value: Any) -> None:
     """``target[i, j] = value`` inside ``T.Parallel``."""
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = key if is_tuple(key) else (key,)
     if isinstance(target, Tensor):
         _store_to_tensor(reading, target, keys, value)
         return

@@ -6,7 +6,6 @@ import difflib
 import functools
 import inspect
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -29,8 +28,9 @@ from tilewright.frontend.tilelang.symbols import (
     plain,
     raw,
 )
-from tilewright.integers import make
+from tilewright.integers import OPERATORS, make
 from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
+from tilewright.narrowing import as_tuple
 
 # T's name, the row of the op table, and its value on a plain number.
 UNARY: dict[str, tuple[str, Callable[[float], float]]] = {
@@ -163,22 +163,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "all_of": both,
     "fma": multiply_add,
     "ceildiv": ceildiv,
-    "floordiv": operator.floordiv,
-    "floormod": operator.mod,
+    "floordiv": OPERATORS["//"],
+    "floormod": OPERATORS["%"],
     "truncdiv": truncated_division,
     "truncmod": truncated_remainder,
     "infinity": infinity,
     "max_value": largest,
     "min_value": smallest,
     "reinterpret": refuse_reinterpretation,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "bitwise_and": without_span(operator.and_),
-    "bitwise_or": without_span(operator.or_),
-    "bitwise_xor": without_span(operator.xor),
-    "shift_left": without_span(operator.lshift),
-    "shift_right": without_span(operator.rshift),
+    "add": OPERATORS["+"],
+    "sub": OPERATORS["-"],
+    "mul": OPERATORS["*"],
+    "bitwise_and": without_span(OPERATORS["&"]),
+    "bitwise_or": without_span(OPERATORS["|"]),
+    "bitwise_xor": without_span(OPERATORS["^"]),
+    "shift_left": without_span(OPERATORS["<<"]),
+    "shift_right": without_span(OPERATORS[">>"]),
 }
 
 
@@ -363,7 +363,7 @@ def empty(reading: Reading, shape: Any, dtype: Any = "float32", **_hints: Any) -
     create = getattr(reading, "create_output", None)
     if create is None:
         raise Trouble("TW009", "T.empty here", word="empty")
-    return create(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype)
+    return create(as_tuple(shape), dtype)
 
 
 LOOPS: dict[str, Callable[..., Any]] = {

@@ -34,6 +34,7 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement, read_by
 from tilewright.lang.building import caller_span
 from tilewright.lang.tilelang_types import outer_scope
+from tilewright.narrowing import is_slice, is_tuple
 
 REWRITTEN = (ast.BoolOp, ast.Not, ast.IfExp, ast.Compare)
 CODE = "tilewright_code"
@@ -310,7 +311,7 @@ def _key(node: ast.expr) -> ast.expr:
 
 
 def _is_whole(key: Any) -> bool:
-    return all(isinstance(one, slice) for one in (key if isinstance(key, tuple) else (key,)))
+    return all(is_slice(one) for one in (key if is_tuple(key) else (key,)))
 
 
 def _chosen(condition: Any, when_true: Callable[[], Any], when_false: Callable[[], Any]) -> Any:

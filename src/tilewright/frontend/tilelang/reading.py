@@ -31,6 +31,7 @@ from tilewright.frontend.tilelang.symbols import (
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
 from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
 from tilewright.lang.tilelang_types import element_name
+from tilewright.narrowing import as_tuple, is_slice, is_tuple
 from tilewright.records import record
 
 _reading: ContextVar[Reading | None] = ContextVar("tilewright_tilelang_reading", default=None)
@@ -67,7 +68,7 @@ class Launch:
 
 class Reading:
     def __init__(self, file: str, node: ast.AST) -> None:
-        self.place = Place(file, node)
+        self.place: Place = Place(file, node)
         self.tensors: list[Tensor] = []
         self.launch: Launch | None = None
         self.bodies: list[list[Statement]] = []
@@ -93,7 +94,7 @@ class Reading:
         return Leaf(self._leaves, name, low, max(low, high))
 
     def fragment(self, shape: Any, dtype: Any, scope: str, name: str = "") -> Fragment:
-        sizes: tuple[Any, ...] = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        sizes: tuple[Any, ...] = as_tuple(shape)
         if not sizes or not all(is_integer(size) and not isinstance(size, Index) for size in sizes):
             raise Trouble(
                 "TW108", f"the shape {shape!r} is not known at compile time", help="give constants", word=f"alloc_{scope}"
@@ -133,13 +134,13 @@ class Reading:
     # Indexing ---------------------------------------------------------------------------------------------------------
 
     def read_fragment(self, fragment: Fragment, key: Any) -> Any:
-        keys = key if isinstance(key, tuple) else (key,)
-        if all(isinstance(one, slice) for one in keys):
+        keys = key if is_tuple(key) else (key,)
+        if all(is_slice(one) for one in keys):
             self._whole(fragment, keys)
             return fragment
-        if len(keys) != len(fragment.shape) and not any(isinstance(one, slice) for one in keys):
+        if len(keys) != len(fragment.shape) and not any(is_slice(one) for one in keys):
             raise wrong_index_count(fragment, len(keys))
-        if any(isinstance(one, slice) for one in keys):
+        if any(is_slice(one) for one in keys):
             raise _part_of(fragment)
         if is_scalar(fragment) and fragment in self.scalars:
             return self.scalars[fragment]
@@ -158,10 +159,10 @@ class Reading:
                 raise _part_of(fragment)
 
     def read_tensor(self, tensor: Tensor, key: Any) -> Any:
-        keys = key if isinstance(key, tuple) else (key,)
+        keys = key if is_tuple(key) else (key,)
         if len(keys) > len(tensor.shape):
             raise wrong_index_count(tensor, len(keys), "one index per dimension at most")
-        if any(isinstance(one, slice) for one in keys) or len(keys) < len(tensor.shape):
+        if any(is_slice(one) for one in keys) or len(keys) < len(tensor.shape):
             keys = (*keys, *([slice(None)] * (len(tensor.shape) - len(keys))))
             ranges = [self._range(one, size) for one, size in zip(keys, tensor.shape, strict=True)]
             return Window(tensor, tuple(start for start, _ in ranges), tuple(extent for _, extent in ranges))
@@ -169,7 +170,7 @@ class Reading:
         return TensorElement(tensor, indices) if self.parallel else Corner(tensor, indices)
 
     def _range(self, one: Any, size: int) -> tuple[Value, int]:
-        return self._slice(one, size) if isinstance(one, slice) else (self.integer(one), 1)
+        return self._slice(one, size) if is_slice(one) else (self.integer(one), 1)
 
     def _slice(self, one: slice, size: int) -> tuple[Value, int]:
         if one.step not in (None, 1):
@@ -361,7 +362,7 @@ WORKSPACE = "workspace"
 
 
 def alloc_global(reading: Reading, shape: Any, dtype: Any = "float32", *_scope: Any, **_hints: Any) -> Tensor:
-    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    sizes = as_tuple(shape)
     element = element_name(dtype)
     # It is no argument of the kernel, so its number means nothing.
     return Tensor("workspace", tuple(int(size) for size in sizes), element, tile_dtype(element, reading), -1, WORKSPACE)

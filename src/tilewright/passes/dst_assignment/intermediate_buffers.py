@@ -12,7 +12,7 @@ from dataclasses import field
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import TileType, i32_list, int_list, int_value
+from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, int_list, int_value
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -38,10 +38,10 @@ SHARE_OF_L1 = 0.5  # of what is free; the rest is for regions that must be split
 class PartOperands:
     """Blocks a part reads and writes, with the number of the value each holds, and the buffer calls around it."""
 
-    inputs: list[tuple[SSAValue, int]] = field(default_factory=list)
-    outputs: list[SSAValue] = field(default_factory=list)
-    before: list[Operation] = field(default_factory=list)
-    after: list[Operation] = field(default_factory=list)
+    inputs: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
+    outputs: list[SSAValue] = field(default_factory=list[SSAValue])
+    before: list[Operation] = field(default_factory=list[Operation])
+    after: list[Operation] = field(default_factory=list[Operation])
 
 
 class Intermediates:
@@ -120,7 +120,7 @@ def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, share
         if isinstance(op, BindCBOp) and op.cb_index not in numbers:
             numbers.add(op.cb_index)
             if not (op.backed or ALIAS_OF in op.attributes):
-                kind = compiler_buffers.kind_of(op.results[0])
+                kind = buffer_type_of(op.results[0])
                 used += kind.total_tiles * kind.tile.bytes
     tiles = 1
     for extent in compute.output_shape:

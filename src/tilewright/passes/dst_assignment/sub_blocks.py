@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, UnitAttr
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from tilewright.dialects.attributes import (
     INDEX,
+    block_type_of,
     constant,
     constant_of,
     for_loop,
@@ -65,8 +66,7 @@ def is_identity(compute: ComputeOp) -> bool:
     for value, map_ in zip((*compute.inputs, *compute.outputs), compute.maps, strict=True):
         if map_.data == identity:
             continue
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        kind = block_type_of(value)
         walked = [result.position for result in map_.data.results if isinstance(result, AffineDimExpr)]
         if math.prod(kind.get_shape()) != math.prod(shape) or [dim for dim in walked if shape[dim] > 1] != wanted:
             return False
@@ -112,8 +112,7 @@ class _Runs:
             self._inline(whole * self.per_acquire, rest, last=True)
 
     def _flatten(self, value: SSAValue) -> SSAValue:
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        kind = block_type_of(value)
         if kind.get_num_dims() == 1:
             return value
         flat = CollapseShapeOp.create(
@@ -183,8 +182,7 @@ class _Rectangles:
         zero = constant(0)
         block.add_op(zero)
         for value, map_ in zip((*self.compute.inputs, *self.compute.outputs), self.compute.maps, strict=True):
-            kind = value.type
-            assert isinstance(kind, TensorType)
+            kind = block_type_of(value)
             offsets: list[SSAValue] = []
             extents: list[int] = []
             for result, extent in zip(map_.data.results, kind.get_shape(), strict=True):
@@ -200,8 +198,7 @@ class _Rectangles:
 
         def index_of(argument: BlockArgument) -> TileIndex:
             map_ = self.compute.maps[argument.index]
-            kind = self.compute.operands[argument.index].type
-            assert isinstance(kind, TensorType)
+            kind = block_type_of(self.compute.operands[argument.index])
             symbols = [start for start in starts if constant_of(start) is None]
             moved = tuple(_shifted(result, starts, symbols) for result in map_.data.results)
             linear = operand_map(AffineMapAttr(AffineMap(2, len(symbols), moved)), kind.get_shape())
@@ -276,8 +273,7 @@ def smaller(
 
 def cut_block(source: SSAValue, offsets: list[SSAValue], sizes: list[int], like: Operation) -> Operation:
     """``tensor.extract_slice``; a constant offset is written into the op."""
-    kind = source.type
-    assert isinstance(kind, TensorType)
+    kind = block_type_of(source)
     known = [constant_of(offset) for offset in offsets]
     dynamic = [offset for offset, number in zip(offsets, known, strict=True) if number is None]
     return ExtractSliceOp.create(

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import block_type, constant, i32_attr, i64_list, int_list, text_value
+from tilewright.dialects.attributes import block_type, buffer_type_of, constant, i32_attr, i64_list, int_list, text_value
 from tilewright.dialects.ttl import (
     MEAN,
     TENSOR_OPS,
@@ -184,7 +184,7 @@ class Masks:
         waits = [op for op in of_kind(self.function, CBWaitOp) if op.buffer is wait.buffer]
         if copies is None or any("tiles" in op.attributes for op in waits):
             return None
-        here, there, _ = self._buffer(axis, tiles, dtype, compiler_buffers.kind_of(wait.buffer).factor.data, bind.location)
+        here, there, _ = self._buffer(axis, tiles, dtype, buffer_type_of(wait.buffer).factor.data, bind.location)
         for copy, start, limit in copies:
             insert_before(_fill(there, start, axis, limit, copy.location), copy)
         for op in waits:

@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import PipeType, SliceType, constant_of, is_block, text_value
+from tilewright.dialects.tile_op import applicable
 from tilewright.dialects.ttl import (
     TURNED_B,
     BcastOp,
@@ -338,6 +339,6 @@ def _keeps_zero(op: TensorMathOp) -> bool:
     given = {param.name: numbers.get(param.name, param.default) for param in row.params}
     try:
         with np.errstate(all="ignore"):
-            return bool(np.all(np.asarray(row.reference(*[np.zeros(1)] * row.arity, **given)) == 0))  # pyright: ignore
+            return bool(np.all(np.asarray(applicable(row.reference)(*[np.zeros(1)] * row.arity, **given)) == 0))  # pyright: ignore
     except (TypeError, AttributeError, ValueError):
         return False

@@ -69,8 +69,8 @@ class FusedRegion:
 
     shape: tuple[int, ...]
     level: int
-    ops: list[Operation] = field(default_factory=list)
-    outputs: list[SSAValue] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list[Operation])
+    outputs: list[SSAValue] = field(default_factory=list[SSAValue])
 
 
 @record(frozen=False)
@@ -188,7 +188,7 @@ def store_groups(block: Block) -> list[list[StoreOp]]:
         nonlocal stores, math, released
         if stores:
             groups.append(stores)
-        stores, math, released = [], set(), False
+        stores, math, released = [], set[Operation](), False
 
     for op in block.ops:
         if isinstance(op, StoreOp):

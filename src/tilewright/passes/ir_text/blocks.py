@@ -23,6 +23,7 @@ from tilewright.dialects.attributes import (
     i64_list,
     int_array,
     int_value,
+    is_tensor_type,
     multiply,
     pins_of,
     scalar_format,
@@ -278,13 +279,13 @@ def hold_tiles(module: ModuleOp) -> None:
 
 
 def _counts_elements(kind: Attribute) -> bool:
-    if isinstance(kind, TensorType):
+    if is_tensor_type(kind):
         return scalar_format(kind.element_type) != ""
     return isinstance(kind, (CBType, AccessorType, SliceType)) and not kind.tiled
 
 
 def _tiled(kind: Attribute, op: Operation) -> Attribute:
-    if isinstance(kind, TensorType):
+    if is_tensor_type(kind):
         return TensorType(tile_type(scalar_format(kind.element_type)), _sizes(kind.get_shape(), op))
     assert isinstance(kind, (CBType, AccessorType, SliceType))
     return _reshaped(kind, op)

@@ -7,8 +7,10 @@ body that reads it gets it, and a reduction starts from it. Reductions that a un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import GenericOp
@@ -17,7 +19,16 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.rewriter import Rewriter
 
 from tilewright.diagnostics import KernelError, fail
-from tilewright.dialects.attributes import TileType, cb_type, i32_attr, tensor_type
+from tilewright.dialects.attributes import (
+    TileType,
+    buffer_type_of,
+    cb_type,
+    i32_attr,
+    is_memref_type,
+    is_number_attr,
+    is_shaped_type,
+    tensor_type,
+)
 from tilewright.dialects.ttl import TENSOR_OPS, FillBlockOp, StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp
 from tilewright.dialects.ttl_compute import AccumulateMatmulOp, TileMatmulOp, TileReduceOp
@@ -77,7 +88,7 @@ class LinalgForms:
         if memref in self.buffers:
             return self.buffers[memref]
         kind = memref.type
-        assert isinstance(kind, MemRefType) and isinstance(kind.element_type, TileType)
+        assert is_memref_type(kind) and isinstance(kind.element_type, TileType)
         if not isinstance(memref, BlockArgument) or memref.block is not self.function.body.block:
             raise refused(op, "a memref of tiles is an argument of the function")
         index = self._index(memref)
@@ -98,7 +109,7 @@ class LinalgForms:
         assert module is not None
         found = [bind.results[0] for bind in operations(module) if isinstance(bind, BindCBOp) and bind.cb_index == index]
         if not found or memref not in self.read_outputs:
-            factors = (compiler_buffers.kind_of(buffer).factor.data for buffer in found)
+            factors = (buffer_type_of(buffer).factor.data for buffer in found)
             return max(factors, default=2 if memref in self.read_outputs else 1)
         if any(isinstance(use.operation, CBPushOp) for buffer in found for use in buffer.uses):
             raise refused(op, "reads its output, which another thread fills", "make it an input")
@@ -119,7 +130,7 @@ class LinalgForms:
     def _store(self, value: SSAValue, memref: SSAValue, op: Operation) -> list[Operation]:
         """The push that follows the store."""
         buffer = self._buffer(memref, op)
-        kind = compiler_buffers.kind_of(buffer)
+        kind = buffer_type_of(buffer)
         reserve = CBReserveOp.create(operands=[buffer], result_types=[kind.block_type], location=op.location)
         attach = compiler_buffers.attached(reserve.results[0], buffer, op.location)
         store = StoreOp.create(operands=[value, attach.results[0]], location=op.location)
@@ -131,15 +142,15 @@ class LinalgForms:
     def _fill(self, op: FillOp) -> None:
         number = op.number.owner
         value = number.properties["value"] if isinstance(number, ConstantOp) else None
-        if not isinstance(value, (FloatAttr, IntegerAttr)):
+        if not is_number_attr(value):
             raise refused(op, "the number is a constant")
         target = op.target
-        if isinstance(target.type, MemRefType) and any(_comes_later(op, later, target) for later in _users(target)):
+        if is_memref_type(target.type) and any(_comes_later(op, later, target) for later in _users(target)):
             self.filled[target] = value
             erase(op)
             return
         block = _fill_block(value, target.type, op)
-        if isinstance(target.type, MemRefType):
+        if is_memref_type(target.type):
             _insert(self._store(block, target, op), op)
         else:
             op.results[0].replace_all_uses_with(block)
@@ -151,7 +162,7 @@ class LinalgForms:
         reader = _Body(op)
         after: list[Operation] = []
         for number, value in enumerate(op.inputs):
-            reader.blocks[number] = self._waited(value, op, after) if isinstance(value.type, MemRefType) else value
+            reader.blocks[number] = self._waited(value, op, after) if is_memref_type(value.type) else value
         for number, value in enumerate(op.outputs, start=len(op.inputs)):
             if op.body.block.args[number].uses:
                 reader.blocks[number] = self._initial(value, op, after)
@@ -160,7 +171,7 @@ class LinalgForms:
             raise refused(op, "has one result per output")
         pushes: list[Operation] = []
         for number, (value, target) in enumerate(zip(results, op.outputs, strict=True)):
-            if isinstance(target.type, MemRefType):
+            if is_memref_type(target.type):
                 pushes += self._store(value, target, op)
                 continue
             if not op.results[number].uses:
@@ -173,7 +184,7 @@ class LinalgForms:
 
     def _initial(self, value: SSAValue, op: GenericOp, after: list[Operation]) -> SSAValue:
         """What the output holds before."""
-        if isinstance(value.type, MemRefType):
+        if is_memref_type(value.type):
             number = self.filled.pop(value, None)
             return self._waited(value, op, after) if number is None else _fill_block(number, value.type, op)
         if _is_reserved(value):
@@ -286,8 +297,8 @@ class _Body:
             "yield ttl.tile_add of the output and ttl.tile_matmul (k = 1) or ttl.tile_reduce (sum), or ttl.tile_max (max)",
         )
 
-    def _product(self, op: TileMatmulOp, factors: object, parallel: Space) -> SSAValue:
-        left, right = factors  # pyright: ignore
+    def _product(self, op: TileMatmulOp, factors: Sequence[SSAValue], parallel: Space) -> SSAValue:
+        left, right = factors
         if op.k != 1 or len(parallel) != 2 or len(self.reduced) != 1 or op.transposed or op.turned:
             raise self._not_a_reduction()
         inner = self.reduced[0]
@@ -324,7 +335,7 @@ def _is_zero(number: Attribute) -> bool:
 
 
 def _is_tiles(kind: Attribute) -> bool:
-    return isinstance(kind, (MemRefType, TensorType)) and isinstance(kind.element_type, TileType)
+    return is_shaped_type(kind) and isinstance(kind.element_type, TileType)
 
 
 def _is_generic_of_tiles(op: GenericOp) -> bool:
@@ -337,7 +348,7 @@ def _is_generic_of_tiles(op: GenericOp) -> bool:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, (MemRefType, TensorType))
+    assert is_shaped_type(value.type)
     return value.type.get_shape()
 
 
@@ -346,7 +357,7 @@ def _insert(ops: list[Operation], anchor: Operation) -> None:
 
 
 def _fill_block(number: Attribute, kind: Attribute, op: Operation) -> SSAValue:
-    assert isinstance(kind, (MemRefType, TensorType))
+    assert is_shaped_type(kind)
     block = tensor_type(kind.element_type, kind.get_shape())
     new = FillBlockOp.create(result_types=[block], attributes={"value": number}, location=op.location)
     _insert([new], op)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, ModuleOp, StringAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
@@ -16,15 +16,17 @@ from tilewright.dialects.attributes import (
     INDEX,
     NOC_THREAD,
     AccessorType,
-    CBType,
     PipeType,
     SliceType,
     add,
+    buffer_type_of,
     constant,
     constant_of,
     i32_attr,
     i64_attr,
     int_value,
+    is_array_attr,
+    is_tensor_type,
     multiply,
     text_value,
 )
@@ -183,8 +185,7 @@ def _function(thread: Operation, name: str, outside: Sequence[Operation], resour
 
 def _resource(op: Operation, resources: Resources) -> Operation | None:
     if isinstance(op, CreateCBOp):
-        kind = op.results[0].type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(op.results[0])
         index = resources.buffers[op.results[0]]
         attributes: dict[str, Attribute] = {
             "cb_index": i64_attr(index),
@@ -370,8 +371,8 @@ def bind_inputs(kernel: Operation, whole: Operation) -> None:
     _number_tensors(kernel, whole)
 
 
-def _resolve(block: Block, operands: object) -> None:
-    for argument, operand in zip(list(block.args), operands, strict=False):  # pyright: ignore
+def _resolve(block: Block, operands: Sequence[SSAValue]) -> None:
+    for argument, operand in zip(list(block.args), operands, strict=False):
         argument.replace_all_uses_with(operand)
 
 
@@ -387,7 +388,7 @@ def _behind(value: SSAValue) -> SSAValue:
 
 def _compile_time(kernel: Operation, behind: list[SSAValue]) -> set[int]:
     given = kernel.attributes.get("compile_time_args")
-    numbers: tuple[int, ...] = nested_value(given) if isinstance(given, ArrayAttr) else ()
+    numbers: tuple[int, ...] = nested_value(given) if is_array_attr(given) else ()
     for number in numbers:
         if not 0 <= number < len(behind):
             message = f"compile_time_args names input {number}, the kernel has {len(behind)}"
@@ -421,7 +422,7 @@ def _number_tensors(kernel: Operation, whole: Operation) -> None:
     outer = around.body.block if isinstance(around, FuncOp) else whole.regions[0].block
     if outer is not kernel.regions[0].block and not whole.operands and whole.regions[0].block.args:
         outer = whole.regions[0].block
-    tensors = [argument for argument in outer.args if isinstance(argument.type, TensorType)]
+    tensors = [argument for argument in outer.args if is_tensor_type(argument.type)]
     accessors: dict[int, AccessorType] = {}
     for op in operations(around if isinstance(around, FuncOp) else whole):
         if not isinstance(op, TensorAccessorOp):
@@ -465,7 +466,7 @@ def _check_tiled(op: TensorAccessorOp, kind: AccessorType, kernel: Operation, wh
 def _share_out(kernel: Operation, whole: Operation, accessors: dict[int, AccessorType]) -> None:
     """``block_factors``: what each core has of each tensor; a ``ttl.grid_slice`` without its own takes them from here."""
     given = kernel.attributes.get("block_factors")
-    factors: tuple[tuple[int, ...], ...] | None = nested_value(given) if isinstance(given, ArrayAttr) else None
+    factors: tuple[tuple[int, ...], ...] | None = nested_value(given) if is_array_attr(given) else None
     grid: tuple[int, ...] = nested_value(kernel.attributes["grid"])
     if factors is not None:
         if len(factors) != len(accessors):
@@ -479,7 +480,9 @@ def _share_out(kernel: Operation, whole: Operation, accessors: dict[int, Accesso
         accessor = op.accessor.owner
         number = accessor.tensor_index if isinstance(accessor, TensorAccessorOp) else -1
         stated = None if factors is None or number < 0 else factors[number]
-        shape = op.results[0].type.dims  # pyright: ignore
+        kind = op.results[0].type
+        assert isinstance(kind, SliceType)
+        shape = kind.dims
         if stated is None and "block_factors" not in op.attributes:
             raise fail("TW603", f"{op.name} needs block_factors", place_of(op), help="its own, or those of the kernel")
         if stated is not None and stated != shape:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import COMPUTE_THREAD, constant_of, text_value
+from tilewright.dialects.attributes import COMPUTE_THREAD, constant_of, is_tensor_type, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_buffers import (
     AttachCBOp,
@@ -154,13 +154,13 @@ SEMAPHORES = (CreateSemaphoreOp, *REMOTE_SEMAPHORES)
 def _check_blocks(op: Operation) -> None:
     if isinstance(op, (*ARITHMETIC, StoreOp)):
         for operand in op.operands:
-            if isinstance(operand.type, TensorType) and not isinstance(operand.owner, Operation) and _is_argument(operand):
+            if is_tensor_type(operand.type) and not isinstance(operand.owner, Operation) and _is_argument(operand):
                 raise wrong(op, "works on blocks; a tensor comes through a buffer", "ttl.copy it into a block")
     if isinstance(op, StoreOp) and isinstance(op.target.owner, ARITHMETIC):
         raise wrong(op, "stores into a block of a buffer, not into a value", "the block that ttl.cb_reserve gave")
     if isinstance(op, CopyOp):
         for operand in op.operands:
-            if isinstance(operand.type, TensorType) and not isinstance(operand.owner, HELD):
+            if is_tensor_type(operand.type) and not isinstance(operand.owner, HELD):
                 raise wrong(op, "moves a block of a buffer", "the block that ttl.cb_reserve or ttl.cb_wait gave")
         for operand in op.operands:
             if not isinstance(operand.owner, (*HELD, TensorSliceOp, NetPipeOp)):

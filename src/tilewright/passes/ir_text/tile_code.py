@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, MuliOp
-from xdsl.dialects.builtin import ArrayAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -16,7 +16,10 @@ from tilewright.dialects.attributes import (
     PINNED,
     CBType,
     TileType,
+    block_type_of,
+    buffer_type_of,
     constant_of,
+    defining_op,
     i32_attr,
     i64_list,
     identity_map,
@@ -62,8 +65,7 @@ class TileBody:
 
     def repeated(self, value: SSAValue, op: Operation) -> SSAValue:
         """A block of one tile along some dimension, as often as the expression needs it."""
-        kind = value.type
-        assert isinstance(kind, TensorType)
+        kind = block_type_of(value)
         if kind.get_shape() == self.shape:
             return value
         wide = tensor_type(kind.element_type, self.shape)
@@ -272,9 +274,7 @@ def _got(op: GetTileOp, nest: Nest, shape: tuple[int, ...], anchor: Operation) -
 
 
 def _kind(op: Operation) -> CBType:
-    kind = op.operands[1 if isinstance(op, PackTileOp) else 0].type
-    assert isinstance(kind, CBType)
-    return kind
+    return buffer_type_of(op.operands[1 if isinstance(op, PackTileOp) else 0])
 
 
 def _block(op: Operation, acquire: type[Operation], release: type[Operation], anchor: Operation) -> SSAValue:
@@ -355,10 +355,11 @@ def _expand_spill(compute: ComputeOp, function: FuncOp) -> None:
 def _away(op: SpillTileOp, body: TileBody, function: FuncOp, pops: list[Operation]) -> SSAValue:
     value = body.block_of(op.tile, op)
     index = compiler_buffers.next_index(function)
-    dtype = op.operands[0].type.dtype  # pyright: ignore
-    buffer = compiler_buffers.bind(function, index, body.shape, dtype, f"spill_{index}", op.location)
-    buffer.owner.attributes[SPILL] = UnitAttr()  # pyright: ignore
-    kind = compiler_buffers.kind_of(buffer)
+    tile = op.tile.type
+    assert isinstance(tile, TileType)
+    buffer = compiler_buffers.bind(function, index, body.shape, tile.dtype, f"spill_{index}", op.location)
+    defining_op(buffer).attributes[SPILL] = UnitAttr()
+    kind = buffer_type_of(buffer)
     reserve = CBReserveOp.create(operands=[buffer], result_types=[kind.block_type], location=op.location)
     attach = compiler_buffers.attached(reserve.results[0], buffer, op.location)
     store = StoreOp.create(operands=[value, attach.results[0]], location=op.location)

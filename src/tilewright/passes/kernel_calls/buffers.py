@@ -19,6 +19,7 @@ from tilewright.dialects.attributes import (
     KernelCBType,
     SliceType,
     add,
+    buffer_type_of,
     constant,
     constant_of,
     for_loop,
@@ -160,8 +161,7 @@ def convert_buffer_op(
     if block is None:
         return False
     if isinstance(op, BindCBOp):
-        kind = op.results[0].type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(op.results[0])
         attributes: dict[str, Attribute] = {
             "index": i32_attr(len(buffers)),
             "cb_index": i32_attr(op.cb_index),
@@ -183,15 +183,13 @@ def convert_buffer_op(
         block.insert_op_before(call(ACQUIRE[type(op)], [buffers[op.buffer], count], attributes=_not_ours(op), like=op), op)
         return True
     if type(op) in FINISH:
-        kind = op.operands[0].type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(op.operands[0])
         count = indices.value(kind.block_tiles)
         made = call(FINISH[type(op)], [buffers[op.operands[0]], count], attributes=_not_ours(op), like=op)
         block.insert_op_before(made, op)
         return True
     if isinstance(op, PublishCBOp):
-        kind = op.buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(op.buffer)
         operands = [buffers[op.buffer], indices.value(kind.total_tiles)]
         block.insert_ops_before([call(name, operands, like=op) for name in ("cb_reserve_back", "cb_push_back")], op)
         return True
@@ -232,8 +230,7 @@ def convert_external(op: Operation, buffers: dict[SSAValue, SSAValue], accessors
     places: list[tuple[int, ...]] = []
     for block in op.blocks:
         buffer, first, reserved = block_place(block)
-        kind = buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(buffer)
         if buffers[buffer] not in operands:
             operands.append(buffers[buffer])
         places.append((operands.index(buffers[buffer]), first, kind.block_tiles // kind.dims[-1], kind.dims[-1], int(reserved)))
@@ -294,8 +291,7 @@ def convert_element(op: Operation, buffers: dict[SSAValue, SSAValue]) -> bool:
     if not isinstance(op, (ReadElementOp, WriteElementOp)):
         return False
     buffer, first, written = block_place(op.block)
-    kind = buffer.type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(buffer)
     attributes = dict(op.attributes) | {
         "dtype": text_attr(kind.tile.dtype),
         "across": i32_attr(kind.dims[-1]),
@@ -463,7 +459,7 @@ class MovementConverter:
             position = self.indices.add(position, self.indices.multiply(variable, weight, placeholder), placeholder)
         address = self.indices.add(base, self.indices.multiply(position, bytes_per_tile, placeholder), placeholder)
         operands = [*map(self.indices.value, places), self.accessors[cut.accessor], self.indices.value(address)]
-        attributes = {}
+        attributes: dict[str, Attribute] = {}
         if unit == "tile_rows" and name == "noc_async_read":
             part = FACE_COLS * kind.tile.bytes // TILE_ELEMENTS
             attributes["row_bytes"] = i32_attr(self.chip.row_read_bytes(part, tensor.memory.data))
@@ -507,8 +503,7 @@ class MovementConverter:
         insert_before([*tests, branch], before)
 
     def _fill_mask(self, op: FillMaskOp) -> None:
-        kind = op.buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(op.buffer)
         buffer, tiles = self.buffers[op.buffer], self.indices.value(kind.block_tiles)
         calls = [
             call("cb_reserve_back", [buffer, tiles], like=op),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.attributes import KernelCBType, text_attr, text_value
+from tilewright.dialects.attributes import KernelCBType, is_array_attr, text_attr, text_value
 from tilewright.dialects.tile_op import Unit, is_approximate
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call
@@ -44,7 +44,7 @@ def _names_init(name: str) -> bool:
 
 def _template(op: KernelCallOp) -> list[str]:
     template = op.attributes.get("template")
-    return [str(word.data) for word in template if isinstance(word, StringAttr)] if isinstance(template, ArrayAttr) else []
+    return [str(word.data) for word in template if isinstance(word, StringAttr)] if is_array_attr(template) else []
 
 
 def keeps_table(op: KernelCallOp) -> bool:

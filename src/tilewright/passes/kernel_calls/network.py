@@ -11,7 +11,7 @@ from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import I1, INDEX, CBType, PipeType, i32_attr, text_attr, text_value
+from tilewright.dialects.attributes import I1, INDEX, PipeType, buffer_type_of, i32_attr, text_attr, text_value
 from tilewright.dialects.ttl_buffers import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import (
     CreateSemaphoreOp,
@@ -388,8 +388,7 @@ class PipeConverter:
             and pipe_of(other).net.number == plan.net.number
         )
         buffer, _, _ = block_place(receive.target)
-        kind = buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(buffer)
         handle = self.buffers[buffer]
         put("cb_reserve_back", [handle, self.indices.value(kind.block_tiles)], op)
         pointer = insert(call("get_write_ptr", [handle], [INDEX], like=op), op)
@@ -410,8 +409,7 @@ class PipeConverter:
     def _block(self, value: SSAValue, op: Operation) -> tuple[SSAValue, int]:
         """L1 address and bytes of a block."""
         buffer, offset, written = block_place(value)
-        kind = buffer.type
-        assert isinstance(kind, CBType)
+        kind = buffer_type_of(buffer)
         pointer = block_pointer(self.buffers[buffer], op, written=written)
         place = self.indices.add(pointer, offset * kind.tile.bytes, op)
         return self.indices.value(place), kind.block_tiles * kind.tile.bytes

@@ -6,13 +6,12 @@ from __future__ import annotations
 from dataclasses import field
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.attributes import constant_of
+from tilewright.dialects.attributes import constant_of, is_tensor_type
 from tilewright.dialects.ttl import StoreOp, TensorMathOp, both_float, thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -156,7 +155,7 @@ class BlockChecker:
         value, target = op.operands
         if self.thread != "compute":
             self.report("TW013", "store in a data-movement thread", op, help="only the compute thread stores")
-        if isinstance(value.type, TensorType) and not isinstance(value.owner, ComputeOp):  # else the region has read them
+        if is_tensor_type(value.type) and not isinstance(value.owner, ComputeOp):  # else the region has read them
             for read in sources(value):
                 self.read(read, op, state)
         self.write(target, op, state)
@@ -267,7 +266,7 @@ class BlockChecker:
     def math(self, op: TensorMathOp) -> None:
         if self.thread != "compute":
             self.report("TW013", f"arithmetic ({op.name}) in a data-movement thread", op, help="compute in the compute thread")
-        kinds = [operand.type for operand in op.operands if isinstance(operand.type, TensorType)]
+        kinds = [operand.type for operand in op.operands if is_tensor_type(operand.type)]
         for kind in kinds[1:]:
             if kind.get_shape() != kinds[0].get_shape():
                 self.report("TW101", f"blocks of {kinds[0].get_shape()} and {kind.get_shape()} tiles do not combine", op)

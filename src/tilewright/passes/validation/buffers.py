@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note
-from tilewright.dialects.attributes import CBType, int_value
+from tilewright.dialects.attributes import buffer_type_of, int_value
 from tilewright.dialects.ttl import StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp
 from tilewright.dialects.ttl_network import nested_value
@@ -217,8 +217,7 @@ def check_in_place(function: FuncOp) -> list[Diagnostic]:
 
 
 def _tiles(bind: BindCBOp) -> range:
-    kind = bind.results[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(bind.results[0])
     first = int_value(bind, "first_tile", 0)
     return range(first, first + kind.total_tiles)
 

@@ -17,9 +17,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import CBType, PipeType, constant_of
+from tilewright.dialects.attributes import PipeType, buffer_type_of, constant_of
 from tilewright.dialects.ttl import CoreOp, StoreOp, WorkOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, PublishCBOp, TensorAccessorOp, TensorSliceOp, WaitOp
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    CBReserveOp,
+    CBWaitOp,
+    CopyOp,
+    PublishCBOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+    WaitOp,
+)
 from tilewright.dialects.ttl_elements import LARGEST, ReadElementOp, WriteElementOp
 from tilewright.dialects.ttl_network import (
     CoreTableOp,
@@ -38,7 +47,7 @@ from tilewright.dialects.walking import operations
 from tilewright.grid import WorkArgument, core_number, cores_of
 from tilewright.integers import PYTHON_NAMES, python_text
 from tilewright.machine.events import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
-from tilewright.passes.validation.events import ACQUIRES, HANDOVERS, WORDS, acquire_of, bind_of
+from tilewright.passes.validation.events import HANDOVERS, WORDS, acquire_of, bind_of
 from tilewright.records import record
 
 EVENT_LIMIT = 1_000_000
@@ -337,12 +346,11 @@ class Writer:
 
 def _events(op: Operation) -> list[Event]:
     bind = bind_of(op.operands[0])
-    kind = bind.results[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(bind.results[0])
     if isinstance(op, PublishCBOp):
         blocks = kind.factor.data
         return [Event("reserve", bind.cb_index, blocks, op), *[Event("push", bind.cb_index, 1, op)] * blocks]
-    amount = op.tiles // kind.block_tiles if type(op) in ACQUIRES else 1  # pyright: ignore
+    amount = op.tiles // kind.block_tiles if isinstance(op, (CBWaitOp, CBReserveOp)) else 1
     return [Event(WORDS[type(op)], bind.cb_index, amount, op)]
 
 
@@ -429,8 +437,7 @@ def _sent_block(copy: CopyOp) -> SentBlock | None:
     acquire = acquire_of(value)
     if acquire is None:  # refused elsewhere
         return None
-    kind = acquire.operands[0].type
-    assert isinstance(kind, CBType)
+    kind = buffer_type_of(acquire.operands[0])
     offset = value.owner.tile_offset if isinstance(value.owner, AttachCBOp) else 0
     return SentBlock(bind_of(acquire.operands[0]).cb_index, offset // kind.block_tiles, kind.block_tiles * kind.tile.bytes)
 

@@ -11,7 +11,7 @@ from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
-from tilewright.dialects.attributes import CBType, int_value
+from tilewright.dialects.attributes import CBType, buffer_type_of, int_value
 from tilewright.dialects.ttl import StoreOp, name_of
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
@@ -106,8 +106,7 @@ def buffers_of(module: ModuleOp) -> dict[int, Buffer]:
     for function in functions_of(module):
         for op in operations(function):
             if isinstance(op, BindCBOp):
-                kind = op.results[0].type
-                assert isinstance(kind, CBType)
+                kind = buffer_type_of(op.results[0])
                 buffer = found.setdefault(op.cb_index, Buffer(op.cb_index, name_of(op, f"cb{op.cb_index}"), kind))
                 buffer.binds.append(op)
             elif type(op) in HANDOVERS:

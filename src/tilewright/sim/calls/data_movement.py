@@ -27,7 +27,7 @@ from tilewright.sim.tensors import Tensor
 
 @value("tensor_accessor")
 def tensor_accessor(machine: Machine, site: Site) -> Tensor:
-    index = site.attributes.get("tensor_index", 0)
+    index: int = site.attributes.get("tensor_index", 0)
     if index >= len(machine.tensors):
         raise fail("TW516", f"the program has no tensor {index}", site.span)
     return machine.tensors[index]

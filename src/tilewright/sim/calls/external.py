@@ -10,6 +10,7 @@ from tilewright.dtypes import INTEGERS
 from tilewright.external_code import MEANINGS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.machine.processes import Wait
+from tilewright.narrowing import as_tuple
 from tilewright.program import TensorSpec
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
@@ -47,7 +48,7 @@ def _computed(machine: Machine, site: Site, operands: tuple[Any, ...], inputs: l
         )  # fmt: skip
     numbers = [operand for operand in operands if not isinstance(operand, (Buffer, Tensor))]
     found = meaning(*(_read(machine, site, operands[place[0]], place) for place in inputs), *numbers)
-    blocks = list(found) if isinstance(found, (tuple, list)) else [found]
+    blocks = list(as_tuple(found))
     shapes = [(place[2] * TILE_ROWS, place[3] * TILE_COLS) for place in outputs]
     if [np.shape(block) for block in blocks] != shapes:
         raise fault("TW522", site, f"its meaning gives {[np.shape(block) for block in blocks]}, its blocks have {shapes}")

@@ -28,7 +28,7 @@ def compile_time_argument(machine: Machine, site: Site) -> Any:
     if "value" in attributes:
         return attributes["value"]
     thread = next((thread for thread in machine.program.threads if site.thread in (thread.role, thread.function)), None)
-    number = attributes.get("index", 0)
+    number: int = attributes.get("index", 0)
     if thread is not None and number < len(thread.compile_time_args):
         argument = thread.compile_time_args[number]
         return machine.buffers[argument.what] if isinstance(argument, BufferIndex) else argument.what

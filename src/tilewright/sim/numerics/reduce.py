@@ -151,7 +151,7 @@ def _max(dim: Dim, data: U32, dst: U32, *, dst32: bool, fresh: bool) -> U32:
 
 def _fold(values: U32, axis: int) -> U32:
     keys = np.where(values >= SIGN, np.uint32(0xFFFFFFFF) - values, values | SIGN)
-    best = keys.max(axis=axis, keepdims=True)
+    best: U32 = keys.max(axis=axis, keepdims=True)
     return np.where(best >= SIGN, best & MAGNITUDE, np.uint32(0xFFFFFFFF) - best)
 
 

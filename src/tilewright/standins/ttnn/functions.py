@@ -139,7 +139,7 @@ def to_torch(tensor: Tensor, dtype: Any = None, **_settings: Any) -> Any:
     result = tensor.to_torch()
     if dtype is None:
         return result
-    return result.astype(dtype) if isinstance(result, np.ndarray) else result.to(dtype)
+    return result.astype(dtype) if hasattr(result, "astype") else result.to(dtype)
 
 
 def as_tensor(tensor: Any, dtype: Any = None, **settings: Any) -> Tensor:

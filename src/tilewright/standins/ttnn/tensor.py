@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -325,7 +326,7 @@ def combine(function: Any, left: Tensor, right: Any) -> Tensor:
 def as_torch(array: np.ndarray[Any, Any], dtype: DataType) -> Any:
     """``array`` as a torch tensor; where torch is not installed as a NumPy array, bfloat16 as float32."""
     try:
-        import torch  # pyright: ignore[reportMissingImports]
+        torch: Any = importlib.import_module("torch")
     except ImportError:
         return array.astype(np.float32) if dtype is DataType.BFLOAT16 else array.copy()
     if dtype is DataType.BFLOAT16:
