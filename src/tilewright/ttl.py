@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.diagnostics import KernelError
 from tilewright.jit.kernel import kernel
 from tilewright.lang.allocation import BOUNDARIES, DFBReconfiguration, DFBReset, make_dfb_allocation_group
+from tilewright.lang.allocation import AllocationGroup as DFBAllocationGroup
 from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
 from tilewright.lang.building import Program, compute, datamovement
 from tilewright.lang.coordinates import CoreFunction, grid_size
@@ -15,6 +16,7 @@ from tilewright.lang.external import DFBAccess, DFBEffect
 from tilewright.lang.kernel import runtime_int
 from tilewright.lang.kernel_kinds import PIPE_SOURCE_KERNEL, Kernel, KernelKind
 from tilewright.lang.language import (
+    INSTEAD,
     FunctionFamily,
     LanguageFunction,
     NotYetSupported,
@@ -41,7 +43,7 @@ call_extern_func, dfb_descriptor, get_dfb_id, raw_addr = (LanguageFunction(name)
 math = FunctionFamily("math")
 block = FunctionFamily("block")
 
-UNSUPPORTED = ("SRAMStorage", "ScalarType", "DispatchCondition")
+UNSUPPORTED = tuple(INSTEAD)
 
 
 def _later_names() -> dict[str, Any]:
@@ -63,6 +65,10 @@ def __getattr__(name: str) -> Any:
     """Functions of ``ttl.math`` also stand directly below ``ttl``, as newer scripts write them."""
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "SRAMStorage":
+        from tilewright.runtime.sram_storage import SRAMStorage
+
+        return SRAMStorage
     found = find_function(f"math.{name}")
     if found is None:
         raise unknown_name("ttl", name, [*__all__, *dir(math)])
@@ -73,6 +79,7 @@ __all__ = [
     "PIPE_SOURCE_KERNEL",
     "CircularBuffer",
     "DFBAccess",
+    "DFBAllocationGroup",
     "DFBEffect",
     "DFBReconfiguration",
     "DFBReset",
@@ -117,4 +124,4 @@ __all__ = [
     "signpost",
     "wait_any",
 ]
-__all__ += [*MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += ["SRAMStorage", *MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

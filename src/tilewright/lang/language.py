@@ -32,10 +32,26 @@ class LanguageFunction:
 
 
 # What to write instead of names of the language that this release does not compile.
+MESH = "one operation runs on one chip: exchange tensors between calls with ttnn.all_gather, ttnn.all_reduce and such"
+RESOURCES = "the launcher makes what the kernel needs; ttl.call_extern_func takes arguments of external code"
 INSTEAD = {
-    "SRAMStorage": "keep it in a tensor that is sharded in L1: ttl.make_tensor_backed_dfb lies in its shards, which stay",
     "ScalarType": "let the function push its result, and read it with ttl.read_index",
     "DispatchCondition": "decide by an integer: an argument, ttl.node(), or ttl.read_index",
+    "CompilerOptions": 'options="--ttl-…" of the decorator or of a call, or options by name',
+    "build_info": "`tilewright doctor` says what is installed",
+    "ops": "tilewright.kernels has matmul, attention, softmax, rmsnorm and others, and examples/ has a decoder layer",
+    **dict.fromkeys(
+        (
+            "AllToAllTransfer", "AxisNeighborTransfer", "DeviceDomain", "DeviceRange", "DeviceRef", "DomainComponent",
+            "GatherTransfer", "ScatterTransfer", "StencilTransfer", "TransferEdge", "TransferGraph", "FabricManagerClaim",
+            "FabricConnectionBinding", "FabricConnectionRequirement",
+        ),
+        MESH,
+    ),
+    **dict.fromkeys(
+        ("CoreRuntimeArgs", "KernelDefine", "KernelRuntimeResources", "ProgramRuntimeResources"),
+        RESOURCES,
+    ),
 }
 
 
@@ -45,8 +61,13 @@ class NotYetSupported(LanguageFunction):
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise unsupported(self.name, caller_span(self.name))
 
+    def __getattr__(self, word: str) -> Any:
+        if word.startswith("_"):
+            raise AttributeError(word)
+        raise UnknownName(unsupported(self.name, caller_span(self.name)).diagnostics[0])
 
-def unsupported(name: str, span: Any) -> Exception:
+
+def unsupported(name: str, span: Any) -> KernelError:
     remedy = INSTEAD.get(name, "see docs/language.md for what is")
     return fail("TW008", f"ttl.{name} is not supported yet", span, help=remedy)
 
@@ -119,7 +140,7 @@ INTEGERS = ("PositiveInt", "NaturalInt", "Size", "Index", "Count")
 PLACES = ("Shape", "NodeCoord", "NodeRange", "CoreCoord", "CoreRange", "DstT")
 OBJECTS = (
     "Block", "BlockExpr", "DFB", "Transfer", "TensorSlice", "PipeIdentity", "UnicastRemoteSemaphore", "MulticastRemoteSemaphore",
-    "ReceiveRequest", "ReadyReceive",
+    "ReceiveRequest", "ReadyReceive", "TensorBlock", "CopyTransferHandler",
 )  # fmt: skip
 
 
