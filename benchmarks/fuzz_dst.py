@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import random
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from tilewright.dst.explanation import remedies
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.optimal import optimal
 from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
+from tilewright.progress import interruptible, progress, say
 
 DST, BUFFER = Place.DST, Place.BUFFER
 
@@ -202,27 +202,26 @@ def main() -> int:
     parser.add_argument("--ops", type=int, default=9, help="most ops of a problem")
     parser.add_argument("--search-every", type=int, default=1, metavar="N", help="run optimal on every Nth problem")
     parser.add_argument("--replay", type=int, help="run the problem of this seed only")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     arguments = parser.parse_args()
     if arguments.replay is not None:
         print(dict(run_one(arguments.replay, most_ops=arguments.ops)))
         return 0
     total: Counter[str] = Counter()
-    started = time.monotonic()
     seed = arguments.seed
-    while not arguments.problems or total["problems"] < arguments.problems:
-        try:
-            search = seed % arguments.search_every == 0
-            total.update(run_one(seed, most_ops=arguments.ops, search=search))
-        except Exception as error:  # any exception is a finding
-            print(f"seed {seed}: {type(error).__name__}: {error}", file=sys.stderr)
-            return 1
-        seed += 1
-        if total["problems"] % 10_000 == 0:
-            rate = total["problems"] / (time.monotonic() - started)
-            print(f"{dict(total)} next seed {seed}, {rate:.0f} problems/s", flush=True)
+    with progress("problems", arguments.problems, quiet=arguments.quiet) as shown:
+        while not arguments.problems or total["problems"] < arguments.problems:
+            try:
+                search = seed % arguments.search_every == 0
+                total.update(run_one(seed, most_ops=arguments.ops, search=search))
+            except Exception as error:  # any exception is a finding
+                say(f"seed {seed}: {type(error).__name__}: {error}")
+                return 1
+            seed += 1
+            shown.tell(total["problems"], arguments.problems, f"{total['plans checked']:,} plans checked, next seed {seed}")
     print(dict(total))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -32,6 +32,7 @@ import eager_kernels
 import kernel_text
 from tilewright import execution
 from tilewright.diagnostics import KernelError
+from tilewright.progress import interruptible, progress, say
 
 TILE = 32
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -381,7 +382,7 @@ def run_one(kind: str, seed: int, folder: Path, *, native: bool) -> str | None:
     return None
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=200, help="how many; 0: without end")
     parser.add_argument("--seed", type=int, default=1)
@@ -389,6 +390,7 @@ def main() -> None:
     parser.add_argument("--refused", action="store_true", help="name the seeds of kernels that were refused")
     parser.add_argument("--kind", choices=sorted(KINDS), help="kernels of this kind only; by default every second one")
     parser.add_argument("--replay", type=int, help="run this seed of --kind alone, simulator and native, and print its kernel")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     arguments = parser.parse_args()
     kinds = [arguments.kind] if arguments.kind else list(KINDS)
     with tempfile.TemporaryDirectory() as name:
@@ -396,23 +398,23 @@ def main() -> None:
             kind = kinds[arguments.replay % len(kinds)]
             print(KINDS[kind](arguments.replay).text)
             print(run_one(kind, arguments.replay, Path(name), native=True) or "as expected")
-            return
+            return 0
         counts: Counter[str] = Counter()
         seed = arguments.seed
-        while not arguments.kernels or seed < arguments.seed + arguments.kernels:
-            kind = kinds[seed % len(kinds)]
-            found = run_one(kind, seed, Path(name), native=random.Random(seed).random() < arguments.native)
-            counts[(found or "right") if found is None or found.startswith("refused") else "finding"] += 1
-            if found is not None and not found.startswith("refused"):
-                print(f"--- seed {seed}, {kind}\n{KINDS[kind](seed).text}\n{found}", flush=True)
-            elif found is not None and arguments.refused:
-                print(f"--- seed {seed}, {kind}: {found}", flush=True)
-            seed += 1
-            if sys.stderr.isatty():
-                print(f"\r{dict(counts)}", end="", file=sys.stderr)
+        with progress("kernels", arguments.kernels, quiet=arguments.quiet) as shown:
+            while not arguments.kernels or seed < arguments.seed + arguments.kernels:
+                kind = kinds[seed % len(kinds)]
+                found = run_one(kind, seed, Path(name), native=random.Random(seed).random() < arguments.native)
+                counts[(found or "right") if found is None or found.startswith("refused") else "finding"] += 1
+                if found is not None and not found.startswith("refused"):
+                    say(f"--- seed {seed}, {kind}\n{KINDS[kind](seed).text}\n{found}")
+                elif found is not None and arguments.refused:
+                    say(f"--- seed {seed}, {kind}: {found}")
+                seed += 1
+                shown.tell(counts.total(), arguments.kernels, f"{counts['right']} right, {counts['finding']} findings, next seed {seed}")
         print(dict(counts))
-        sys.exit(1 if counts["finding"] else 0)
+        return 1 if counts["finding"] else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(interruptible(main))

@@ -17,28 +17,32 @@ sys.path[:0] = [str(Path(__file__).parent.parent / "tests"), str(Path(__file__).
 from text_corpus import TEXTS  # noqa: E402
 
 from mlir_mutants import outcomes  # noqa: E402
+from tilewright.progress import interruptible, progress, say  # noqa: E402
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=0, help="0: without end")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     arguments = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     defects: dict[str, str] = {}
     rounds = [arguments.count] if arguments.count else itertools.repeat(1000)
-    for number, count in enumerate(rounds):
-        for found in outcomes(TEXTS, count, arguments.seed + number):
-            counts[found.what if found.placed else f"{found.what} without a line"] += 1
-            if found.defect is not None or not found.placed:
-                frames = traceback.extract_tb(found.defect.__traceback__) if found.defect else []
-                place = f"{found.what} at {frames[-1].filename}:{frames[-1].lineno}" if frames else found.what
-                if place not in defects:
-                    defects[place] = found.text
-                    print(f"--- {place}: {found.defect}\n{found.text}", flush=True)
-        print(sum(counts.values()), dict(counts.most_common()), f"{len(defects)} defects", flush=True)
+    with progress("texts", arguments.count, quiet=arguments.quiet) as shown:
+        for number, count in enumerate(rounds):
+            for found in outcomes(TEXTS, count, arguments.seed + number):
+                counts[found.what if found.placed else f"{found.what} without a line"] += 1
+                if found.defect is not None or not found.placed:
+                    frames = traceback.extract_tb(found.defect.__traceback__) if found.defect else []
+                    place = f"{found.what} at {frames[-1].filename}:{frames[-1].lineno}" if frames else found.what
+                    if place not in defects:
+                        defects[place] = found.text
+                        say(f"--- {place}: {found.defect}\n{found.text}")
+                shown.tell(counts.total(), arguments.count, f"{len(defects)} defects, seed {arguments.seed + number}")
+    print(counts.total(), dict(counts.most_common()), f"{len(defects)} defects", flush=True)
     return 1 if defects else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -5,11 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
+from typing import TypeVar
+from weakref import WeakSet
 
 from tilewright.records import record
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @record
@@ -18,7 +27,35 @@ class Compiler:
     version: str
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.path, *arguments], capture_output=True, text=True, check=False)
+        command = [self.path, *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        _running.add(process)
+        try:
+            said, complaint = process.communicate()
+        finally:
+            _running.discard(process)
+        if process.returncode == -signal.SIGINT or process in _ended:
+            raise KeyboardInterrupt  # of the thread that waited for it
+        return subprocess.CompletedProcess(command, process.returncode, said, complaint)
+
+
+_running: set[subprocess.Popen[str]] = set()
+_ended: WeakSet[subprocess.Popen[str]] = WeakSet()  # by us, since somebody interrupted
+
+
+def at_once(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
+    """``work`` on all items, in threads. Whoever interrupts need not wait for the compilers that run."""
+    with ThreadPoolExecutor(workers) as pool:
+        started = [pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [each.result() for each in started]
+        except KeyboardInterrupt:
+            for each in started:
+                each.cancel()
+            for process in list(_running):
+                _ended.add(process)
+                process.kill()
+            raise
 
 
 def system_compiler() -> Compiler | None:

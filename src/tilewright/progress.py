@@ -21,6 +21,7 @@ from typing import Any, TextIO
 SILENT_SECONDS = 2.0
 LINE_SECONDS = 10.0
 TICK_SECONDS = 0.2
+INTERRUPTED = 130  # exit code
 
 _silent: ContextVar[bool] = ContextVar("tilewright_silent", default=False)
 _shown = threading.Lock()  # held by whoever shows: work inside other work says nothing
@@ -48,6 +49,20 @@ def paused() -> Generator[None, None, None]:
     finally:
         for each in hidden:
             each.resume()
+
+
+def say(text: str) -> None:
+    """A line on standard output, with no bar in its way."""
+    with paused():
+        print(text, flush=True)
+
+
+def interruptible(main: Callable[[], int]) -> int:
+    """The exit code of ``main``. Whoever interrupts it has been told how far it came: no traceback says more."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def progress(
@@ -98,7 +113,7 @@ class Progress:
         _showing.remove(self)
         _shown.release()
         if kind is KeyboardInterrupt:
-            print(f"{self.title}: stopped at {self.numbers()}", file=self._stream, flush=True)
+            print(f"{self.title}: stopped {self.reached()}", file=self._stream, flush=True)
 
     # What is said -----------------------------------------------------------------------------------------------------------
 
@@ -107,17 +122,31 @@ class Progress:
         return self._done() if self._done is not None else self._told
 
     @property
+    def expected(self) -> float:
+        """0 where nobody knows, and where more was done than was expected."""
+        return self.total if self.done <= self.total else 0
+
+    @property
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
     def numbers(self) -> str:
         """``12,000 of 64,000 (19%), 4,012/s, 13 s left``"""
-        done, seconds = self.done, self.seconds
-        total = max(self.total, done) if self.total else 0
-        parts = [f"{done:,.0f} of {total:,.0f} ({done / total:.0%})" if total else f"{done:,.0f}" if done else ""]
+        done, seconds, total = self.done, self.seconds, self.expected
+        parts = [self._counted()]
         parts.append(f"{rate(done / seconds)}/s" if done and seconds else "")
         parts.append(f"{duration((total - done) * seconds / done)} left" if total and done else f"{duration(seconds)} so far")
         return ", ".join(filter(None, parts)) + (f"; {self.note}" if self.note else "")
+
+    def reached(self) -> str:
+        """``at 12,000 of 64,000 (19%) after 3 s``"""
+        counted = self._counted()
+        parts = [f"at {counted}" if counted else "", f"after {duration(self.seconds)}"]
+        return " ".join(filter(None, parts)) + (f"; {self.note}" if self.note else "")
+
+    def _counted(self) -> str:
+        done, total = self.done, self.expected
+        return f"{done:,.0f} of {total:,.0f} ({done / total:.0%})" if total else f"{done:,.0f}" if done else ""
 
     # The thread that shows it -----------------------------------------------------------------------------------------------
 
@@ -178,7 +207,7 @@ class Bar:
         self.length = 0
 
     def show(self) -> None:
-        done, total = self.about.done, self.about.total
+        done, total = self.about.done, self.about.expected
         full = min(self.WIDTH, int(self.WIDTH * done / total)) if total else 0
         bar = f" [{'#' * full}{'.' * (self.WIDTH - full)}]" if total else ""
         text = f"{self.about.title}{bar} {self.about.numbers()}"
@@ -197,11 +226,11 @@ class RichBar(Bar):
         columns.insert(1, rich_progress.BarColumn())
         console: Any = importlib.import_module("rich.console").Console(file=stream)
         self.bar: Any = rich_progress.Progress(*columns, console=console, transient=True)
-        self.task: Any = self.bar.add_task(about.title, total=about.total or None, numbers="")
+        self.task: Any = self.bar.add_task(about.title, total=about.expected or None, numbers="")
         self.bar.start()
 
     def show(self) -> None:
-        self.bar.update(self.task, completed=self.about.done, total=self.about.total or None, numbers=self.about.numbers())
+        self.bar.update(self.task, completed=self.about.done, total=self.about.expected or None, numbers=self.about.numbers())
 
     def close(self) -> None:
         self.bar.stop()
@@ -210,10 +239,10 @@ class RichBar(Bar):
 class TqdmBar(Bar):
     def __init__(self, about: Progress, stream: TextIO, tqdm: Any) -> None:
         super().__init__(about, stream)
-        self.bar: Any = tqdm.tqdm(desc=about.title, total=about.total or None, file=stream, leave=False)
+        self.bar: Any = tqdm.tqdm(desc=about.title, total=about.expected or None, file=stream, leave=False)
 
     def show(self) -> None:
-        self.bar.total = self.about.total or None
+        self.bar.total = self.about.expected or None
         self.bar.set_postfix_str(self.about.note, refresh=False)
         self.bar.update(self.about.done - self.bar.n)
 

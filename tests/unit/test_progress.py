@@ -32,7 +32,7 @@ def script(step: float = 0.02, silent: float = 0.1, line: float = 0.2, hidden: t
     return [sys.executable, "-c", WORK.format(step=step, silent=silent, line=line, hidden=list(hidden))]
 
 
-def on_terminal(command: list[str], *, interrupt_after: float = 0.0, **changes: str) -> tuple[str, int]:
+def on_terminal(command: list[str], *, interrupt_after: float = 0.0, word: bytes = b"working", **changes: str) -> tuple[str, int]:
     """What a command writes to a terminal, and its exit code."""
     master, terminal = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", **changes}
@@ -40,7 +40,7 @@ def on_terminal(command: list[str], *, interrupt_after: float = 0.0, **changes: 
     os.close(terminal)
     found, started, interrupted = b"", time.monotonic(), False
     while True:
-        if interrupt_after and not interrupted and time.monotonic() - started > interrupt_after and b"working" in found:
+        if interrupt_after and not interrupted and time.monotonic() - started > interrupt_after and word in found:
             process.send_signal(signal.SIGINT)
             interrupted = True
         try:
@@ -109,7 +109,7 @@ def test_work_inside_other_work_says_nothing(monkeypatch: pytest.MonkeyPatch, ca
 
 @pytest.mark.parametrize(
     ("done", "total", "words"),
-    [(0, 0, "5 s so far"), (10, 0, "10, 2/s, 5 s so far"), (10, 40, "10 of 40 (25%), 2/s, 15 s left"), (50, 40, "50 of 50 (100%), 10/s, 0 s left")],
+    [(0, 0, "5 s so far"), (10, 0, "10, 2/s, 5 s so far"), (10, 40, "10 of 40 (25%), 2/s, 15 s left"), (50, 40, "50, 10/s, 5 s so far")],
 )
 def test_numbers(done: float, total: float, words: str, monkeypatch: pytest.MonkeyPatch):
     now: list[Any] = [100.0]
@@ -117,6 +117,53 @@ def test_numbers(done: float, total: float, words: str, monkeypatch: pytest.Monk
     shown = progress.progress("x", total, done=lambda: done)
     now[0] = 105.0
     assert shown.numbers() == words
+
+
+def test_the_bar_leaves_the_terminal_to_others(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.02)
+    with progress.progress("working", 2):
+        time.sleep(0.1)
+        with progress.paused():
+            capsys.readouterr()
+            time.sleep(0.2)
+            assert capsys.readouterr().err == ""
+        time.sleep(0.2)
+        progress.say("a line")
+    found = capsys.readouterr()
+    assert "working: " in found.err and found.out == "a line\n"
+
+
+def test_an_interrupt_does_not_wait_for_compilers(tmp_path: Path):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\ntrap '' INT\nexec sleep 60\n")
+    slow.chmod(0o755)
+    text = f"""
+import sys
+from tilewright import host_compiler, progress
+compiler = host_compiler.Compiler({str(slow)!r}, "")
+
+def part(number):
+    with progress.progress(f"part {{number}}", 3):
+        print("started", flush=True)
+        return compiler.run()
+
+sys.exit(progress.interruptible(lambda: len(host_compiler.at_once(part, [1], 1))))
+"""
+    process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None and process.stdout.readline() == "started\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == progress.INTERRUPTED and "part 1: stopped at 0 of 3" in said and "Traceback" not in said
+
+
+def test_a_fuzzer_says_how_far_it_came():
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, str(root / "benchmarks" / "fuzz_dst.py"), "--ops", "4"]
+    text, code = on_terminal(command, interrupt_after=0.1, word=b"problems")
+    assert code == progress.INTERRUPTED and "Traceback" not in text
+    assert re.search(r"problems.* [\d,]+, [\d,.]+/s, \d+ s so far; [\d,]+ plans checked", text)
+    assert re.search(r"problems: stopped at [\d,]+ after \d+ s; [\d,]+ plans checked, next seed \d+", text)
 
 
 LARGE = '''

@@ -22,13 +22,17 @@ COMPARES = "AssertionError"
 
 def main(folder: Path, words: list[str], arch: str) -> int:
     stand_in.prepare(folder, arch)
+    from tilewright.progress import progress, say
+
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     examples = [path for path in sorted((ROOT / "examples").rglob("*.py")) if not words or any(word in path.name for word in words)]
     failed = 0
-    for example in examples:
-        problems = [problem for problem in (device_problem(example), *runner_problems(example, folder, arch)) if problem]
-        failed += bool(problems)
-        print(f"{example.relative_to(ROOT)}: {'; '.join(problems) or 'launched'}", flush=True)
+    with progress("examples", len(examples)) as shown:
+        for number, example in enumerate(examples, 1):
+            problems = [problem for problem in (device_problem(example), *runner_problems(example, folder, arch)) if problem]
+            failed += bool(problems)
+            say(f"{example.relative_to(ROOT)}: {'; '.join(problems) or 'launched'}")
+            shown.tell(number, len(examples), f"{failed} failed")
     print(f"{len(examples)} examples, {failed} failed")
     return 1 if failed else 0
 
@@ -68,4 +72,4 @@ def last_lines(text: str) -> str:
 
 if __name__ == "__main__":
     given = stand_in.arguments(__doc__)
-    sys.exit(main(given.folder, given.words, given.arch))
+    sys.exit(stand_in.exit_code(lambda: main(given.folder, given.words, given.arch), quiet=given.quiet))

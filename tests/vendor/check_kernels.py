@@ -28,6 +28,7 @@ def main(folder: Path, words: list[str], arch: str, api: str) -> int:
     import mock_device
     import ttnn
 
+    from tilewright.progress import progress, say
     from tilewright.runtime.devices import installed_release
 
     device = ttnn.open_device(device_id=0)
@@ -36,11 +37,13 @@ def main(folder: Path, words: list[str], arch: str, api: str) -> int:
     if lost:
         failed += 1
         print(f"tensors: {lost}", flush=True)
-    for name, program in programs(folder, {"metal": installed_release(), "arch": arch, "api": api}, words):
-        problem = mock_device.problem_of(ttnn, device, program) or file_problem(ttnn, device, program, folder)
-        count, failed = count + 1, failed + bool(problem)
-        if problem:
-            print(f"{name}: {problem}", flush=True)
+    with progress("kernels through ttnn") as shown:
+        for name, program in programs(folder, {"metal": installed_release(), "arch": arch, "api": api}, words):
+            problem = mock_device.problem_of(ttnn, device, program) or file_problem(ttnn, device, program, folder)
+            count, failed = count + 1, failed + bool(problem)
+            if problem:
+                say(f"{name}: {problem}")
+            shown.tell(count, 0, f"{failed} failed, last {name}")
     ttnn.close_device(device)
     warned = mock_device.warnings([unit["messages"] for unit in mock_device.units(folder)])
     print(*(f"warning: {text}" for text in warned), f"{count} kernels, {failed} failed, {len(warned)} warnings", sep="\n")
@@ -175,4 +178,4 @@ def arguments_of(launch: Any, program: Any, tensors: list[Any], numbers: dict[st
 
 if __name__ == "__main__":
     given = stand_in.arguments(__doc__)
-    sys.exit(main(given.folder, given.words, given.arch, given.api))
+    sys.exit(stand_in.exit_code(lambda: main(given.folder, given.words, given.arch, given.api), quiet=given.quiet))

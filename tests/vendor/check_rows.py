@@ -59,37 +59,49 @@ def main(folder: Path, words: list[str], arch: str) -> int:
 
     import kernel_corpus
     from tilewright.diagnostics import KernelError
+    from tilewright.progress import progress
     from tilewright.runtime.devices import installed_release
 
     rows: list[Row] = []
     newer: list[str] = []
     target = {"metal": installed_release(), "arch": arch}
-    for kernel in kernel_corpus.row_kernels():
-        if words and not any(word in kernel.name for word in words):
-            continue
-        try:
-            rows.append(Row(kernel.name, mock_device.compiled(kernel, folder, target)))
-        except KernelError as error:
-            assert "or newer" in str(error), str(error)  # the release has no call for it, and the message says which has
-            newer.append(kernel.name)
+    chosen = [kernel for kernel in kernel_corpus.row_kernels() if not words or any(word in kernel.name for word in words)]
+    with progress("compiling rows", len(chosen)) as shown:
+        for kernel in chosen:
+            try:
+                rows.append(Row(kernel.name, mock_device.compiled(kernel, folder, target)))
+            except KernelError as error:
+                assert "or newer" in str(error), str(error)  # the release has no call for it, and the message says which has
+                newer.append(kernel.name)
+            shown.advance()
     device = ttnn.open_device(device_id=0)
     groups: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.configuration].append(row)
     problems: list[str] = []
-    for group in groups.values():
-        first = max(group, key=lambda row: len(row.program.buffers))
-        problem = mock_device.problem_of(ttnn, device, first.program)
-        if problem:
-            problems.append(f"{first.name}: {problem}")
-            continue
-        built = mock_device.units(folder)
-        for thread, define in THREADS.items():
-            unit = next(unit for unit in reversed(built) if f"-D{define}" in unit["arguments"])
-            problems += [text for together in sharing(group) for text in checked(together, thread, unit, folder)]
+    with progress("rows through the vendor's headers", len(rows)) as shown:
+        for group in groups.values():
+            problems += group_problems(ttnn, device, group, folder)
+            shown.advance(len(group))
     ttnn.close_device(device)
     print(*problems, f"{len(rows)} kernels, {len(problems)} problems; not in this release: {', '.join(newer) or 'none'}", sep="\n")
     return 1 if problems else 0
+
+
+def group_problems(ttnn: Any, device: Any, group: list[Row], folder: Path) -> list[str]:
+    """The largest kernel is launched; with the commands that ttnn built it by, all of them are compiled."""
+    import mock_device
+
+    first = max(group, key=lambda row: len(row.program.buffers))
+    problem = mock_device.problem_of(ttnn, device, first.program)
+    if problem:
+        return [f"{first.name}: {problem}"]
+    built = mock_device.units(folder)
+    problems: list[str] = []
+    for thread, define in THREADS.items():
+        unit = next(unit for unit in reversed(built) if f"-D{define}" in unit["arguments"])
+        problems += [text for together in sharing(group) for text in checked(together, thread, unit, folder)]
+    return problems
 
 
 def sharing(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -119,4 +131,4 @@ def checked(rows: Sequence[Row], thread: str, unit: dict[str, Any], folder: Path
 
 if __name__ == "__main__":
     given = stand_in.arguments(__doc__)
-    sys.exit(main(given.folder, given.words, given.arch))
+    sys.exit(stand_in.exit_code(lambda: main(given.folder, given.words, given.arch), quiet=given.quiet))

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from compiler import PREFIX, START, type_check_command
@@ -53,7 +54,16 @@ def arguments(usage: str | None) -> argparse.Namespace:
     parser.add_argument("words", nargs="*", help="only kernels with one of these in their name")
     parser.add_argument("--arch", choices=MOCK_CLUSTERS, default="wormhole_b0")
     parser.add_argument("--api", choices=("1.0", "2.0"), default="1.0", help="spelling of the kernels")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     return parser.parse_args()
+
+
+def exit_code(main: Callable[[], int], *, quiet: bool) -> int:
+    """Runs a check; an interrupt ends it at once, with a word on how far it came."""
+    from tilewright.progress import interruptible, silenced
+
+    with silenced(quiet):
+        return interruptible(main)
 
 
 def prepare(folder: Path, arch: str) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.diagnostics import Diagnostic
+from tilewright.host_compiler import at_once
 from tilewright.native import functions
 from tilewright.native.findings import Finding, NativeError, parse_finding
 from tilewright.native.program import (
@@ -88,8 +89,7 @@ def compile_kernels(program: NativeProgram) -> dict[str, Path]:
     def build(text: str) -> Path:
         return compile_kernel(distinct[text], text, release, folders[distinct[text]])
 
-    with ThreadPoolExecutor(max(1, len(distinct))) as pool:
-        built = dict(zip(distinct, pool.map(build, distinct), strict=True))
+    built = dict(zip(distinct, at_once(build, distinct, max(1, len(distinct))), strict=True))
     return {thread: built[text] for thread, (_, text) in units.items()}
 
 
@@ -135,8 +135,9 @@ def _execute(command: list[str], chip: str) -> str:
 
 def run_native(program: NativeProgram, *, seconds: int = DEFAULT_SECONDS) -> NativeResult:
     """Runs a program to its end, a deadlock or the time limit. Tensors given in are not changed."""
-    libraries = compile_kernels(program)
-    runner = runner_path()
+    steps: tuple[Callable[[], Any], ...] = (runner_path, partial(compile_kernels, program))  # the first time both take seconds
+    built: list[Any] = at_once(lambda step: step(), steps, len(steps))
+    runner, libraries = built
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         path, offsets = write_program(program, libraries, folder)

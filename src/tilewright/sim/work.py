@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
@@ -24,12 +24,18 @@ UNKNOWN_TURNS = 8  # of a loop whose bounds are no constants
 
 def turns_of(op: scf.ForOp) -> int:
     """How often a loop runs."""
-    bounds: list[int] = []
-    for value in (op.lb, op.ub, op.step):
-        if not isinstance(value.owner, arith.ConstantOp) or not isinstance(value.owner.value, IntegerAttr):
-            return UNKNOWN_TURNS
-        bounds.append(value.owner.value.value.data)
-    return len(range(*bounds))
+    return UNKNOWN_TURNS if _constant(op.lb) is None else expected_turns(op)
+
+
+def expected_turns(op: scf.ForOp) -> int:
+    """The same; of a loop that starts at a number of its core, as often as on the first."""
+    first, end, step = (_constant(value) for value in (op.lb, op.ub, op.step))
+    return UNKNOWN_TURNS if end is None or not step else len(range(first or 0, end, step))
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    return owner.value.value.data if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) else None
 
 
 def calls_of(program: Program) -> int:
@@ -54,10 +60,10 @@ def steps_of(program: Program) -> int:
 
 def watched(verb: str, program: Program, counts: Sequence[Sequence[int]]) -> AbstractContextManager[Any]:
     """Shows how far a run is. ``counts`` has the executions of every site so far, a list per core or group of cores."""
-    steps = steps_of(program) * len(counts)
-    if steps < MANY_STEPS:
+    steps = steps_of(program)
+    if steps * math.prod(program.grid) < MANY_STEPS:  # of a group of cores each step is as much work as it has cores
         return nullcontext()
-    return progress(f"{verb} {program.name}", steps, done=lambda: sum(map(sum, counts)))
+    return progress(f"{verb} {program.name}", steps * len(counts), done=lambda: sum(map(sum, counts)))
 
 
 def _functions(program: Program) -> list[FuncOp]:
@@ -72,5 +78,6 @@ def _calls(block: Block, processors: str) -> int:
             found += sum(letter in op.CALL.runs_on for letter in processors) if processors else 1
         for region in op.regions:
             for inner in region.blocks:
-                found += _calls(inner, processors) * (turns_of(op) if isinstance(op, scf.ForOp) else 1)
+                turns = expected_turns if processors else turns_of
+                found += _calls(inner, processors) * (turns(op) if isinstance(op, scf.ForOp) else 1)
     return found
