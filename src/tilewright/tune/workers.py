@@ -121,6 +121,7 @@ class Pool:
         except BaseException:
             for future in running:
                 future.cancel()
+            self._kill()
             raise
 
     def _renew(self) -> None:
@@ -128,9 +129,16 @@ class Pool:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = self._make()
 
+    def _kill(self) -> None:
+        """Nobody waits for what our own workers are at."""
+        processes: dict[int, Any] = getattr(self._executor, "_processes", None) or {}
+        for process in list(processes.values()):
+            process.kill()
+
     def close(self) -> None:
+        """Waits for the threads of the executor: one that is left behind may fail when Python ends."""
         if self._client is None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=True, cancel_futures=True)
         else:
             self._executor.shutdown(wait=False)
             self._client.close()
