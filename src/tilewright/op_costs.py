@@ -46,6 +46,17 @@ APPROXIMATE_AT = {
     "sigmoid_tile": 1,
 }
 
+# Which template argument, if false, asks for the function as a 16-bit DST has it, whatever DST is.
+WIDTH_AT = {
+    "exp_tile": 4,
+    "expm1_tile": 1,
+    "log1p_tile": 1,
+    "log_tile": 1,
+    "sigmoid_tile": 2,
+    "silu_tile": 0,
+    "tanh_tile": 1,
+}
+
 
 @record
 class CallCost:
@@ -101,6 +112,7 @@ def call_cost(
 
     words = template_words(call, template, approx or chooses_approximation(call, template))
     variant = choose_variant(data["calls"][name], words)
+    dst32 = dst32 and not is_narrow(call, template)
     width = "32" if dst32 else "16"
     by_fidelity = variant[width] if macros else variant.get("without_macro", variant)[width]
     math, init, *pushed = by_fidelity.get(fidelity, by_fidelity["HiFi4"])
@@ -117,6 +129,12 @@ def chooses_approximation(call: str, template: tuple[str, ...]) -> bool:
     """Whether the template argument that selects the approximate form of ``call`` is true."""
     position = APPROXIMATE_AT.get(call)
     return position is not None and template[position : position + 1] == ("true",)
+
+
+def is_narrow(call: str, template: tuple[str, ...]) -> bool:
+    """Whether the template argument for DST's width says 16 bits."""
+    position = WIDTH_AT.get(call)
+    return position is not None and template[position : position + 1] == ("false",)
 
 
 def template_words(call: str, template: tuple[str, ...], approx: bool) -> frozenset[str]:

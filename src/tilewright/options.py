@@ -42,7 +42,7 @@ class Options:
     fp32_dest_acc: bool | None = None
     math_fidelity: str | None = None  # LoFi, HiFi2, HiFi3, HiFi4
     math_approx_mode: bool | None = None  # functions that have a faster, less accurate form use it; None: as each op says
-    precision: str = "balanced"  # fast: sums in 16 bits too; balanced: sums in 32; exact: all in 32, rounded as written
+    precision: str = "balanced"  # fast: sums in 16 bits too; balanced: sums in 32, functions to bf16; exact: all in 32
     approximate: str = ""  # what may be less exact, names of PERMISSIONS with commas between, or all
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True

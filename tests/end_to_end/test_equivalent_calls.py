@@ -16,7 +16,7 @@ BODIES = {
     "relu_max": "-ttl.math.relu_max(-a, 6.0)",
     "clamp": "-ttl.math.clamp(-a, -2.0, 6.0)",
     "mul": "ttl.math.abs(a) * (-b)",
-    "exp": "ttl.math.exp(-a)",
+    "exp": "-ttl.math.exp(-a)",
 }
 CALLS = {"relu": "unary_max_tile", "relu_max": "unary_min_tile", "clamp": "unary_min_tile", "mul": "addcmul_tile", "exp": "exp2_tile"}  # fmt: skip
 CASES = [
@@ -69,10 +69,10 @@ def test_as_exact_as_it_says(kernels, rule, dtype, wide):
 
 def test_scale_and_base_are_one_factor(kernels, make_array):
     a = make_array((1, 4), "bf16", -30.0, 30.0)
-    program, results = kernels.elementwise({"out": "ttl.math.exp(-a * 0.125)"}, {"a": a}, block=(1, 4), fp32_dest_acc=True)
+    program, results = kernels.elementwise({"out": "-ttl.math.exp(-a * 0.125)"}, {"a": a}, block=(1, 4), fp32_dest_acc=True)
     assert program.cpp["compute"].count("mul_unary_tile(") == 1
-    expected = np.exp(-a.astype(np.float64) * 0.125)
-    unit = 2.0 ** (np.floor(np.log2(expected)) - 7)
+    expected = -np.exp(-a.astype(np.float64) * 0.125)
+    unit = 2.0 ** (np.floor(np.log2(-expected)) - 7)
     assert np.max(np.abs(results["out"].astype(np.float64) - expected) / unit) <= 0.95
 
 

@@ -35,7 +35,7 @@ HELP: dict[str, str] = {
     "fp32_dest_acc": "32-bit DST",
     "math_fidelity": "matrix unit passes",
     "math_approx_mode": "functions that have a faster, less accurate form use it",
-    "precision": "sums in 16 bits too (fast), sums in 32 (balanced), or everything in 32 and rounded as written (exact)",
+    "precision": "sums in 16 bits too (fast), sums in 32 and functions to the bits of bf16 (balanced), or all in 32 (exact)",
     "approximate": "what may be less exact: names of functions, reassociate, reciprocal, with commas between, or all",
     "inits": "as few init calls as possible, or one before every call",
     "combine_packs": "join packs of neighbouring tiles into block packs",

@@ -5,16 +5,32 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tilewright.dialects.row_references import Array, np, truth
-from tilewright.dialects.tile_op import INTEGER_DTYPES, Meaning, Param, Spelling, TileOp, Unit, UnitForm, Writes, applicable
+from tilewright.dialects.tile_op import (
+    INTEGER_DTYPES,
+    NARROW,
+    WIDTH,
+    WIDTH_OF_DST,
+    Meaning,
+    Param,
+    Spelling,
+    TileOp,
+    Unit,
+    UnitForm,
+    Writes,
+    applicable,
+)
 from tilewright.dialects.vector_inits import leaves_state
 
 UNARY = "eltwise_unary/"
 KERNEL_API = "compute_kernel_api.h"
 BINARY_SFPU = "eltwise_binary_sfpu.h"
 APPROX = Param(name="approx", kind="bool", default=False, summary="the faster, less accurate form")
+NARROW_PARAM = Param(name=NARROW, kind="bool", default=False, hidden=True, summary="to the bits of a 16-bit DST, whatever DST is")
+WIDTH_SINCE = "0.78"  # the first release whose functions take DST's width as an argument
 SCALAR = Param(name="scalar", example=1.5, summary="the Python number")
 
 Test: TypeAlias = "Callable[[Any, Any], Any]"  # a comparison of two arrays
@@ -88,6 +104,25 @@ def approximable(
         name, summary, reference, template=(*before, "{approx}"), init_template=init_template,
         defaults=(*before, default), init_defaults=(default,), params=params, **fields,
     )  # fmt: skip
+
+
+def narrowable(row: TileOp, *, between: tuple[str, ...] = (), init_between: tuple[str, ...] | None = ()) -> TileOp:
+    """A row whose call can be told to compute for a 16-bit DST in one of 32 bits: its result is then rounded to bf16.
+
+    The width is a template argument, behind ``between`` and what the row has; ``init_between`` is ``None`` if its init has none.
+    """
+    (form,) = row.forms
+    init_template, init_defaults = form.init_template, form.init_defaults
+    if init_between is not None:
+        init_template, init_defaults = (*init_template, *init_between, WIDTH), (*init_defaults, *init_between, WIDTH_OF_DST)
+    template = (*form.template, *between, WIDTH)
+    older = Spelling(since="0.62", template=form.template, init_template=form.init_template)
+    wider = replace(
+        form, template=template, defaults=(*form.defaults, *between, WIDTH_OF_DST), init_template=init_template,
+        init_defaults=init_defaults,
+        spellings=(*form.spellings, older, Spelling(since=WIDTH_SINCE, template=template, init_template=init_template)),
+    )  # fmt: skip
+    return replace(row, forms=(wider,), params=(*row.params, NARROW_PARAM), reference=taking(row.reference, (NARROW_PARAM,)))
 
 
 def binary(name: str, summary: str, reference: Meaning, *, args: tuple[str, ...] = (), **fields: Any) -> TileOp:

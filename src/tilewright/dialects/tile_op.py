@@ -92,7 +92,8 @@ class UnitForm:
     buffer of an operand, ``t0 t1`` tile index in that buffer, and parameters as ``name:f32`` (fp32 bits),
     ``name:recip`` (bits of 1/x), ``name:int``, ``name:float``. ``template`` entries are C++ text with ``{fmt}``
     (DataFormat of DST, e.g. DataFormat::Float32), ``{fp32}`` (true/false) and parameters as ``{name}``, ``{name:f32}``
-    (fp32 bits) or ``{name:format}`` (DATA_FORMATS of a dtype); ``template_text`` fills them in.
+    (fp32 bits), ``{name:format}`` (DATA_FORMATS of a dtype) or ``{narrow:width}`` (DST's width, or 16 bits whatever DST is);
+    ``template_text`` fills them in.
     """
 
     unit: Unit
@@ -227,12 +228,26 @@ def is_approximate(pattern: Sequence[str], defaults: Sequence[str], words: Seque
     return len(given) > place and given[place] == "true"
 
 
+# The template argument by which a function is computed to the bits of a 16-bit DST, whatever DST is.
+NARROW = "narrow"
+WIDTH = "{narrow:width}"
+WIDTH_OF_DST, WIDTH_16 = "DST_ACCUM_MODE", "false"
+
+
+def is_narrow(pattern: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether template arguments ask for the function as a 16-bit DST has it."""
+    place = list(pattern).index(WIDTH) if WIDTH in pattern else len(words)
+    return len(words) > place and words[place] == WIDTH_16
+
+
 def template_text(entry: str, values: Mapping[str, Any]) -> str:
     """One template argument with its parameters filled in."""
     if "{" not in entry:
         return entry
 
     def text(match: re.Match[str]) -> str:
+        if match[2] == "width":
+            return WIDTH_16 if values.get(match[1]) else WIDTH_OF_DST
         value = values[match[1]]
         if match[2] == "format":
             return DATA_FORMATS[value]

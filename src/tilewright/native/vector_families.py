@@ -2,6 +2,7 @@
 
 A family ``U0 abs`` declares ``abs_tile`` and ``abs_tile_init``. ``U0 ceil:rounding_op`` shares another init, ``@name`` gives the
 function's whole name. ``UT gelu 0 1`` has an algorithm chosen by template argument 0, default 1; with ``UN`` only the call does.
+``UTW`` has the width of DST as the next argument of call and init, ``UTX`` of the call alone; ``UW silu 0`` has nothing else.
 ``U0I``, ``U1I``, ``BI`` and ``TI`` are told the data format by their first template argument.
 """
 
@@ -50,7 +51,7 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/isinf_isnan.h": "U0 isinf; U0 isposinf; U0 isneginf; U0 isnan; U0 isfinite",
     "eltwise_unary/lerp.h": "T lerp",
     "eltwise_unary/lgamma.h": "U0 lgamma_stirling; B lgamma_stirling_float; T lgamma_adjusted",
-    "eltwise_unary/log1p.h": "UT log1p 0 0",
+    "eltwise_unary/log1p.h": "UTW log1p 0 0",
     "eltwise_unary/logical_not.h": "U0I logical_not",
     "eltwise_unary/mac.h": "T mac",
     "eltwise_unary/mish.h": "UT mish 0 0",
@@ -83,10 +84,10 @@ FAMILIES: dict[str, str] = {
     "eltwise_unary/where.h": "TI where",
     "eltwise_unary/xielu.h": "U2 xielu",
     "compute_kernel_api.h": (
-        "UT sigmoid 1 0; P0 sigmoid; U0 silu; P0 silu; UT tanh 0 0; P0 tanh; U0 square; UT log 0 0; U1 log_with_base; U0 signbit;"
-        "U0 @signbit_tile_int32; U0 abs; U0 @abs_tile_int32:abs; U0 sign; U0 tiled_prod; U0 alt_complex_rotate90;"
+        "UTX sigmoid 1 0; P0 sigmoid; UW silu 0; P0 silu; UTW tanh 0 0; P0 tanh; U0 square; UTW log 0 0; U1 log_with_base;"
+        "U0 signbit; U0 @signbit_tile_int32; U0 abs; U0 @abs_tile_int32:abs; U0 sign; U0 tiled_prod; U0 alt_complex_rotate90;"
         "U0 exp2;"
-        "U1 heaviside; UT expm1 0 0; U1 unary_max; U1 unary_min; U1 @unary_max_int32_tile; U1 @unary_min_int32_tile;"
+        "U1 heaviside; UTW expm1 0 0; U1 unary_max; U1 unary_min; U1 @unary_max_int32_tile; U1 @unary_min_int32_tile;"
         "U1 @unary_max_uint32_tile; U1 @unary_min_uint32_tile; S sfpu_reduce"
     ),
     "add_int_sfpu.h": "BI add_int",
@@ -174,6 +175,11 @@ def macro_lines(families: str) -> list[str]:
         elif kind == "UT":
             at, default = numbers
             lines += [f"TW_INIT_T({init}, 0, {default})", f"TW_UT({function}, {init}, {at}, {default})"]
+        elif kind in ("UTW", "UTX"):
+            at, default = numbers
+            lines += [f"TW_INIT_{kind[1:]}({init}, {default})", f"TW_UTW({function}, {init}, {at}, {default})"]
+        elif kind == "UW":
+            lines += [f"TW_INIT_W({init})", f"TW_UW({function}, {init}, {numbers[0]})"]
         elif kind == "UN":
             lines += [f"TW_INIT({init})", f"TW_UN({function}, {init}, {', '.join(numbers)})"]
         else:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import math
 
-import numpy as np
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 
@@ -177,6 +176,8 @@ def _fold(op: TensorMathOp, context: PassContext) -> SSAValue | None:
     contents = [owner.attributes["value"] for owner in owners if isinstance(owner, FillBlockOp)]
     if len(contents) < len(op.operands) or any(name not in parameters_of(op, op.SPEC) for name in op.attributes):
         return None
+    import numpy as np  # late: few kernels have constants to fold
+
     numbers = [np.float64(each.value.data) for each in contents if isinstance(each, FloatAttr)]
     with np.errstate(all="ignore"):
         value = float(np.float32(applicable(op.SPEC.reference)(*numbers, **parameters_of(op, op.SPEC))))

@@ -28,7 +28,7 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.composed_calls import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.stages import ASSIGNED
-from tilewright.dialects.tile_op import FACES, release_key
+from tilewright.dialects.tile_op import FACES, NARROW, release_key
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import (
     AccumulateMatmulOp,
@@ -62,6 +62,7 @@ NAME = "ttl-tile-and-assign-dst"
 EPILOGUES = {
     PACK_RELU: "relu by the packer, which clips on its way to L1 for nothing",
     "exp_scaled": "the factor is part of the exponential's init",
+    NARROW: "a function to the bits of its bf16 result, as a 16-bit DST has it; the sums keep 32",
 }
 
 

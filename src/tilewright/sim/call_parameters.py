@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import DATA_FORMATS, INTEGER_DTYPES, TileOp, encode, is_approximate
+from tilewright.dialects.tile_op import DATA_FORMATS, INTEGER_DTYPES, WIDTH, WIDTH_16, TileOp, encode, is_approximate, is_narrow
 from tilewright.sim.numerics.formats import scalar_bits
 from tilewright.sim.numerics.integer_ops import WRAPPING_BINARY, WRAPPING_UNARY
 from tilewright.sim.registry import Site
@@ -63,6 +63,8 @@ def variant_of(site: Site, init: Site | None) -> str:
     approximate = is_approximate(form.template, form.defaults, site.template)
     if exp_scale(site, init) != UNIT_SCALE:
         return "approx_scaled" if approximate else "scaled"
+    if is_narrow(form.template, site.template):
+        return "narrow"
     return "approx" if approximate else ""
 
 
@@ -80,9 +82,11 @@ def integer_variant(site: Site) -> str | None:
 
 
 def same_variant(site: Site, init: Site) -> bool:
-    """Whether call and init ask for the same of the exact and the approximate form, where both are asked."""
+    """Whether call and init ask for the same form, exact or approximate, for DST's width or for 16 bits, where both are asked."""
     form = site.form
     assert form is not None
+    if WIDTH in form.init_template and is_narrow(form.template, site.template) != is_narrow(form.init_template, init.template):
+        return False
     if "{approx}" not in form.template or "{approx}" not in form.init_template:
         return True
     in_call = is_approximate(form.template, form.defaults, site.template)
@@ -129,6 +133,8 @@ def match_template(pattern: Sequence[str], words: Sequence[str]) -> dict[str, An
         text = word.removeprefix(expected[: hole.start()])
         if encoding == "format":
             found[name] = DTYPES.get(text, text)
+        elif encoding == "width":
+            found[name] = text == WIDTH_16
         elif encoding == "f32":
             found[name] = struct.unpack("<f", struct.pack("<I", int(text, 16)))[0]
         elif text in ("true", "false"):

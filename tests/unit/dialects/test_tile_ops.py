@@ -290,11 +290,17 @@ def test_default_template_arguments_are_not_written() -> None:
     exponential = tile_ops.BY_NAME["exp"].forms[0]
     assert exponential.call_template({"approx": False}) == ()
     assert exponential.call_template({"approx": True}) == ("true",)
+    clamped = "InputClamping::ClampToNegative"
+    assert exponential.call_template({"approx": False, "narrow": True}) == ("false", "false", clamped, "8", "false")
+    assert exponential.init_call_template({"approx": False, "narrow": True}) == ("false", "0x3F800000", clamped, "false")
+    assert exponential.at("0.69").call_template({"approx": False, "narrow": True}) == ()
     gelu = tile_ops.BY_NAME["gelu"].forms[0]  # its default is the approximate form
     assert gelu.call_template({"approx": False}) == gelu.init_call_template({"approx": False}) == ("false",)
     sigmoid = tile_ops.BY_NAME["sigmoid"].forms[0]
     assert sigmoid.call_template({"approx": True}) == ("VectorMode::RC", "true")
     assert sigmoid.init_call_template({"approx": True}) == ("true",)
+    assert sigmoid.call_template({"approx": False, "narrow": True}) == ("VectorMode::RC", "false", "false")
+    assert sigmoid.init_call_template({"approx": False, "narrow": True}) == ()
     assert written_template(("a", "{n}"), ("a", "b"), {"n": "c"}) == ("a", "c")
 
 

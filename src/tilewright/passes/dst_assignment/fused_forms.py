@@ -16,7 +16,7 @@ from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import TileType, text_value
 from tilewright.dialects.composed_calls import STATELESS
-from tilewright.dialects.tile_op import FACES, Unit, UnitForm, release_key
+from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, release_key, template_text
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
 from tilewright.records import record
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PACK_RELU = "pack_relu"  # the op is no call: the packs of its result clip
 PACK_RELU_SINCE = (0, 78)
+NARROW_SINCE = (0, 78)  # functions take DST's width as a template argument
 PREVIOUS = -1  # the result of the call before, in a form of several calls
 LOG2_E = 1.4426950408889634
 
@@ -98,7 +99,7 @@ class FusedForms:
             "max_scalar": (self._by_packer,),
             "exp": (self._scaled_exponential, self._scaled_power_of_two),
         }
-        found = [form for pattern in patterns.get(op.SPEC.name, ()) if (form := pattern(op)) is not None]
+        found = [form for pattern in (*patterns.get(op.SPEC.name, ()), self._narrow) if (form := pattern(op)) is not None]
         for rule in EQUIVALENTS if self.builder.options.equivalent_calls else ():
             if rule.exactness != SAME_BITS and self.builder.options.precision == "exact":
                 continue
@@ -188,6 +189,25 @@ class FusedForms:
         calls = (RowCall("mul_scalar", (0,), params=(("scalar", scale.value.data * LOG2_E),)), RowCall("exp2", (PREVIOUS,)))
         absorbs = (self._number(inner.results[0]) - self.builder.leaf_count,)
         return self._sequence("exp2*", (self._number(inner.lhs),), calls, in_place=True, absorbs=absorbs)
+
+    def _narrow(self, op: TileOpBase) -> tuple[Form, FormUse] | None:
+        """A function in a 32-bit DST whose result is only packed to bf16: computed to those bits, as in a 16-bit DST"""
+        form = op.SPEC.form(Unit.SFPU)
+        if form is None or WIDTH not in form.template or release_key(self.builder.options.metal) < NARROW_SINCE:
+            return None
+        own, options = parameters_of(op, op.SPEC), self.builder.options
+        if own.get("approx") or options.precision == "exact" or not options.equivalent_calls:
+            return None
+        if not self._applies(op, True, ("bf16",)) or not all(isinstance(use.operation, YieldOp) for use in op.results[0].uses):
+            return None
+        params = {**own, NARROW: True}
+        faces = text_value(op, FACES) if form.by_faces else ""
+        template = tuple(template_text(entry, params) for entry in form.template)
+        operands = (Operand(self._number(op.lhs), Place.DST),)
+        cost = self.builder.cost(form.call, template, faces)
+        init = _key(form, op.SPEC.name, {NARROW: WIDTH in form.init_template})
+        built = self.builder.form(NARROW, operands, ResultRule.IN_PLACE, cost, init, reuses=0)
+        return built, FormUse(NARROW, calls=(RowCall(op.SPEC.name, (0,), params=tuple(params.items()), faces=faces),))
 
     def _number(self, value: Any) -> int:
         return self.builder.numbers[value]

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import KernelCBType, is_array_attr, text_attr, text_value
-from tilewright.dialects.tile_op import Unit, is_approximate
+from tilewright.dialects.tile_op import Unit, is_approximate, is_narrow
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.records import record
@@ -55,11 +55,12 @@ def keeps_table(op: KernelCallOp) -> bool:
 def fills_replay(op: KernelCallOp, *, wide: bool) -> bool:
     """Whether the call overwrites what the matrix unit keeps in its half of the replay buffer.
 
-    Exact exp does so in 16-bit DST: there it is twenty instructions, recorded each time.
+    Exact exp for a 16-bit DST does so: it is twenty instructions, recorded each time.
     """
-    form = op.FORM
+    form, template = op.FORM, _template(op)
     if op.CALL.name == "exp_tile" and form is not None:
-        return not wide and not is_approximate(form.template, form.defaults, _template(op))
+        short = not wide or is_narrow(form.template, template)
+        return short and not is_approximate(form.template, form.defaults, template)
     return op.CALL.name in REPLAY_FILLERS
 
 

@@ -23,7 +23,7 @@ from tilewright.dialects.composed_calls import (
     template_values,
     worked_on,
 )
-from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, Unit, UnitForm, dst_format
+from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, NARROW, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import (
     BY_POSITION,
@@ -237,6 +237,7 @@ class MathConverter:
         if template:
             attributes["template"] = text_array(template)
         given = [param.name for param in op.SPEC.params if needed is None or param.name in needed]
+        given = [name for name in given if name != NARROW or values[NARROW]]  # few calls are
         if given:
             attributes["values"] = DictionaryAttr({name: number_attr(values[name]) for name in given})
         return call(name, actual, attributes=attributes, like=op)

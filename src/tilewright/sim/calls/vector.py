@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import Unit, is_approximate
+from tilewright.dialects.tile_op import Unit, is_approximate, is_narrow
 from tilewright.dialects.vector_inits import FILL_REPLAY
 from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.machine import Machine
@@ -64,7 +64,8 @@ def vector_call(machine: Machine, site: Site, *operands: int) -> None:
         need_vector(machine, site, form.init, stateful=form.stateful)
     setup = machine.vector
     exact_exp = site.name == "exp_tile" and not is_approximate(form.template, form.defaults, site.template)
-    if form.init in FILL_REPLAY or (exact_exp and not machine.program.config.fp32_dest_acc_en):
+    short = not machine.program.config.fp32_dest_acc_en or is_narrow(form.template, site.template)
+    if form.init in FILL_REPLAY or (exact_exp and short):
         machine.matrix["m"].replay_taken = site.name
     if setup.table and setup.owner != form.init:
         setup.owner, setup.table = "", False

@@ -37,8 +37,10 @@ def unary(
     name: str, dst: U32, *, dst32: bool, params: Sequence[int] = (), approx: bool = False, variant: str = ""
 ) -> U32:
     """One DST tile in place."""
-    key = operation_key(name, approx=approx, variant=variant)
     dst = np.ascontiguousarray(dst)
+    if variant == "narrow":  # the algorithm of a 16-bit DST, on all bits of one that has 32
+        return store(find_unary(name)(dst, tuple(params), False), dst32=dst32)
+    key = operation_key(name, approx=approx, variant=variant)
     if not dst32 and not params:
         known = registry.look_up(key, dst)
         if known is not None:

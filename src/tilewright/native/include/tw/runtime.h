@@ -87,6 +87,8 @@ void pack_relu(u32 mode, u32 threshold, Loc at);
 // ---- vector unit ---------------------------------------------------------------------------------------------------------
 // `variant` folds the template arguments that init and call must share; `pack_thread` is for the *_pack functions.
 constexpr u32 kInitBlind = 0x80000000u;  // flag of a call's variant: its init has no say in it
+constexpr u32 kNarrow = 0x40000000u;  // flag of a variant: the function as a 16-bit DST has it, whatever DST is
+constexpr u32 kWidthless = 0x20000000u;  // flag of an init's variant: it does the same for every width of DST
 void sfpu_init(const char* name, u32 variant, const u32* args, u32 count, bool pack_thread, Loc at);
 void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 count, u32 faces, bool pack_thread, Loc at);
 

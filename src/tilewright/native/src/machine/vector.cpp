@@ -20,8 +20,14 @@ VectorState& state_of(bool pack_thread) { return self_core().vector[pack_thread 
 
 bool runs_here(bool pack_thread) { return self_role() == (pack_thread ? Role::Pack : Role::Math); }
 
+// An init that does the same for every width of DST does for any.
+bool differs(u32 init, u32 call) {
+    const u32 compared = init & kWidthless ? ~(kWidthless | kNarrow) : ~0u;
+    return (init & compared) != (call & compared);
+}
+
 void check_init(const char* name, const char* init, u32 variant, const VectorState& state, Loc at) {
-    const InitClass kind = init_class(init, variant);
+    const InitClass kind = init_class(init, variant & ~kNarrow);
     if (!state.any_init) {
         report("missing-init", at, "%s before any vector-unit init: %s() is missing", name, init);
         return;
@@ -38,7 +44,7 @@ void check_init(const char* name, const char* init, u32 variant, const VectorSta
         report("missing-init", at, "%s without %s()", name, init);
     } else if (owner != init) {
         report("wrong-init", at, "%s needs %s(), but %s() ran last and overwrote its state", name, init, owner.c_str());
-    } else if (!(variant & kInitBlind) && state.variant[resource] != variant) {
+    } else if (!(variant & kInitBlind) && differs(state.variant[resource], variant)) {
         report("wrong-init", at, "%s and %s() disagree in their template arguments", name, init);
     }
 }
@@ -82,7 +88,8 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     if (state.owner[1] != init) state.owner[1].clear();  // any other op overwrites the look-up registers
     if (writes_constants(name)) state.owner[kConstants] = init;
     const bool exact_exp = std::string_view(name) == "exp_tile" && !(variant & 1u);
-    if (!pack_thread && (fills_replay(init) || (exact_exp && !self_core().wide))) self_core().replay_taken = name;
+    const bool narrow = !self_core().wide || (variant & kNarrow);
+    if (!pack_thread && (fills_replay(init) || (exact_exp && narrow))) self_core().replay_taken = name;
     const VectorOp* op = find_vector_op(name);
     if (!op) {
         report("not-modelled", at, "%s is not modelled", name);
@@ -95,8 +102,9 @@ void sfpu(const char* name, const char* init, u32 variant, const u32* args, u32 
     if (!pack_thread) self_core().math_offset = op->inputs == 1 && op->outputs == 0 ? args[0] : 0;
     bool reduced = false;
     VectorCall call;
-    call.variant = variant & ~kInitBlind;
     call.wide = self_core().wide;
+    call.variant = variant & ~(kInitBlind | kNarrow);
+    call.narrow = call.wide && (variant & kNarrow);
     call.faces = faces;
     const u32 slots = op->inputs + op->outputs;
     if (count < slots) {

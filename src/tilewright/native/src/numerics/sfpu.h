@@ -21,6 +21,7 @@ struct VectorCall {
     u32 variant = 0;  // template arguments, as the API table folds them
     u32 faces = 0xF;  // which of the four faces the call covers
     bool wide = false;
+    bool narrow = false;  // in a 32-bit DST, but as a 16-bit DST has it
 
     u32 param(u32 i) const { return i < param_count ? params[i] : 0u; }
     float scalar(u32 i) const { return as_float(param(i)); }

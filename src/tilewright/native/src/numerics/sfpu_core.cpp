@@ -107,6 +107,7 @@ namespace {
 
 const char* variant_name(const VectorOp& op, const VectorCall& call) {
     const std::string_view name = op.name;
+    if (call.narrow) return ":narrow";
     if (call.variant == 0) return name == "exp_tile" && call.param(0) != kOne ? ":scaled" : "";
     if (name == "recip_tile") return ":ieee";
     if (name != "exp_tile") return ":approx";
@@ -136,7 +137,7 @@ const std::vector<u32>* table_of(const std::string& name, const VectorCall& call
 bool run_known_function(const VectorOp& op, const VectorCall& call) {
     if (op.own) return false;
     const std::string name = op.name + std::string(variant_name(op, call));
-    u32 (*const wide)(u32) = call.wide && op.inputs == 1 && name != "exp_tile:scaled" ? wide_function(op.name, call.variant) : nullptr;
+    u32 (*const wide)(u32) = call.wide && !call.narrow && op.inputs == 1 && name != "exp_tile:scaled" ? wide_function(op.name, call.variant) : nullptr;
     if (wide) {
         for (int i = 0; i < 1024; ++i) {
             if (call.faces >> (i >> 8) & 1u) call.out[i] = stored(wide(call.in[0][i]), Store::Exact, true);

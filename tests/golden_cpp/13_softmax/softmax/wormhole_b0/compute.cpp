@@ -6,8 +6,7 @@
 #include "api/compute/pack.h"
 #include "api/compute/bcast.h"
 #include "api/compute/reduce.h"
-#include "api/compute/compute_kernel_api.h"
-#include "api/compute/eltwise_unary/binop_with_scalar.h"
+#include "api/compute/eltwise_unary/exp.h"
 #include "api/compute/eltwise_unary/recip.h"
 
 void kernel_main() {
@@ -40,13 +39,9 @@ void kernel_main() {
     for (uint32_t j = 0; j < 4; ++j) {
       sub_tiles_bcast_cols(x_dfb, between_3, j, 0, j);  // line 25
     }
-    binop_with_scalar_tile_init();
+    exp_tile_init<false, 0x3F800000, InputClamping::ClampToNegative, false>();
     for (uint32_t tile = 0; tile < 4; ++tile) {
-      mul_unary_tile(tile, 0x3fb8aa3bu /* 1.4427 */);  // line 25
-    }
-    exp2_tile_init();
-    for (uint32_t tile = 0; tile < 4; ++tile) {
-      exp2_tile(tile);  // weights, line 25
+      exp_tile<false, false, InputClamping::ClampToNegative, 8, false>(tile);  // weights, line 25
     }
     tile_regs_commit();
     tile_regs_wait();

@@ -43,6 +43,12 @@ constexpr u32 word_at(u32 index) {
     return index < sizeof...(kArgs) ? words[index] : kDefault;
 }
 
+// The flag for the template argument that says how wide DST is, if it says 16 bits.
+template <auto... kArgs>
+constexpr u32 narrow_at(u32 index) {
+    return word_at<1, kArgs...>(index) == 0 ? kNarrow : 0u;
+}
+
 }  // namespace tw
 
 #define TW_INIT(init)                                       \
@@ -88,7 +94,34 @@ constexpr u32 word_at(u32 index) {
     inline void call(uint32_t dst, TW_AT) {                                                                    \
         tw::vector_call(#call, #init, tw::word_at<def, kArgs...>(at), 0xF, false, tw_at, dst);                 \
     }
-// The same, but the init takes no such argument.
+// One tile whose template argument number `at` is the width of DST, which its init does not ask for.
+#define TW_UW(call, init, at)                                                                                  \
+    template <auto... kArgs>                                                                                   \
+    inline void call(uint32_t dst, TW_AT) {                                                                    \
+        tw::vector_call(#call, #init, tw::narrow_at<kArgs...>(at), 0xF, false, tw_at, dst);                    \
+    }
+// Both: the algorithm by argument `at`, the width of DST by the next one. The init of TX has no width.
+#define TW_UTW(call, init, at, def)                                                                                             \
+    template <auto... kArgs>                                                                                                    \
+    inline void call(uint32_t dst, TW_AT) {                                                                                     \
+        tw::vector_call(#call, #init, tw::word_at<def, kArgs...>(at) | tw::narrow_at<kArgs...>((at) + 1), 0xF, false, tw_at, dst); \
+    }
+#define TW_INIT_W(init)                                                                \
+    template <auto...>                                                                 \
+    inline void init(TW_AT) {                                                          \
+        tw::vector_init(#init, tw::kWidthless, false, tw_at);                          \
+    }
+#define TW_INIT_TW(init, def)                                                                                         \
+    template <auto... kArgs>                                                                                          \
+    inline void init(TW_AT) {                                                                                         \
+        tw::vector_init(#init, tw::word_at<def, kArgs...>(0) | tw::narrow_at<kArgs...>(1), false, tw_at);             \
+    }
+#define TW_INIT_TX(init, def)                                                                                         \
+    template <auto... kArgs>                                                                                          \
+    inline void init(TW_AT) {                                                                                         \
+        tw::vector_init(#init, tw::word_at<def, kArgs...>(0) | tw::kWidthless, false, tw_at);                         \
+    }
+// As TW_UT, but the init takes no such argument.
 #define TW_UN(call, init, at, def)                                                                                          \
     template <auto... kArgs>                                                                                                \
     inline void call(uint32_t dst, TW_AT) {                                                                                 \

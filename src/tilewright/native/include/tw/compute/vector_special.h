@@ -5,15 +5,16 @@
 namespace ckernel {
 
 // ---- exp: the template arguments of init and call name the same algorithm
-template <auto kApprox = false, uint32_t kScale = 0x3F800000u, auto kClamp = InputClamping::ClampToNegative, auto...>
+template <auto kApprox = false, uint32_t kScale = 0x3F800000u, auto kClamp = InputClamping::ClampToNegative, auto... kWidth>
 inline void exp_tile_init(TW_AT) {
-    tw::vector_init("exp_tile_init", static_cast<uint32_t>(kApprox), false, tw_at, kScale, static_cast<uint32_t>(kClamp));
+    tw::vector_init("exp_tile_init", static_cast<uint32_t>(kApprox) | tw::narrow_at<kWidth...>(0), false, tw_at, kScale,
+                    static_cast<uint32_t>(kClamp));
 }
-template <auto kApprox = false, auto kScaleEnable = false, auto kClamp = InputClamping::ClampToNegative, auto...>
+template <auto kApprox = false, auto kScaleEnable = false, auto kClamp = InputClamping::ClampToNegative, auto... kRest>
 inline void exp_tile(uint32_t dst, tw::FaceMode mode = VectorMode::RC, std::uint16_t scale = p_sfpu::kCONST_1_FP16B, TW_AT) {
     const bool scaled = static_cast<bool>(kScaleEnable);
-    tw::vector_call("exp_tile", "exp_tile_init", static_cast<uint32_t>(kApprox), tw::faces_of(mode), false, tw_at, dst,
-                    scaled ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
+    tw::vector_call("exp_tile", "exp_tile_init", static_cast<uint32_t>(kApprox) | tw::narrow_at<kRest...>(1), tw::faces_of(mode), false,
+                    tw_at, dst, scaled ? static_cast<uint32_t>(scale) << 16 : 0x3F800000u);
 }
 template <auto kApprox = false, uint32_t kScale = 0x3F800000u, auto kClamp = InputClamping::ClampToNegative, auto...>
 inline void exp_packthread_tile_init(TW_AT) {
