@@ -124,4 +124,5 @@ __all__ = [
     "signpost",
     "wait_any",
 ]
-__all__ += ["SRAMStorage", *MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]
+LATER = ("SRAMStorage",)  # what `__getattr__` imports when it is asked for
+__all__ += [*LATER, *MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -146,7 +146,7 @@ def test_language_names_outside_a_kernel():
     with pytest.raises(AttributeError, match=r"did you mean ttl\.math\.exp"):
         ttl.math.expo  # noqa: B018
     with pytest.raises(KernelError, match="not supported yet"):
-        ttl.SRAMStorage(0)
+        ttl.DeviceDomain(0)
 
 
 def test_arguments_of_the_decorator():

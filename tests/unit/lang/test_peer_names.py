@@ -9,8 +9,22 @@ from tilewright.diagnostics import KernelError
 from tilewright.lang.language import INSTEAD, NotYetSupported
 
 # What its package of August 2026 exports, without the elementwise functions; and what its specification adds.
-EXPORTED = ["SRAMStorage", "operation", "DFB", "Kernel", "KernelKind", "PIPE_SOURCE_KERNEL", "FabricManagerClaim", "CoreRuntimeArgs", "FabricConnectionBinding", "FabricConnectionRequirement", "KernelDefine", "KernelRuntimeResources", "ProgramRuntimeResources", "DispatchCondition", "DFBReset", "DFBAllocationGroup", "DFBReconfiguration", "ScalarType", "compute", "datamovement", "DataflowBuffer", "CircularBuffer", "CompilerOptions", "TensorBlock", "CopyTransferHandler", "ReceiveRequest", "ReadyReceive", "Pipe", "PipeNet", "AllToAllTransfer", "AxisNeighborTransfer", "DeviceDomain", "DeviceRange", "DeviceRef", "DomainComponent", "GatherTransfer", "ScatterTransfer", "StencilTransfer", "TransferEdge", "TransferGraph", "make_dataflow_buffer_like", "make_dfb", "make_tensor_backed_dfb", "make_dfb_allocation_group", "copy", "node", "grid_size", "math", "block", "signpost", "DFBEffect", "DFBAccess", "call_extern_func", "dfb_descriptor", "get_dfb_id", "raw_addr", "reset_dfbs", "reset_all_dfbs", "reconfigure_dfbs", "wait_any", "build_info", "ops"]
-SPECIFIED = ["PositiveInt", "NaturalInt", "Size", "Shape", "Index", "NodeCoord", "NodeRange", "SrcPipeIdentity", "DstPipeIdentity", "Block", "BlockExpr", "TensorSlice", "Transfer", "GroupTransfer", "Semaphore", "read_index", "raw_element_read", "raw_element_write", "TILE_SHAPE"]
+EXPORTED = [
+    "SRAMStorage", "operation", "DFB", "Kernel", "KernelKind", "PIPE_SOURCE_KERNEL", "FabricManagerClaim", "CoreRuntimeArgs",
+    "FabricConnectionBinding", "FabricConnectionRequirement", "KernelDefine", "KernelRuntimeResources",
+    "ProgramRuntimeResources", "DispatchCondition", "DFBReset", "DFBAllocationGroup", "DFBReconfiguration", "ScalarType",
+    "compute", "datamovement", "DataflowBuffer", "CircularBuffer", "CompilerOptions", "TensorBlock", "CopyTransferHandler",
+    "ReceiveRequest", "ReadyReceive", "Pipe", "PipeNet", "AllToAllTransfer", "AxisNeighborTransfer", "DeviceDomain",
+    "DeviceRange", "DeviceRef", "DomainComponent", "GatherTransfer", "ScatterTransfer", "StencilTransfer", "TransferEdge",
+    "TransferGraph", "make_dataflow_buffer_like", "make_dfb", "make_tensor_backed_dfb", "make_dfb_allocation_group", "copy",
+    "node", "grid_size", "math", "block", "signpost", "DFBEffect", "DFBAccess", "call_extern_func", "dfb_descriptor",
+    "get_dfb_id", "raw_addr", "reset_dfbs", "reset_all_dfbs", "reconfigure_dfbs", "wait_any", "build_info", "ops",
+]  # fmt: skip
+SPECIFIED = [
+    "PositiveInt", "NaturalInt", "Size", "Shape", "Index", "NodeCoord", "NodeRange", "SrcPipeIdentity", "DstPipeIdentity",
+    "Block", "BlockExpr", "TensorSlice", "Transfer", "GroupTransfer", "Semaphore", "read_index", "raw_element_read",
+    "raw_element_write", "TILE_SHAPE",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXPORTED + SPECIFIED)
