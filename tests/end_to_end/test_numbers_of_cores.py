@@ -153,3 +153,42 @@ def test_entries_that_a_core_does_not_find(kernels, entry):
     with pytest.raises(KernelError) as caught:
         kernels.compile(source, x, np.zeros_like(x))
     assert "TW017" in str(caught.value) and message in str(caught.value)
+
+
+LOOPS = """
+from tilewright import ttl
+
+@ttl.operation(grid=(4, 1))
+def kernel(x, out):
+    table = [3, 1, 2, 0]
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with x_buffer.wait() as a, out_buffer.reserve() as o:
+            o.store(a + 1.0)
+
+    @ttl.datamovement()
+    def read():
+        node = ttl.node(dims=1)
+        for i in range({start}, {stop}):
+            for j in range(i, i + 1):
+                with x_buffer.reserve() as block:
+                    ttl.copy(x[table[j], 0], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        node = ttl.node(dims=1)
+        with out_buffer.wait() as block:
+            ttl.copy(block, out[node, 0]).wait()
+"""
+
+
+def test_loops_whose_ends_each_core_knows_stay_inside_a_table(kernels):
+    x, out = tiles(4), np.zeros((4 * 32, 32), np.float32)
+    kernels.run(LOOPS.format(start="node", stop="node + 1"), x, out)
+    assert (out.reshape(4, 32, 32) == x.reshape(4, 32, 32)[[3, 1, 2, 0]] + np.float32(1)).all()
+    with pytest.raises(KernelError) as caught:
+        kernels.compile(LOOPS.format(start="node + 1", stop="node + 2"), x, out)
+    assert "TW017" in str(caught.value) and "the index is 4 on core (3, 0), of 4 entries" in str(caught.value)

@@ -27,10 +27,21 @@ from tilewright.integers import (
     is_truth,
     make,
 )
+from tilewright.records import record
 
 OPS: dict[str, type[Operation]] = {op.name: op for op in arith.Arith.operations}
 PLAIN_OPS = {symbol: OPS[name] for symbol, name in SYMBOLS.items()}
 FREE_OPS = frozenset[type[Operation]]((arith.ConstantOp, *PLAIN_OPS.values(), arith.CmpiOp, arith.XOrIOp))
+
+
+@record
+class Turns:
+    """A loop over a range, of which a core may know the ends only when it runs."""
+
+    body: IRBlock
+    start: Value
+    stop: Value
+    step: int
 
 
 class Emitter:
@@ -44,7 +55,7 @@ class Emitter:
         self.post_lines: dict[str, set[tuple[str, int]]] = {}  # places of the ops below each
         self._conditions: dict[IRBlock, Value] = {}  # under which a branch runs
         self._given: list[Value] = []  # what holds where an expression is evaluated, without a branch
-        self.counters: dict[Leaf, tuple[IRBlock, range]] = {}  # of loops that take the same turns on every core
+        self.counters: dict[Leaf, Turns] = {}  # of loops over ranges
 
     def add(
         self,
@@ -130,11 +141,11 @@ class Emitter:
             self._given.pop()
 
     def reached(self) -> Value | None:
-        """The condition under which a core comes here, for turns of the `counters`; None if a loop around may have no turn."""
-        certain = {body for body, turns in self.counters.values() if turns}
+        """The condition under which a core comes here in a turn of the `counters`; None if a loop around counts otherwise."""
+        counted = {turns.body for turns in self.counters.values()}
         result: Value = True
         for block, _ in self._open[1:]:
-            if block not in certain and block not in self._conditions:
+            if block not in counted and block not in self._conditions:
                 return None
             result = make("and", result, self._conditions.get(block, True))
         for condition in self._given:

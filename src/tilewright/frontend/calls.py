@@ -191,7 +191,7 @@ def _pipe_method(thread: Thread, owner: Pipe | PipeNet, name: str, args: list[An
     if len(callback) != 1 or not (callable(callback[0]) or isinstance(callback[0], LocalFunction)):
         raise thread.error("TW004", f"{name} takes one function", node, help=f"def work(pipe): …; {net.name}.{name}(work)")
     function: Any = callback[0]
-    for_each_pipe(thread, net, name.removeprefix("if_"), lambda end: _inline(thread, function, [end], {}, node))
+    for_each_pipe(thread, net, name.removeprefix("if_"), lambda end: thread.invoke(function, [end], {}, node))
     return None
 
 

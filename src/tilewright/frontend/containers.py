@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import ast
 import itertools
-import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tilewright.builder.movement import Range, write_slice
@@ -29,7 +28,7 @@ from tilewright.narrowing import class_of, is_dict, is_list, is_row, is_slice, i
 UNROLL_LIMIT = 4096
 
 
-TURNS_LIMIT = 1024  # of the loops around a table, looked at for each core
+TURNS_LIMIT = 4096  # of the loops around a table, looked at for each core
 SELECT_LIMIT = 64  # entries of a table that is a chain of selects
 ARGUMENTS_LIMIT = 128  # numbers of a table that one core is given
 Comprehension = ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp
@@ -201,7 +200,7 @@ def _reached(thread: Thread, table: dict[Any, Any], index: Value, *, is_list: bo
     from_end = False
     for core in cores_of(thread.build.grid):
         own = {leaf: place for leaf, place in zip(thread.coordinates_read, core, strict=False) if isinstance(leaf, Leaf)}
-        for place in _values_of(thread, replaced(index, own), replaced(reached, own)):
+        for place in _values_of(thread, replaced(index, own), replaced(reached, own), own):
             from_end = from_end or (is_list and place < 0)
             if place not in table and not (is_list and place + len(table) in table):
                 what = "IndexError: the index" if is_list else "KeyError: the key"
@@ -210,19 +209,24 @@ def _reached(thread: Thread, table: dict[Any, Any], index: Value, *, is_list: bo
     return from_end
 
 
-def _values_of(thread: Thread, index: Value, reached: Value) -> Iterable[int]:
+def _values_of(thread: Thread, index: Value, reached: Value, own: Mapping[Leaf, Value]) -> Iterable[int]:
     """The values that an index takes on a core, in all turns of the loops around; none if they are not known."""
-    counters = sorted(leaves(index) | leaves(reached), key=lambda leaf: leaf.ident)
-    if any(leaf not in thread.emitter.counters for leaf in counters):
-        return
-    turns = [thread.emitter.counters[leaf][1] for leaf in counters]
-    if math.prod(map(len, turns)) > TURNS_LIMIT:
-        return
-    for turn in itertools.product(*turns):
-        known = dict(zip(counters, turn, strict=True))
-        if replaced(reached, known) is True:
-            place = replaced(index, known)
-            assert isinstance(place, int)
+    around = thread.emitter.open_blocks()
+    loops = [(leaf, turns) for leaf, turns in thread.emitter.counters.items() if turns.body in around]
+    needed = leaves(index) | leaves(reached)
+    states: list[dict[Leaf, Value]] = [{}]
+    for leaf, turns in loops:
+        entered: list[dict[Leaf, Value]] = []
+        decides = leaf in needed or any(leaf in leaves(end) for _, other in loops for end in (other.start, other.stop))
+        for known in states:
+            start, stop = (replaced(end, {**own, **known}) for end in (turns.start, turns.stop))
+            if not isinstance(start, int) or not isinstance(stop, int) or len(entered) > TURNS_LIMIT:
+                return
+            counts = range(start, stop, turns.step)
+            entered += [{**known, leaf: count} for count in (counts if decides else counts[:1])]
+        states = entered
+    for known in states if len(states) <= TURNS_LIMIT else ():
+        if replaced(reached, known) is True and isinstance(place := replaced(index, known), int):
             yield place
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.builder.blocks import whole
 from tilewright.builder.buffers import kept_together
+from tilewright.builder.emitter import Turns
 from tilewright.builder.values import Block, CountedLoop, described
 from tilewright.frontend import carried, choices
 from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
@@ -207,9 +208,10 @@ def _counter(thread: Thread, argument: Any, name: str, start: Value, stop: Value
     low, high = bounds(start)[0], bounds(stop)[1] - 1
     most = max(0, (bounds(start)[1] - bounds(stop)[0] - 1) // -step) if backwards else max(low, high)
     leaf = emitter.leaf(argument, name, 0 if backwards else low, most)
-    if isinstance(start, int) and isinstance(stop, int):
-        turns = range(start, stop, step)
-        emitter.counters[leaf] = (emitter.block, range(len(turns)) if backwards else turns)
+    if backwards and isinstance(start, int) and isinstance(stop, int):
+        emitter.counters[leaf] = Turns(emitter.block, 0, len(range(start, stop, step)), 1)
+    elif not backwards:
+        emitter.counters[leaf] = Turns(emitter.block, start, stop, step)
     return make("-", start, make("*", leaf, -step)) if backwards else leaf
 
 
