@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs lessons gallery fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs lessons gallery site fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -44,6 +44,11 @@ lessons: $(VENV)/.installed ## write the outputs that README and lessons show an
 
 gallery: $(VENV)/.installed ## write docs/gallery: pages and pictures of the programs in examples/gallery
 	$(BIN)/python tests/gallery_page.py docs/gallery
+
+site: $(VENV)/.installed ## build/site: the documents as a site, opened in a browser page by page
+	$(BIN)/pip install --quiet '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python tests/site_check.py build/site
 
 fuzz: $(VENV)/.installed ## random DST problems without end, every plan checked
 	$(BIN)/python benchmarks/fuzz_dst.py

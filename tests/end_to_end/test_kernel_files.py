@@ -28,10 +28,10 @@ DATAFLOW = {
     ".next_compile_time_args_offset": (0, 0, 0), ".get_noc_addr": (1, 3, 0), "get_write_ptr": (1, 1, 0), "get_read_ptr": (1, 1, 0),
     "noc_async_read_page": (3, 5, 0), "noc_async_write_page": (3, 6, 0), "noc_async_read_barrier": (0, 1, 0), "noc_async_read": (3, 5, 0),
     "noc_async_write_barrier": (0, 1, 0), "noc_async_writes_flushed": (0, 1, 0), "noc_async_write": (3, 5, 0),
-    "noc_async_write_multicast": (4, 6, 0), "get_semaphore": (1, 1, 0), "get_noc_addr": (3, 4, 0),
+    "noc_async_write_multicast": (4, 6, 0), "noc_async_write_multicast_loopback_src": (4, 6, 0), "get_semaphore": (1, 1, 0), "get_noc_addr": (3, 4, 0),
     "get_noc_multicast_addr": (5, 6, 0), "noc_semaphore_wait": (2, 2, 0), "noc_semaphore_wait_min": (2, 2, 0),
     "noc_semaphore_set": (2, 2, 0), "noc_semaphore_inc": (2, 4, 0), "noc_semaphore_set_multicast": (3, 5, 0),
-    "noc_async_atomic_barrier": (0, 1, 0), "__builtin_inff": (0, 0, 0),
+    "noc_semaphore_set_multicast_loopback_src": (3, 5, 0), "noc_async_atomic_barrier": (0, 1, 0), "__builtin_inff": (0, 0, 0),
     "cb_wait_front": (2, 2, 0), "cb_pop_front": (2, 2, 0), "cb_reserve_back": (2, 2, 0), "cb_push_back": (2, 2, 0),
 }  # fmt: skip
 STATEMENTS = {"for", "if", "while", "kernel_main", "reinterpret_cast", "static_cast", "min", "max", "sizeof"}

@@ -33,7 +33,7 @@ Made from the op table by `python -m tilewright.report.ops_page docs/ops.md`; a 
 * **error** is the largest distance from float64 NumPy in bf16 ULP over all finite inputs, or those that are named, results
   near 2^-126 (which may flush to 0) apart; measured on the outputs of the vendor's simulators in both DST widths with the
   example parameters, the larger of both chips'; *not measured* where there are none. `approx=True` has its own.
-  `docs/numerics.md` has the bits.
+  [numerics.md](numerics.md) has the bits.
 * **since** is the oldest release (`--metal`) that has the call.
 * FPU forms read operands straight from buffers; SFPU forms want every operand in DST.
 """
