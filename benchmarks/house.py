@@ -3,11 +3,13 @@
     python benchmarks/house.py [ROOT]
 
 ROOT is another checkout to look at, for a comparison; its own code runs. A room is a folder of ``src/tilewright``, or a file beside
-them. A file is entered when one of its functions is called while `tilewright compile EXAMPLE` runs; importing it is not enough.
+them. A file is entered when one of its functions is called while `tilewright compile EXAMPLE` runs; importing it is not enough,
+and neither is what an import runs of the file itself: bodies of classes, and comprehensions beside functions. Those are counted apart.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -45,27 +47,30 @@ def sizes(package: Path) -> dict[str, list[int]]:
     return rows
 
 
-def entered(root: Path, example: str) -> list[str]:
-    """Files of the package with a function that was called. A process of its own: nothing may be compiled or imported before."""
+def entered(root: Path, example: str) -> tuple[list[str], list[str]]:
+    """Files of the package with a function that was called, and those that were only imported. A process of its own: nothing may be compiled or imported before."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(HERE), "--profile", str(root), example, folder]
         done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     if done.returncode:
         raise SystemExit(done.stderr)
-    return done.stdout.split("\n--files--\n")[1].split()
+    called, imported = done.stdout.split("\n--files--\n")[1:]
+    return called.split(), imported.split()
 
 
 def profile(root: Path, example: str, folder: str) -> int:
     """What `entered` runs: the command under a profiler."""
     sys.path.insert(0, str(root / "src"))
     package = str(root / "src" / "tilewright")
-    names: set[str] = set()
+    called: set[str] = set()
+    imported: set[str] = set()
 
     def note(frame: object, event: str, _argument: object) -> None:
         if event == "call":
             code = frame.f_code  # type: ignore[attr-defined]
-            if code.co_name != "<module>" and code.co_filename.startswith(package):
-                names.add(code.co_filename)
+            if code.co_filename.startswith(package):
+                is_function = code.co_flags & inspect.CO_OPTIMIZED and (code.co_name[0] != "<" or code.co_name == "<lambda>")
+                (called if is_function else imported).add(code.co_filename)
 
     from tilewright.cli.main import main
 
@@ -74,7 +79,8 @@ def profile(root: Path, example: str, folder: str) -> int:
         status = main(["compile", str(root / "examples" / example), "-o", folder, "--no-cache"])
     finally:
         sys.setprofile(None)
-    print("\n--files--\n" + "\n".join(sorted(str(Path(name).relative_to(package)) for name in names)))
+    for names in (called, imported - called):
+        print("\n--files--\n" + "\n".join(sorted(str(Path(name).relative_to(package)) for name in names)))
     return status
 
 
@@ -98,11 +104,12 @@ def main(root: Path) -> int:
     total = [sum(column) for column in zip(*rows.values(), strict=True)]
     print(f"{'all':<22}{total[0]:>7}{total[1]:>15}{total[2]:>12}\n")
     for example in EXAMPLES:
-        names = entered(root, example)
+        names, imported = entered(root, example)
         by_room: defaultdict[str, int] = defaultdict(int)
         for name in names:
             by_room[Path(name).parts[0].removesuffix(".py") if "/" in name else "(beside)"] += 1
         print(f"{example} enters {len(names)} files: {', '.join(f'{room} {count}' for room, count in sorted(by_room.items()))}")
+        print(f"{'':<{len(example)}} imports {len(imported)} more")
     edges = room_graph.room_graph(package)
     groups = room_graph.cycles(edges)
     print(f"\n{len(groups)} groups of rooms that import each other")

@@ -44,6 +44,8 @@ def page() -> str:
             what, requires, ensures = promises(docstring(each.name))
             lines.append(f"* **`{each.name}`**: {what}")
             lines.append(f"  Here because: {each.reason}.")
+            if each.on:
+                lines.append(f"  Only where there is: {', '.join(f'`{word}`' for word in each.on)}.")
             lines.append(f"  *Requires* {requires}")
             lines.append(f"  *Ensures* {ensures}")
     return "\n".join(lines) + "\n"

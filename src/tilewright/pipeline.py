@@ -6,7 +6,8 @@ for the whole stage wherever passes are chosen: ``opt -p convert-ttl-to-compute`
 can be chosen by its own name.
 
 A pass is the file of its name: ``ttl-fold-transposes`` is ``run`` of ``passes/ttl_fold_transposes.py``, loaded when it first
-runs, so that listing the passes loads none of them.
+runs, so that listing the passes loads none of them. What a pass looks at stands in the list too: in a kernel without broadcasts,
+those about broadcasts are not entered.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from importlib import import_module
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.stages import StageRules
+from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
 from tilewright.records import record
 from tilewright.trace import Stage
@@ -29,6 +31,7 @@ class Pass:
     name: str
     reason: str
     first: tuple[str, ...] = ()  # passes that have always run before it: text may enter behind their place in the list
+    on: tuple[str, ...] = ()  # ops or attributes: where none of them is, the pass has nothing to do and is not loaded
 
 
 TEXT_FORMS = "ttl-expand-text-forms"
@@ -40,12 +43,12 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     "ttl-validate": (  # complete what has one right answer, then judge
         Pass("ttl-approximate-math", "an option of the kernel, on every op that can be approximate"),
         Pass("ttl-complete-releases", "first: what follows relies on every acquire having its release"),
-        Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in"),
+        Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in", on=("scf.if",)),
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now"),
         Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers"),
         Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it"),
-        Pass("ttl-start-receives-early", "a ring that sends first would stand still"),
+        Pass("ttl-start-receives-early", "a ring that sends first would stand still", on=("ttl.net_pipe",)),
         Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts"),
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
@@ -54,33 +57,36 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked"),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),
         Pass("ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is"),
-        Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it"),
-        Pass("ttl-fold-broadcasts", "a broadcast of a broadcast is one"),
-        Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element"),
+        Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it", on=("ttl.transpose",)),
+        Pass("ttl-fold-broadcasts", "a broadcast of a broadcast is one", on=("ttl.bcast",)),
+        Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element", on=("ttl.bcast",)),
         Pass("ttl-simplify", "whole expressions are visible, and what divides before a broadcast has become a reciprocal"),
-        Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it"),
+        Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it", on=("ttl.bcast",)),
         Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them"),
-        Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused"),
+        Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused", on=("ttl.reduce",)),
         Pass("ttl-eliminate-dead-math", "expressions have their final form: what nobody stores is known"),
         Pass("ttl-eliminate-dead-stores", "two stores into one block would be two results of a region, without an order"),
         Pass("ttl-share-subexpressions", "regions form around stores that share math: equal math must be one"),
         Pass("ttl-delay-releases", "stores that share math become one region, and releases between them must wait for it"),
-        Pass("ttl-rematerialize-broadcasts", "a broadcast is cheaper than its trip through a buffer; levels are known now"),
+        Pass(
+            "ttl-rematerialize-broadcasts", "a broadcast is cheaper than its trip through a buffer; levels are known now",
+            on=("ttl.bcast", "ttl.reshape"),
+        ),
         Pass("convert-ttl-to-compute", "fuse first: allocation must see whole expressions"),
     ),
     "ttl-set-compute-config": (
-        Pass("ttl-mark-demanded-faces", "calls on fewer faces cost less: before anything is priced"),
-        Pass("ttl-split-at-spills", "the packer takes a tile only when a region ends"),
-        Pass("ttl-mark-half-buffers", "float16 in f32 tiles loses nothing in the source registers"),
+        Pass("ttl-mark-demanded-faces", "calls on fewer faces cost less: before anything is priced", on=("ttl.tile_bcast",)),
+        Pass("ttl-split-at-spills", "the packer takes a tile only when a region ends", on=("ttl.spill_tile_to_l1",)),
+        Pass("ttl-mark-half-buffers", "float16 in f32 tiles loses nothing in the source registers", on=("significant_bits",)),
         Pass("ttl-alias-exact-readers", "a buffer is unpacked one way; which one is configuration"),
         Pass("ttl-set-compute-config", "DST width and sync decide how many slots there are"),
     ),
     "ttl-tile-and-assign-dst": (  # where running values are, then everything else about DST
-        Pass("ttl-validate-faces", "while blocks still go through their buffers, where readers are seen"),
+        Pass("ttl-validate-faces", "while blocks still go through their buffers, where readers are seen", on=("ttl.faces",)),
         Pass("ttl-start-sums-from-bias", "before the sum gets its place: what it starts from is part"),
         Pass("ttl-form-accumulation-sections", "what stays in DST takes slots from all others"),
-        Pass("ttl-hoist-reserves", "the packer can add to a block only if it is there before the loop"),
-        Pass("ttl-accumulate-in-l1", "sums that DST has no room for, while their loops are whole"),
+        Pass("ttl-hoist-reserves", "the packer can add to a block only if it is there before the loop", on=("ttl.leaves_dst",)),
+        Pass("ttl-accumulate-in-l1", "sums that DST has no room for, while their loops are whole", on=("ttl.leaves_dst",)),
         Pass("ttl-tile-and-assign-dst", "order, units, slots, sub-blocks, splits"),
     ),
     "ttl-insert-tile-regs-sync": (
@@ -96,15 +102,18 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     ),
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
     "ttkernel-place-inits": (
-        Pass("ttkernel-batch-transfers", "a block is a number of tiles and bytes now"),
+        Pass("ttkernel-batch-transfers", "a block is a number of tiles and bytes now", on=("ttl.batch",)),
         Pass("ttkernel-defer-write-barriers", "what reads a tensor is a call now, whoever made it"),
-        Pass("ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted"),
+        Pass(
+            "ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted",
+            on=("ttkernel.core_table",),
+        ),
         Pass("ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet"),
         Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),
     ),
     "ttkernel-combine-pack-tiles": (Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs"),),
-    "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices"),),
-}
+    "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices", on=("affine.apply",)),),
+}  # fmt: skip
 PASSES = tuple(each for passes in PIPELINE.values() for each in passes)
 STAGES = {stage: tuple(each.name for each in passes) for stage, passes in PIPELINE.items()}
 PASS_NAMES = tuple(each.name for each in PASSES)
@@ -156,9 +165,18 @@ def remaining(module: ModuleOp) -> list[str]:
     return names
 
 
+def _nothing(module: ModuleOp, context: PassContext) -> None:
+    """What a pass does that does not apply."""
+
+
+def applies(name: str, module: ModuleOp) -> bool:
+    wanted = BY_NAME[name].on
+    return not wanted or any(op.name in wanted or not op.attributes.keys().isdisjoint(wanted) for op in operations(module))
+
+
 def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:
     """One pass alone; `run` is what knows stages."""
-    run_it = loaded(name)
+    run_it = loaded(name) if applies(name, module) else _nothing
     started = time.perf_counter()
     try:
         run_it(module, context)
