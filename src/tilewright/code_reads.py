@@ -6,9 +6,11 @@ in any other way, handed to a function or kept in a list, may have all of it rea
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
 import opcode
+import os
 import sys
 import time
 import weakref
@@ -186,14 +188,29 @@ def text_of(code: CodeType) -> str | None:
 
 
 def _digests_of(text: str, file: str) -> frozenset[str]:
+    """Of all code in ``text``, as Python compiles a file and as IPython compiles a cell."""
     found: set[str] = set()
     for flags in (0, POSTPONED):
-        try:
-            pending = [compile(text, file, "exec", flags, dont_inherit=True)]
-        except (SyntaxError, ValueError):
-            return frozenset()
+        pending = _code_of(text, file, flags) or _code_of(text, file, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if pending and not os.path.exists(file):
+            pending += _code_of_statements(text, file, flags)
         while pending:
             code = pending.pop()
             found.add(reads_of(code).digest)
             pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return frozenset(found)
+
+
+def _code_of(text: str | ast.Module, file: str, flags: int) -> list[CodeType]:
+    try:
+        return [compile(text, file, "exec", flags, dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return []
+
+
+def _code_of_statements(text: str, file: str, flags: int) -> list[CodeType]:
+    """A cell is compiled statement by statement: calls of what it imports are not known for such then."""
+    parsed = compile(text, file, "exec", flags | ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    assert isinstance(parsed, ast.Module)
+    alone = [ast.Module([statement], []) for statement in parsed.body]
+    return [code for each in alone for code in _code_of(each, file, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)]

@@ -6,6 +6,7 @@ import linecache
 from dataclasses import field
 
 from tilewright.error_codes import CODES
+from tilewright.notebook import shown_file
 from tilewright.records import record
 
 
@@ -70,7 +71,7 @@ class Diagnostic:
 def excerpt(span: Span, label: str) -> list[str]:
     """The source line with a caret below it."""
     gutter = len(str(span.line))
-    lines = [f"{' ' * gutter}--> {span.file}:{span.line}:{span.column}"]
+    lines = [f"{' ' * gutter}--> {shown_file(span.file)}:{span.line}:{span.column}"]
     text = linecache.getline(span.file, span.line).rstrip("\n")
     if not text:
         return lines

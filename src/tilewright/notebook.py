@@ -1,7 +1,9 @@
-"""What a notebook draws of a kernel, a program and a profile: small tables of their own style, nothing asked for."""
+"""What a notebook draws of a kernel, a program and a profile: small tables of their own style, nothing asked for; how cells are
+named."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
@@ -10,6 +12,15 @@ MOST_LINES = 8
 
 
 LEFT = "style='text-align:left'"
+
+
+def shown_file(file: str) -> str:
+    """``Cell In[3]`` where ``file`` is what IPython calls the text of that cell; any other as it is."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    named = name_of(file) if name_of is not None else None
+    return " ".join(named) if named else file
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:

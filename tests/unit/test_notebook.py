@@ -64,6 +64,33 @@ def test_a_cell_that_is_run_again_is_compiled_again(shell: InteractiveShell):
     assert shell.user_ns["y"][0, 0] == 8
 
 
+@pytest.mark.parametrize("first", ["", "import asyncio\nawait asyncio.sleep(0)\n", "%precision 4\n!true\n"], ids=["plain", "awaits", "magic"])
+def test_a_kernel_of_a_cell_is_compiled_once(first: str, shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch):
+    from tilewright.jit.kernel import Kernel
+
+    compiled: list[str] = []
+    compile_now = Kernel._compiled  # pyright: ignore[reportPrivateUsage]
+
+    def counted(self: Kernel, *args: Any) -> Any:
+        compiled.append(self.name)
+        return compile_now(self, *args)
+
+    monkeypatch.setattr(Kernel, "_compiled", counted)
+    run(shell, first + KERNEL.format(body="x + x"))
+    for _ in range(3):
+        run(shell, "kernel(a, y)")
+    assert shell.user_ns["y"][0, 0] == 4 and compiled == ["kernel"]
+    run(shell, first + KERNEL.format(body="x * x * x"))
+    for _ in range(3):
+        run(shell, "kernel(a, y)")
+    assert shell.user_ns["y"][0, 0] == 8 and compiled == ["kernel", "kernel"]
+
+
+def test_a_timed_cell_says_what_to_do(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
+    shell.run_cell("%%time\n" + KERNEL.format(body="x + x") + "kernel(a, y)")
+    assert "define the kernel in a cell of its own" in capsys.readouterr().out
+
+
 def test_names_in_other_cells_are_seen_anew(shell: InteractiveShell):
     run(shell, "FACTOR = 3.0")
     run(shell, KERNEL.format(body="x * FACTOR") + "kernel(a, y)")
@@ -89,5 +116,6 @@ def test_a_mistake_ends_at_the_users_line(shell: InteractiveShell, capsys: pytes
     shown = capsys.readouterr()
     text = shown.out + shown.err
     assert "error[TW003]" in text and "out.store(x.nothing(3))" in text
+    assert "--> Cell In[" in text, "the cell has its name of the notebook"
     assert "kernel.py" not in text and "build.py" not in text, "no frame of ours"
     assert text.rstrip().splitlines()[-1].lstrip().startswith("= help:")

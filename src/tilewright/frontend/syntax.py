@@ -33,6 +33,9 @@ def known_definition(function: Callable[..., Any]) -> ast.FunctionDef | None:
     return found[0] if len(found) == 1 and isinstance(found[0], ast.FunctionDef) else None
 
 
+TIMED = "<timed exec>"  # IPython's name for the text of a cell under %%time, which it does not keep
+
+
 def function_node(function: Callable[..., Any]) -> FunctionNode:
     """The definition of ``function``. Parsing the whole file keeps positions right however deep it is nested."""
     code = function.__code__
@@ -49,7 +52,9 @@ def function_node(function: Callable[..., Any]) -> FunctionNode:
             "TW006",
             f"the source of '{name}' cannot be read",
             Span(code.co_filename, code.co_firstlineno),
-            help="define the kernel in a file; text run with exec() needs an entry in linecache",
+            help="define the kernel in a cell of its own, without %%time, and call it in the next one"
+            if code.co_filename == TIMED
+            else "define the kernel in a file; text run with exec() needs an entry in linecache",
         )
     assert isinstance(found[0], (ast.FunctionDef, ast.Lambda))
     return found[0]

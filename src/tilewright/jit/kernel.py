@@ -89,7 +89,7 @@ class Kernel(KernelFunction):
         """For notebooks."""
         from tilewright import notebook
 
-        place = f"{self.span.file}:{self.span.line}"
+        place = f"{notebook.shown_file(self.span.file)}:{self.span.line}"
         latest = self._latest._repr_html_() if self._latest is not None else ""  # pyright: ignore[reportPrivateUsage]
         return notebook.kernel(self.name, self.grid, place, latest)
 
