@@ -291,7 +291,9 @@ class ClockedMachine(Machine):
         return machine
 
     def touch(self, other: ClockedMachine) -> None:
+        """Another core may go on: from now on everybody asks for his turn, until it is known when that one wants his."""
         self.shared.touched.append(other)
+        self.shared.horizon = -np.inf
 
     def owner(self, tensor: Tensor, page: int) -> Place:
         """The core whose L1 holds a page."""

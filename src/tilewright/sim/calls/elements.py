@@ -93,6 +93,7 @@ def write_element(machine: Machine, site: Site, buffer: Buffer, row: int, column
     if tile is LANDING:
         raise fault("TW510", site, f"writes into {buffer.label} while a NoC read into it is under way")
     if not machine.has_values:
+        buffer.slots[slot] = machine.arithmetic.constant_tile(np.zeros(machine.tile_shape, np.float32), buffer.dtype)
         return
     array = np.zeros((TILE_ROWS, TILE_COLS), INTEGERS.get(buffer.dtype, np.float32))
     if tile is not None:
