@@ -49,6 +49,9 @@ class GridMachine:
         self.grid = grid
         self.nets = nets or {}
         self.own_posts = own_posts or {}
+        self._ends = {(number, side): net.ends(side, grid) for number, net in self.nets.items() for side in ("src", "dst")}
+        self._targets = {number: [pipe.target_cores(grid) for pipe in net.pipes] for number, net in self.nets.items()}
+        self._meets = {number: net.meets(grid) for number, net in self.nets.items()}
         self.rings: dict[Core, dict[int, Ring]] = {}
         self.cursors: list[Cursor] = []
         for core, name, trace in threads:
@@ -106,10 +109,10 @@ class GridMachine:
     def pipe(self, cursor: Cursor, event: Event) -> int:
         """Number of the pipe in its net."""
         side = "src" if event.word == "send" else "dst"
-        net = self.nets[event.buffer]
-        pipes = net.ends(side, self.grid).get(cursor.core, ())
+        pipes = self._ends[event.buffer, side].get(cursor.core, ())
         position = event.args[0] if event.args else 0
         if position >= len(pipes):
+            net = self.nets[event.buffer]
             word, verb = ("source", "sends into") if side == "src" else ("destination", "receives from")
             raise Clash(
                 "TW215",
@@ -123,13 +126,13 @@ class GridMachine:
         pipe = self.pipe(cursor, event)
         net = self.nets[event.buffer]
         key = (event.buffer, pipe)
-        if net.meets(self.grid) and key not in self.offered:
+        if self._meets[event.buffer] and key not in self.offered:
             return False
         receivers = self.posted.setdefault(key, {})
         if cursor.thread in self.own_posts[event.buffer] and net.pipes[pipe].source_core(self.grid) == cursor.core:
             return True  # the send has announced this block
         earlier = receivers.get(cursor.core)
-        for number in net.by_target(self.grid)[cursor.core]:
+        for number in self._ends[event.buffer, "dst"][cursor.core]:
             earlier = earlier or self.posted.get((event.buffer, number), {}).get(cursor.core)
         if earlier is not None:
             raise Clash(
@@ -155,7 +158,7 @@ class GridMachine:
         key = (event.buffer, pipe)
         self.offered.add(key)
         receivers = self.posted.setdefault(key, {})
-        targets = net.pipes[pipe].target_cores(self.grid)
+        targets = self._targets[event.buffer][pipe]
         if cursor.thread in self.own_posts[event.buffer] and cursor.core in targets and cursor.core not in receivers:
             receive = self.own_receive(cursor, event)
             assert receive.block is not None

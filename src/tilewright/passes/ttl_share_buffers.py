@@ -4,8 +4,9 @@ Two buffers with the same ends (one thread fills both, one thread empties both) 
 which they entered, and nobody holds blocks of both at once: a queue keeps that order by itself. So nothing has to be drained,
 reset or waited for between them. What the shared depth costs is tried: if a thread would stop for ever, the buffers stay apart.
 
-Buffers whose uses lie one behind the other come first, then those that take turns. Kernels that fit are left alone, apart from
-buffers that the author has put into one allocation group.
+Buffers whose uses lie one behind the other come first, then those that take turns; those that pipes fill or empty come last,
+because their places matter to other cores. Kernels that fit are left alone, apart from buffers that the author has put into one
+allocation group.
 
 Requires: every acquire has its release, and blocks that are held together know their places.
 Ensures: as few buffers as needed for the chip's limits, with some indices left for the compiler's own; numbered without gaps.
@@ -29,10 +30,11 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import ThreadTrace, Unpredictable, core_groups, trace_thread
 from tilewright.passes.validation.events import Buffer, buffers_of, functions_of
+from tilewright.passes.validation.network import ORDERS
 
 NAME = "ttl-share-buffers"
 GROUP = "allocation_group"  # of buffers that the author says may share memory
-FOR_COMPILER = 4  # indices that stay free for values that travel
+FOR_COMPILER = 12  # indices that stay free for values that travel
 MOST_EVENTS = 200_000  # of one thread, looked at one by one
 Shared = dict[int, int]  # buffer -> the one that stands for it
 
@@ -40,7 +42,7 @@ Shared = dict[int, int]  # buffer -> the one that stands for it
 def run(module: ModuleOp, context: PassContext) -> None:
     buffers = buffers_of(module)
     wanted = _groups(buffers)
-    if context.unresolved or not (wanted or _over(buffers.values(), context)):
+    if context.unresolved or not (wanted or _over(buffers.values(), context, FOR_COMPILER)):
         return
     try:
         threads = [trace_thread(function) for function in functions_of(module)]
@@ -48,7 +50,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
     except Unpredictable:
         return
     plan = lives.plan(wanted, context)
-    shared = plan if _works(module, plan, context) else _tried_one_by_one(module, plan, context)
+    works = _works(module, plan, context) or _is_wrong_anyway(module, context)
+    shared = plan if works else _tried_one_by_one(module, plan, context)
     if shared:
         _rewrite(module, shared)
         _tell(shared, buffers, lives, context)
@@ -90,20 +93,21 @@ class Lives:
         shared: Shared = {}
         for first, second in wanted:
             self._join(shared, first, second, most_turns=None)
-        for most_turns in (1, None):
-            for second in self.buffers:
-                for first in self.buffers:
-                    if not self._over(shared, context):
-                        return shared
-                    if first < second and second not in shared and first not in shared:
-                        self._join(shared, first, second, most_turns)
+        buffers = self.buffers
+        pairs = [(one, other) for other in buffers for one in buffers if one < other and _alike(buffers[one], buffers[other])]
+        for piped, most_turns in ((False, 1), (False, None), (True, 1), (True, None)):
+            for first, second in pairs:
+                if bool({first, second} & self.piped) is not piped or second in shared or first in shared:
+                    continue
+                if not self._over(shared, context):
+                    return shared
+                self._join(shared, first, second, most_turns)
         return shared
 
     def _over(self, shared: Shared, context: PassContext) -> bool:
         left = [self.kind(index, shared) for index in self.buffers if index not in shared]
         used = sum(tiles * size for tiles, size in left)
-        spare = FOR_COMPILER if len(self.buffers) > context.chip.max_buffers else 0
-        return len(left) > context.chip.max_buffers - spare or used > context.chip.l1_usable_bytes
+        return len(left) > context.chip.max_buffers - FOR_COMPILER or used > context.chip.l1_usable_bytes
 
     def kind(self, index: int, shared: Shared) -> tuple[int, int]:
         """Tiles and bytes of each, of the buffer that stands for a class."""
@@ -120,7 +124,7 @@ class Lives:
 
     def one_queue(self, first: int, second: int, most_turns: int | None = None) -> bool:
         one, other = self.buffers[first], self.buffers[second]
-        if not _alike(one, other) or {first, second} & self.piped:
+        if not _alike(one, other):
             return False
         fills, empties = self.names.index(one.producers[0]), self.names.index(one.consumers[0])
         for traces in self.traces:
@@ -174,16 +178,24 @@ def _published(buffer: Buffer) -> bool:
 
 
 def _works(module: ModuleOp, shared: Shared, context: PassContext) -> bool:
-    """Whether every thread still reaches its end, and whether what is held still lies in one piece."""
+    """Whether every thread still reaches its end, whether what is held still lies in one piece, and whether pipes meet.
+
+    Other orders of semaphores are left to the validation: without sharing, the kernel does not fit in any order.
+    """
     if not shared:
         return True
     trial = module.clone()
     _rewrite(trial, shared)
     threads = [trace_thread(function) for function in functions_of(trial)]
-    problems, _ = communication_problems(trial, threads, buffers_of(trial), context.grid)
-    before = [trace_thread(function) for function in functions_of(module)]
-    known, _ = communication_problems(module, before, buffers_of(module), context.grid)
-    return not problems or bool(known)  # what is wrong anyway is told about the program as it was written
+    problems, _ = communication_problems(trial, threads, buffers_of(trial), context.grid, orders=ORDERS[:1])
+    return not problems
+
+
+def _is_wrong_anyway(module: ModuleOp, context: PassContext) -> bool:
+    """Then that is told about the program as it was written."""
+    threads = [trace_thread(function) for function in functions_of(module)]
+    problems, _ = communication_problems(module, threads, buffers_of(module), context.grid)
+    return bool(problems)
 
 
 def _tried_one_by_one(module: ModuleOp, plan: Shared, context: PassContext) -> Shared:

@@ -29,9 +29,10 @@ from tilewright.passes.validation.communication_trace import (
     core_groups,
     cores_communicate,
     trace_thread,
+    traces_of_cores,
 )
 from tilewright.passes.validation.events import Buffer, buffers_of, functions_of, problem
-from tilewright.passes.validation.network import check_network, deeper_buffer, waits_for_buffer
+from tilewright.passes.validation.network import ORDERS, check_network, deeper_buffer, waits_for_buffer
 
 NAME = "ttl-validate"
 DEPTH_TRIES = 64
@@ -40,16 +41,42 @@ DEPTH_TRIES = 64
 def check_communication(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
     try:
         threads = [trace_thread(function) for function in functions_of(module)]
-        problems, groups = _under_assumptions(module, threads, buffers, context)
+        assumptions = Assumptions(threads)
+        problems, groups = communication_problems(module, threads, buffers, context.grid, assumptions)
     except Unpredictable:
         context.trace.decide(NAME, "pushes and waits not compared before the run", "a loop or if depends on values of the device")
         return [found for buffer in buffers.values() for found in several_users(buffer)]
     context.trace.core_groups = groups
+    if assumptions.numbers and not problems:
+        context.trace.decide(NAME, "deadlock proof assumes numbers from data", assumptions.text())
     return problems
 
 
 def communication_problems(
-    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: tuple[int, ...]
+    module: ModuleOp,
+    threads: Sequence[ThreadTrace],
+    buffers: dict[int, Buffer],
+    grid: tuple[int, ...],
+    assumptions: Assumptions | None = None,
+    orders: Sequence[str] = ORDERS,
+) -> tuple[list[Diagnostic], int]:
+    """What is wrong between threads, for numbers from data taken in several ways within their bounds; also says how many groups
+    of cores there are. ``orders``: those that semaphores are tried in."""
+    groups = 0
+    seen: set[tuple[Traces, ...]] = set()
+    for tried in (assumptions or Assumptions(threads)).each():
+        everyone = tuple(traces_of_cores(threads, grid).values())
+        if everyone in seen:
+            continue  # other numbers, and nobody does anything else
+        seen.add(everyone)
+        problems, groups = _problems_as_assumed(module, threads, buffers, grid, orders)
+        if problems:
+            return [replace(found, notes=(*found.notes, *tried.notes())) for found in problems], groups
+    return [], groups
+
+
+def _problems_as_assumed(
+    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], grid: tuple[int, ...], orders: Sequence[str]
 ) -> tuple[list[Diagnostic], int]:
     """Checks one core of each group of cores whose threads do the same; also says how many groups there are."""
     groups = core_groups(threads, grid)
@@ -63,22 +90,7 @@ def communication_problems(
         problems = problems or [found for trace in traces for found in check_windows(trace, buffers)]
         if problems:
             return problems, len(groups)
-    return check_network(module, threads, buffers, grid) if communicating else [], len(groups)
-
-
-def _under_assumptions(
-    module: ModuleOp, threads: Sequence[ThreadTrace], buffers: dict[int, Buffer], context: PassContext
-) -> tuple[list[Diagnostic], int]:
-    """As `communication_problems`, for numbers from data taken in several ways within their bounds."""
-    assumptions = Assumptions(threads)
-    groups = 0
-    for tried in assumptions.each():
-        problems, groups = communication_problems(module, threads, buffers, context.grid)
-        if problems:
-            return [replace(found, notes=(*found.notes, *tried.notes())) for found in problems], groups
-    if assumptions.numbers:
-        context.trace.decide(NAME, "deadlock proof assumes numbers from data", assumptions.text())
-    return [], groups
+    return check_network(module, threads, buffers, grid, orders=orders) if communicating else [], len(groups)
 
 
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:

@@ -177,7 +177,8 @@ def number_of(read: ReadElementOp) -> tuple[Number, list[SSAValue]]:
 
 
 def _copied_to(read: ReadElementOp) -> CopyOp | None:
-    """The one copy that fills the buffer of a block, if the reading thread can tell what it copied."""
+    """A copy that fills the buffer of a block, if the reading thread can tell what it copied: the only one, or one of several
+    that copy the same slice."""
     acquire, function = acquire_of(read.block), read
     while not isinstance(function, FuncOp):
         parent = function.parent_op()
@@ -195,13 +196,14 @@ def _copied_to(read: ReadElementOp) -> CopyOp | None:
             if not isinstance(op, CopyOp) or not isinstance(op.source.owner, TensorSliceOp):
                 return None
             filled.append(op)
-    if len(filled) != 1 or not isinstance(cut := filled[0].source.owner, TensorSliceOp):
+    cuts = [copy.source.owner for copy in filled if isinstance(copy.source.owner, TensorSliceOp)]
+    accessors = [cut.accessor.owner for cut in cuts if isinstance(cut.accessor.owner, TensorAccessorOp)]
+    if not cuts or len(accessors) < len(cuts) or _is_written(accessors[0], module):
         return None
-    accessor = cut.accessor.owner
-    if not isinstance(accessor, TensorAccessorOp) or _is_written(accessor, module):
-        return None
-    here = function.is_ancestor(filled[0]) and _visible(filled[0], read)
-    return filled[0] if here or all(constant_of(start) is not None for start in cut.operands[1:]) else None
+    slices = {(accessor.tensor_index, *map(constant_of, cut.operands[1:])) for accessor, cut in zip(accessors, cuts, strict=True)}
+    if len(slices) == 1 and None not in next(iter(slices)):
+        return filled[0]
+    return filled[0] if len(filled) == 1 and function.is_ancestor(filled[0]) and _visible(filled[0], read) else None
 
 
 def _visible(op: Operation, user: Operation) -> bool:
@@ -381,19 +383,21 @@ def _steers(counter: SSAValue, body: Block) -> bool:
     return False
 
 
+def traces_of_cores(threads: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[tuple[int, ...], Traces]:
+    """What the threads of every core do, as numbers from data are assumed now."""
+    cores = list(product(*(range(size) for size in grid)))
+    alike = [None if thread.by_core else thread.items(cores[0], grid) for thread in threads]
+    return {
+        core: tuple(thread.items(core, grid) if same is None else same for thread, same in zip(threads, alike, strict=True))
+        for core in cores
+    }
+
+
 def core_groups(threads: Sequence[ThreadTrace], grid: tuple[int, ...]) -> dict[Traces, tuple[int, ...]]:
     """Distinct behaviours, each with the first core that shows it."""
     found: dict[Traces, tuple[int, ...]] = {}
-    fixed: dict[int, Trace] = {}
-    for core in product(*(range(size) for size in grid)):
-        traces: list[Trace] = []
-        for number, thread in enumerate(threads):
-            if not thread.by_core and number not in fixed:
-                fixed[number] = thread.items(core, grid)
-            traces.append(thread.items(core, grid) if thread.by_core else fixed[number])
-        found.setdefault(tuple(traces), core)
-        if not any(thread.by_core for thread in threads):
-            break
+    for core, traces in traces_of_cores(threads, grid).items():
+        found.setdefault(traces, core)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -16,7 +15,7 @@ from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.grid import Core, NetSpec
 from tilewright.machine.events import Cursor, Event, Trace
 from tilewright.machine.grid import Clash, GridMachine
-from tilewright.passes.validation.communication_trace import ThreadTrace, network_events, pipe_of
+from tilewright.passes.validation.communication_trace import ThreadTrace, network_events, pipe_of, traces_of_cores
 from tilewright.passes.validation.events import Buffer, functions_of, problem
 
 DEPTH_TRIES = 16
@@ -31,11 +30,12 @@ def check_network(
     buffers: dict[int, Buffer],
     grid: Core,
     rooms: Mapping[int, int] | None = None,
+    orders: Sequence[str] = ORDERS,
 ) -> list[Diagnostic]:
-    """``rooms``: buffers taken to have less room than they have, by index."""
+    """``rooms``: buffers taken to have less room than they have, by index. ``orders``: those that semaphores are tried in."""
     check = NetworkCheck(module, threads, buffers, grid)
     check.depths |= rooms or {}
-    return check.ends() or check.balance() or check.run()
+    return check.ends() or check.balance() or check.run(orders)
 
 
 class NetworkCheck:
@@ -54,9 +54,9 @@ class NetworkCheck:
             if op.name == "ttl.copy" and pipe_of(op) is not None
         ]
         self.threads: list[tuple[Core, str, Trace]] = [
-            (core, thread.function.sym_name.data, thread.items(core, grid))
-            for core in product(*(range(size) for size in grid))
-            for thread in threads
+            (core, thread.function.sym_name.data, trace)
+            for core, traces in traces_of_cores(threads, grid).items()
+            for thread, trace in zip(threads, traces, strict=True)
         ]
 
     # Who uses a net ---------------------------------------------------------------------------------------------------------
@@ -165,9 +165,8 @@ class NetworkCheck:
             own_posts=self.own_posts(),
         )
 
-    def run(self) -> list[Diagnostic]:
-        orders = ORDERS if self.semaphores else ORDERS[:1]
-        for order in orders:
+    def run(self, orders: Sequence[str]) -> list[Diagnostic]:
+        for order in orders if self.semaphores else orders[:1]:
             machine = self.machine(self.depths)
             try:
                 stopped = machine.run(order)
