@@ -477,13 +477,15 @@ EXACT_IN_BF16 = 256  # whole numbers up to this
 
 
 def is_core_number(thread: ThreadBuilder, value: object) -> bool:
-    """Whether every core knows the number from its start; a loop that changes one is unrolled instead."""
+    """Whether only the core knows the number. One that a loop changes is known if that loop can be unrolled."""
     if isinstance(value, Choice):
         return value.numbers is not None
     if not is_dynamic(value) or not is_int_like(value):
         return False
     low, high = bounds(value)  # pyright: ignore[reportArgumentType]
-    return high - low < 2**MOST_BITS and all(thread.emitter.is_of_entry(leaf) for leaf in leaves(value))  # pyright: ignore
+    unrollable = thread.unrolling.next_loop() is not None
+    found = leaves(value)  # pyright: ignore[reportArgumentType]
+    return high - low < 2**MOST_BITS and not (unrollable and any(thread.emitter.is_of_loop(leaf) for leaf in found))
 
 
 def number_block(thread: ThreadBuilder, value: Value | Choice, like: Block) -> Block | None:

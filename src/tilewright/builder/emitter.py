@@ -90,9 +90,10 @@ class Emitter:
         self._leaves[ident] = (ssa, self.block if home is None else home)
         return Leaf(ident, name, low, high)
 
-    def is_of_entry(self, leaf: Leaf) -> bool:
-        """Whether a leaf has its value from the start of the thread."""
-        return self._leaves[leaf.ident][1] is self.entry
+    def is_of_loop(self, leaf: Leaf) -> bool:
+        """Whether a loop gives the leaf its value: its counter, or what it carries and leaves behind."""
+        owner = self._leaves[leaf.ident][0].owner
+        return isinstance(owner, (IRBlock, scf.ForOp))
 
     @property
     def depth(self) -> int:

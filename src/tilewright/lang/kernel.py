@@ -58,7 +58,7 @@ class Arguments:
             if type(value) in (list, tuple):
                 return type(value)(visit(f"{name}_{position}", item, True) for position, item in enumerate(value))
             if is_dict(value) and class_of(value) is dict:
-                return {key: visit(f"{name}_{key}", item, True) for key, item in value.items()}
+                return {key: visit(f"{name}_{NO_NAME.sub('_', str(key))}", item, True) for key, item in value.items()}
             return value
 
         return {name: visit(name, value, False) for name, value in self.values.items()}
@@ -70,6 +70,7 @@ class Arguments:
 
 
 LARGEST = 2**31 - 1
+NO_NAME = re.compile(r"[^A-Za-z0-9_]")  # what the name of a tensor may not have, and the key of a dictionary may
 WRITTEN = re.compile(r"(?:\w+\.)?runtime_int(?:\(\s*(\d+)\s*,\s*(\d+)\s*\))?$")
 
 
