@@ -13,7 +13,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"
 
 
 def test_there_are_examples():
-    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 15)]
+    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 16)]
 
 
 @pytest.mark.parametrize("engine", ["sim", "fast", "native"])
@@ -23,7 +23,8 @@ def test_example_runs(example: Path, engine: str, capsys: pytest.CaptureFixture[
     assert main(["run", *flags, str(example)]) == 0
     captured = capsys.readouterr()
     assert re.match(r"max (relative )?error against NumPy: ", captured.out)
-    assert re.fullmatch(rf"\w+: grid [\dx]+, {engine} [\d.]+ m?s, DST \d+ of (4|8).*\n", captured.err)
+    err = re.sub(r"simulating .*\n", "", captured.err)  # how far it is, on a slow machine
+    assert re.fullmatch(rf"\w+: grid [\dx]+, {engine} [\d.]+ m?s, DST \d+ of (4|8).*\n", err)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -44,9 +45,16 @@ def test_example_is_right_with_either_allocator(example: Path, allocator: str):
     assert main(["run", "--allocator", allocator, "--no-fpu-binary-ops", str(example)]) == 0
 
 
+NEWER_RELEASES = {"15_decoder_layer": ("0.78",)}  # older ones cannot compare tiles, or repeat a column into a 32-bit DST
+
+
 @pytest.mark.parametrize("metal", ["0.62", "0.69", "0.78"])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example_compiles_for_every_release(example: Path, metal: str, tmp_path: Path):
+def test_example_compiles_for_every_release(example: Path, metal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    if metal not in NEWER_RELEASES.get(example.stem, (metal,)):
+        assert main(["compile", str(example), "-o", str(tmp_path), "--metal", metal]) == 1
+        assert re.search(r"TW401.*choose 0\.\d+ or newer", capsys.readouterr().err, re.DOTALL)
+        return
     assert main(["compile", str(example), "-o", str(tmp_path), "--metal", metal]) == 0
     (kernel,) = tmp_path.iterdir()
     movers = [] if example.stem == "11_sharded" else ["reader.cpp", "writer.cpp"]  # that one works where its data is

@@ -332,3 +332,48 @@ def test_one_body_keeps_what_a_number_places_in_one_thread(kernels, at):
     want = cache[band].copy()
     want[at % 32] = new[0]
     assert (out[band] == want * 2).all() and not out[np.r_[0 : band.start, band.stop : 96]].any()
+
+
+BESIDE_A_BLOCK = """
+from tilewright import ttl
+
+@ttl.operation(grid=(1, 1))
+def kernel(given, places, out):
+    n_cb = ttl.make_dataflow_buffer_like(given["a number"], shape=(1, 1), block_count=1)
+    m_cb = ttl.make_dataflow_buffer_like(given["a number"], shape=(1, 1), block_count=1)
+    p_cb = ttl.make_dataflow_buffer_like(places, shape=(1, 1), block_count=2)
+    o_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+
+    @ttl.compute()
+    def compute():
+        with m_cb.wait() as number:
+            limit = ttl.read_index(number, 0, 0, high=100)
+        for step in range(limit // 32 + 1):
+            with p_cb.wait() as place, o_cb.reserve() as o:
+                o.store(ttl.math.where(place > limit - step * 32, -1.0, place * limit))
+
+    @ttl.datamovement()
+    def read():
+        for buffer in (n_cb, m_cb):
+            with buffer.reserve() as number:
+                ttl.copy(given["a number"][0, 0], number).wait()
+        with n_cb.wait() as number:
+            steps = ttl.read_index(number, 0, 0, high=100) // 32 + 1
+            for step in range(steps):
+                with p_cb.reserve() as block:
+                    ttl.copy(places[0, 0], block).wait()
+            for step in range(steps):
+                with o_cb.wait() as block:
+                    ttl.copy(block, out[step, 0]).wait()
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 31, 70, 100])
+def test_numbers_of_data_and_of_loops_that_data_bounds_stand_beside_blocks(kernels, limit):
+    """Such a loop cannot be unrolled, so its counter is made a tile. The tensor's name in the C++ comes from a key with a space."""
+    places = np.tile(np.arange(32, dtype=np.float32), (32, 1))
+    out = np.zeros((128, 32), np.float32)
+    kernels.load(BESIDE_A_BLOCK)({"a number": numbers([limit])}, places, out)
+    for step in range(limit // 32 + 1):
+        want = np.where(places > limit - step * 32, -1.0, places * limit)
+        assert (out[step * 32 : step * 32 + 32] == want).all()
