@@ -178,7 +178,7 @@ class Search:
         return sorted(found, key=lambda trial: (self._rank(trial), text_of(trial.config)))
 
     def _round(self, step: Callable[..., Trial], items: Sequence[Any]) -> None:
-        for _, trial in self.pool.run(step, items):
+        for _, trial in self.pool.run(step, items, self._fits):
             self.journal.note(trial)
             self._keep(trial)
             self.progress.tell(len(self.trials), len(self.space.configs), f"best {words(self._best())}")
@@ -208,7 +208,16 @@ class Search:
 
     def _too_long(self, trial: Trial) -> bool:
         """Whether timing it would take more than what is left of the budget."""
-        return trial.calls * SECONDS_PER_CALL > self.budget - self._spent()
+        return trial.calls * self._pace() > self.budget - self._spent()
+
+    def _fits(self, item: Config | Trial) -> bool:
+        """Whether there is still time for it when its turn comes; looks are short."""
+        return not isinstance(item, Trial) or not self._too_long(item)
+
+    def _pace(self) -> float:
+        """Seconds per call on this machine: what the quickest trial took, which has the least of anything else in it."""
+        paces = [trial.seconds / trial.calls for trial in self.trials.values() if trial.state == TIMED and trial.calls]
+        return max(SECONDS_PER_CALL, min(paces, default=0.0))
 
     def _rank(self, trial: Trial) -> float:
         if trial.predicted is not None:

@@ -87,8 +87,13 @@ class Pool:
             return self._executor.submit(_step_forked, step, item)
         return self._executor.submit(step, self.work, item)
 
-    def run(self, step: Step, items: Sequence[Any]) -> Iterator[tuple[int, Trial]]:
-        """Answers with the number of their question, as they come. Each item is a configuration or has one."""
+    def run(
+        self, step: Step, items: Sequence[Any], wanted: Callable[[Any], bool] = lambda item: True
+    ) -> Iterator[tuple[int, Trial]]:
+        """Answers with the number of their question, as they come. Each item is a configuration or has one.
+
+        ``wanted`` is asked when the turn of an item comes.
+        """
         waiting = list(enumerate(items))
         deaths: dict[int, int] = {}
         running: dict[Future[Any], tuple[int, Any]] = {}
@@ -97,6 +102,8 @@ class Pool:
             while waiting or running:
                 while waiting and len(running) < at_once:
                     number, item = waiting.pop(0)
+                    if not wanted(item):
+                        continue
                     try:
                         running[self._submit(step, item)] = number, item
                     except BrokenExecutor:

@@ -91,8 +91,8 @@ def test_a_cluster_gives_the_same_table(cluster: Cluster, kernel: Any, tmp_path:
     monkeypatch.setattr("tilewright.tune.journal.folder", lambda: tmp_path / "third")
     note = workers.Pool.run
 
-    def run(pool: workers.Pool, step: Any, items: Any) -> Iterator[Any]:
-        for number, answer in enumerate(note(pool, step, items)):
+    def run(pool: workers.Pool, step: Any, items: Any, *rest: Any) -> Iterator[Any]:
+        for number, answer in enumerate(note(pool, step, items, *rest)):
             if number == 2 and cluster.workers[0].poll() is None:
                 os.kill(cluster.workers[0].pid, signal.SIGKILL)
             yield answer
