@@ -100,6 +100,11 @@ def test_loops_over_a_grid(kernels, dtype):
     assert np.abs(out.astype(np.float64) - (2 * a.astype(np.float64) + b.astype(np.float64))).max() <= 0.02
 
 
+def test_buffers_have_the_names_of_the_body(kernels):
+    a, b = (numbers((96, 256), np.float32, seed) for seed in (1, 2))
+    assert [buffer.name for buffer in kernels.compile(GRID_OF_LOOPS, a, b, np.zeros_like(a)).buffers] == ["a_dfb", "b_dfb", "out_dfb"]
+
+
 def test_a_product_with_a_running_sum(kernels):
     a, b = numbers((128, 96), ml_dtypes.bfloat16, 3), numbers((96, 64), ml_dtypes.bfloat16, 4)
     out = np.zeros((128, 64), ml_dtypes.bfloat16)

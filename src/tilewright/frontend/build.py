@@ -186,6 +186,8 @@ def _name_buffers(build: Build) -> None:
         names = outer_names(thread.function)
         for name in thread.function.__code__.co_freevars:
             _name_value(names.get(name), name)
+        for name, value in (thread.outer or {}).items():  # of one body: what its part on the host has made
+            _name_value(value, name)
     for semaphore in build.semaphores:
         semaphore.name = semaphore.name or f"semaphore{semaphore.number}"
     taken: set[str] = set()
