@@ -147,8 +147,8 @@ SHAPES: dict[str, Code] = {
     "TW104": Code(
         "slice unlike its block",
         "A copy fills a whole block, so the slice must have exactly as many tiles as the block in each dimension, the"
-        " same on every core and in every iteration. tensor[r, c] is one tile; tensor[r:r+2, c:c+2] is 2x2 tiles. A side that does"
-        " not divide by 32 ends with a part of a tile, which counts: -(-n // 32) tiles, not n // 32.",
+        " same on every core and in every iteration. tensor[r, c] is one tile; tensor[r:r+2, c:c+2] is 2x2 tiles. A side that"
+        " does not divide by 32 ends with a part of a tile, which counts: -(-n // 32) tiles, not n // 32.",
     ),
     "TW105": Code(
         "tensor not tile-aligned",
