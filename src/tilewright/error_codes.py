@@ -202,6 +202,13 @@ SHAPES: dict[str, Code] = {
         "through another buffer or a pipe, or came from blocks whose edges differ. Reduce the block that was read, let one "
         "block hold the whole dimension, or pad the tensor to multiples of 32 with the number that does no harm.",
     ),
+    "TW114": Code(
+        "blocks that count elements",
+        "A buffer made like a row-major tensor, with the tensor's last size as its own last size, counts elements: its blocks "
+        "are whole rows, each in a tile of L1 of its own. They are copied, sent through pipes, and taken by elementwise math. A "
+        "reduction, a product or a transpose would find other rows and columns than the author means. A buffer in tiles of the "
+        "same tensor works for those: the reader makes tiles of the rows. All buffers of one expression are of one kind.",
+    ),
 }
 
 # Buffers and synchronisation (TW2).

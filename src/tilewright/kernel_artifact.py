@@ -14,7 +14,7 @@ from tilewright.diagnostics import fail
 from tilewright.dtypes import BY_NAME
 from tilewright.grid import chip_place, cores_of
 from tilewright.hardware import tile_bytes
-from tilewright.program import ROW_MAJOR, CallerNumber, CoreNumber, ThreadSpec
+from tilewright.program import ROW_MAJOR, ROWS, CallerNumber, CoreNumber, ThreadSpec
 
 if TYPE_CHECKING:
     from tilewright.program import Program
@@ -123,7 +123,7 @@ def _refusals(program: Program) -> Iterator[tuple[str, str]]:
             remedy = "bf16 tensors, or --no-fp32-dest-acc, which computes in 16 bits"
             yield f"32-bit buffer '{buffer.name}' is unpacked to DST, which a launch must be told", remedy
     for tensor in program.tensors:
-        if tensor.layout == ROW_MAJOR:
+        if tensor.layout in (ROW_MAJOR, ROWS):
             yield f"tensor '{tensor.name}' is stored row by row", "operands of tt_lang_op are tiled: layout=ttnn.TILE_LAYOUT"
     for layout in program.argument_layouts[0] if program.argument_layouts else ():
         if layout.made:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 ROW_MAJOR = "row_major"
+ROWS = "rows"  # row-major, and moved by whole rows of elements: each has a tile of L1 to itself
 
 
 @record(kw_only=True)
@@ -30,7 +31,7 @@ class TensorSpec:
     dtype: str  # bf16, f32, bfp8_b, bfp4_b, i32, u32, u16, u8
     element: str = ""  # what the caller's tensor holds, if that travels as another dtype: float16
     logical_shape: tuple[int, ...] = ()  # before padding to tiles; empty if there is none
-    layout: str = "tile"  # tile or row_major
+    layout: str = "tile"  # tile, row_major or rows
     memory: str = "dram"  # dram or l1
     sharding: str = ""  # "", height, width, block, nd
     shard_shape: tuple[int, ...] | None = None  # elements

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tilewright.hardware import TILE_COLS, TILE_ROWS, tile_bytes
-from tilewright.program import TensorSpec
+from tilewright.hardware import FACE_COLS, FACE_ROWS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, tile_bytes
+from tilewright.program import ROWS, TensorSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,3 +97,38 @@ def join_tiles(pages: Array, shape: tuple[int, ...]) -> Array:
     down, across = rows // TILE_ROWS, cols // TILE_COLS
     split = pages.reshape(-1, down, across, TILE_ROWS, TILE_COLS)
     return split.swapaxes(2, 3).reshape(shape)
+
+
+def split_rows(values: Array) -> Array:
+    """``[..., columns]`` to ``[row, 32, 32]``: the elements of a row at the start of a tile, as they lie in its faces."""
+    import numpy as np
+
+    columns = values.shape[-1]
+    flat = np.zeros((values.size // columns, TILE_ELEMENTS), values.dtype)
+    flat[:, :columns] = values.reshape(-1, columns)
+    return np.ascontiguousarray(flat.reshape(-1, 2, 2, FACE_ROWS, FACE_COLS).swapaxes(2, 3)).reshape(-1, TILE_ROWS, TILE_COLS)
+
+
+def join_rows(pages: Array, shape: tuple[int, ...]) -> Array:
+    """``[row, 32, 32]`` back to ``shape``."""
+    flat = pages.reshape(-1, 2, FACE_ROWS, 2, FACE_COLS).swapaxes(2, 3).reshape(-1, TILE_ELEMENTS)
+    return flat[:, : shape[-1]].reshape(shape)
+
+
+def split_pages(spec: TensorSpec, values: Array) -> Array:
+    return split_rows(values) if spec.layout == ROWS else split_tiles(values)
+
+
+def join_pages(spec: TensorSpec, pages: Array) -> Array:
+    return join_rows(pages, spec.shape) if spec.layout == ROWS else join_tiles(pages, spec.shape)
+
+
+def page_count(spec: TensorSpec) -> int:
+    """Tiles of a tensor; rows of one that moves by rows."""
+    return prod(spec.shape[:-1]) if spec.layout == ROWS else prod(spec.shape) // TILE_ELEMENTS
+
+
+def page_bytes(spec: TensorSpec) -> int:
+    """A tile, or one row of elements."""
+    size = tile_bytes(spec.dtype)
+    return size if spec.layout == "tile" else spec.shape[-1] * size // TILE_ELEMENTS

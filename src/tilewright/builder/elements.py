@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilewright.builder.blocks import is_number
 from tilewright.builder.extents import FULL
+from tilewright.builder.row_blocks import require_tiles
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block, described
 from tilewright.diagnostics import Note
@@ -65,6 +66,7 @@ def _since(block: Block) -> tuple[Note, ...]:
 
 def _place(thread: ThreadBuilder, name: str, block: Block, coordinates: list[Any]) -> tuple[Value, Value]:
     """Row and column of the block as the IR has it; what stands before the last two dimensions counts matrices of tiles."""
+    require_tiles(thread, name, [block])
     sizes = [*block.shape[:-2], block.shape[-2] * TILE_ROWS, block.shape[-1] * TILE_COLS]
     if len(coordinates) != len(sizes):
         raise thread.problem(

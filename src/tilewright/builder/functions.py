@@ -27,6 +27,7 @@ from tilewright.builder.blocks import (
     transposed,
     whole,
 )
+from tilewright.builder.row_blocks import ANY_PLACE, require_tiles
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
@@ -231,6 +232,8 @@ def call_function(thread: ThreadBuilder, name: str, args: list[Any], named: dict
     require_compute(thread, f"ttl.{name}")
     args, named = by_position(name, args, named)
     if name in BLOCK_FUNCTIONS:
+        if BLOCK_FUNCTIONS[name] not in ANY_PLACE:
+            require_tiles(thread, f"ttl.{name}", args)
         return HANDLERS[BLOCK_FUNCTIONS[name]](thread, args, named)
     op = BY_PYTHON.get(name) or COMPOSITE_BY_PYTHON[name]
     return _exponential(thread, op, args, dict(named)) if op.name == "exp" else call_op(thread, op, args, named)
@@ -286,6 +289,7 @@ def matmul(thread: ThreadBuilder, left: Any, right: Any) -> Block:
     for side in (left, right):
         if not isinstance(side, Block):
             raise thread.problem("TW004", f"matmul takes blocks, not {described(side)}", help="block @ block")
+    require_tiles(thread, "a product", [left, right])
     first, second = whole(thread, left), whole(thread, right)
     for side in (first, second):
         require_float(thread, "matmul", side)

@@ -17,6 +17,7 @@ from tilewright.builder.buffers import acquired, loops_since, stored
 from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
 from tilewright.builder.parts import copied_runs, store_part
+from tilewright.builder.row_blocks import check_stored
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Acquisition, Block, ReadyReceive, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Note, fail
@@ -42,6 +43,7 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_list
+from tilewright.program import ROWS
 from tilewright.records import record
 
 RELEASES = {"pop": CBPopOp, "push": CBPushOp}
@@ -138,6 +140,7 @@ def store(thread: ThreadBuilder, block: Block, value: Any, accumulate: bool) -> 
     source = readable(thread, value)
     if source.open:
         source = at_size(thread, source, block.shape)
+    check_stored(thread, source, held.buffer)
     _check_stored_size(thread, source, block, held)
     if source.dtype != block.dtype and {source.dtype, block.dtype} <= set(FLOAT_DTYPES):
         source = converted(thread, source, block.dtype)
@@ -283,9 +286,15 @@ def _fits(buffer: CircularBuffer, part: TensorSlice) -> bool:
 
 
 def _check_sizes(thread: ThreadBuilder, part: TensorSlice, block: Block) -> None:
+    assert block.held is not None
+    own, rows = block.held.buffer.row_elements, part.tensor.spec.shape[-1] if part.tensor.spec.layout == ROWS else 0
+    if own != rows:
+        kinds = [f"has rows of {count} elements" if count else "counts tiles" for count in (rows, own)]
+        message = f"'{part.name}' {kinds[0]}, block of '{block.held.buffer.name}' {kinds[1]}"
+        notes = (Note("the buffer is made here", block.held.buffer.span),)
+        raise thread.problem("TW114", message, notes=notes, help="make the buffer like this tensor, with its last size")
     if _plain(part.shape) != _plain(block.shape):
         sliced, held = ("x".join(map(str, _plain(shape))) for shape in (part.shape, block.shape))
-        assert block.held is not None
         raise thread.problem(
             "TW104",
             f"slice of '{part.name}' has {sliced} tiles, block of '{block.held.buffer.name}' has {held}",

@@ -34,7 +34,7 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.pipes import Semaphore
 from tilewright.lang.tensors import KernelTensor
-from tilewright.program import ROW_MAJOR
+from tilewright.program import ROW_MAJOR, ROWS
 from tilewright.records import record
 
 COPIES_LIMIT = 128  # of the innermost body, over all loops unrolled around it
@@ -107,6 +107,8 @@ class ThreadBuilder:
             }
             if buffer.origin != "user":
                 attributes["origin"] = StringAttr(buffer.origin)
+            if buffer.row_elements:
+                attributes["row_elements"] = i32_attr(buffer.row_elements)
             if buffer.group is not None:
                 attributes["allocation_group"] = i32_attr(buffer.group)
             if buffer.tensor is not None:
@@ -133,7 +135,8 @@ class ThreadBuilder:
                 attributes={
                     "tensor_index": i32_attr(tensor.index),
                     "name": text_attr(spec.name),
-                    **({"layout": StringAttr(ROW_MAJOR)} if spec.layout == ROW_MAJOR else {}),
+                    **({"layout": StringAttr(spec.layout)} if spec.layout in (ROW_MAJOR, ROWS) else {}),
+                    **({"row_elements": i32_attr(spec.shape[-1])} if spec.layout == ROWS else {}),
                     **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
                 },
                 location=location_of(place),

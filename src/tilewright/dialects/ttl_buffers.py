@@ -38,7 +38,7 @@ from tilewright.dialects.attributes import (
     scalar_format,
 )
 from tilewright.hardware import MOST_BUFFERS
-from tilewright.program import ROW_MAJOR
+from tilewright.program import ROW_MAJOR, ROWS
 
 ALIAS_OF = "alias_of"
 IN_DST = "ttl.in_dst"  # the value that this buffer is for stays in DST: nothing is written to its blocks
@@ -50,7 +50,8 @@ CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 class BindCBOp(PlainOp):
     """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``
 
-    ``alias_of`` names another index over the same memory; both are filled and released together.
+    ``alias_of`` names another index over the same memory; both are filled and released together. ``row_elements``: every tile of
+    it holds one row of so many elements.
     """
 
     name = "ttl.bind_cb"
@@ -83,6 +84,11 @@ class BindCBOp(PlainOp):
         attribute = self.attributes["cb_index"]
         assert isinstance(attribute, IntegerAttr)
         return attribute.value.data
+
+    @property
+    def row_elements(self) -> int:
+        attribute = self.attributes.get("row_elements")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
     @property
     def backed(self) -> bool:
@@ -225,13 +231,14 @@ BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPu
 
 # ``ttl`` ops that move data between tensors and blocks.
 
-LAYOUTS = ("tile", ROW_MAJOR)
+LAYOUTS = ("tile", ROW_MAJOR, ROWS)
 
 
 class TensorAccessorOp(FlatOp):
     """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
 
-    ``layout = "row_major"``: it is stored row by row, not in tiles. ``significant_bits``: its values have no more than these.
+    ``layout = "row_major"``: it is stored row by row, not in tiles; ``"rows"``: so it is, and moves by rows of ``row_elements``.
+    ``significant_bits``: its values have no more than these.
     Text may give the tensor itself instead of its number:
     ``ttl.tensor_accessor %lhs : tensor<4x4x!ttcore.tile<…>> -> !ttl.accessor<…>``.
     """
@@ -285,6 +292,12 @@ class TensorAccessorOp(FlatOp):
         """Row-major: a page of the tensor is one row of elements, not a tile."""
         attribute = self.attributes.get("layout")
         return isinstance(attribute, StringAttr) and attribute.data == ROW_MAJOR
+
+    @property
+    def row_elements(self) -> int:
+        """Elements of a page that is one row and moves as a whole; 0 if it does not."""
+        attribute = self.attributes.get("row_elements")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
     @property
     def tensor_name(self) -> str:

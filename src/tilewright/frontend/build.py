@@ -34,10 +34,10 @@ from tilewright.lang.coordinates import choosing, resolve_grid
 from tilewright.lang.kernel import Arguments, KernelFunction, call_options
 from tilewright.lang.kernel_kinds import Kernel, mismatch
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
-from tilewright.lang.tensors import KernelTensor, describe
+from tilewright.lang.tensors import KernelTensor, check_aligned, describe, in_rows
 from tilewright.narrowing import is_dict, is_list
 from tilewright.options import Options
-from tilewright.program import TensorSpec
+from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.records import record
 
 
@@ -88,6 +88,7 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
     build = run_body(kernel, values, values.replaced(seen_by_body), grid, options.chip.grid[0])
     build.metal = options.metal
     _name_buffers(build)
+    _settle_rows(kernel, build, tensors)
     if any(thread.operation for thread in build.running_threads()):
         from tilewright.frontend.composition import joined  # late: most kernels call no other
 
@@ -105,6 +106,16 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
         reads_values=build.reads_files or any(tensor.is_opened for tensor in tensors),
         flags={name: value for text, span in build.flags for name, value in call_options(text, span).items()},
     )
+
+
+def _settle_rows(kernel: KernelFunction, build: Build, tensors: list[KernelTensor]) -> None:
+    """Row-major tensors move by rows if a buffer counts elements, else by tiles, of which they then must consist."""
+    rows = any(buffer.row_elements for buffer in build.buffers)
+    for tensor in tensors:
+        if tensor.spec.layout == ROW_MAJOR and rows:
+            tensor.spec = in_rows(tensor.spec, kernel.span)
+        elif tensor.spec.layout == ROW_MAJOR:
+            check_aligned(tensor.spec, caller_span(kernel.name))
 
 
 def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], grid: tuple[int, ...], columns: int) -> Build:

@@ -14,6 +14,7 @@ from typing import Any
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
 from tilewright.builder.parts import part_of
+from tilewright.builder.row_blocks import require_tiles
 from tilewright.builder.values import Block, Region, TensorSlice, described
 from tilewright.diagnostics import counted
 from tilewright.frontend.debugging import spelt
@@ -24,6 +25,7 @@ from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dyn
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_dict, is_list, is_row, is_slice, is_tuple
+from tilewright.program import ROWS
 
 UNROLL_LIMIT = 4096
 
@@ -108,6 +110,8 @@ def subscript(thread: Thread, node: ast.Subscript) -> Any:
     if isinstance(owner, KernelTensor):
         return tensor_slice(thread, owner, node)
     if isinstance(owner, Block) and owner.region is None:
+        thread.at(node)
+        require_tiles(thread, "a part", [owner])
         return _block_part(thread, owner, node)
     if isinstance(owner, (*RUNTIME_VALUES, CircularBuffer)) or is_dynamic(owner):
         raise thread.error(
@@ -352,8 +356,13 @@ def joined(thread: Thread, node: ast.JoinedStr) -> str | Text:
     return "".join(parts) if all(isinstance(part, str) for part in parts) else Text(tuple(parts))
 
 
+Index = tuple[Any, ast.expr]  # of one dimension, and where it is written
+
+
 def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> TensorSlice:
     indices = _indices(thread, node.slice)
+    if tensor.spec.layout == ROWS:
+        indices = _of_rows(thread, tensor, indices, node)
     sizes = tensor.tile_shape
     if len(indices) != len(sizes):
         raise thread.error(
@@ -378,7 +387,19 @@ def tensor_slice(thread: Thread, tensor: KernelTensor, node: ast.Subscript) -> T
     return written()
 
 
-def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+def _of_rows(thread: Thread, tensor: KernelTensor, indices: list[Index], node: ast.expr) -> list[Index]:
+    """Indices of elements: the last one takes the whole row."""
+    columns = tensor.spec.shape[-1]
+    last, place = indices[-1] if indices else (None, node)
+    whole = is_slice(last) and last.start in (None, 0) and last.stop in (None, columns) and last.step in (None, 1)
+    if not whole:
+        remedy = f"copy whole rows: {tensor.name}[{', '.join(['0'] * (len(tensor.spec.shape) - 1) + [':'])}]"
+        raise thread.error("TW114", f"a part of a row of '{tensor.name}', whose blocks count elements", place, help=remedy)
+    lead: list[Index] = [(0, node)] if len(tensor.spec.shape) == 1 else []
+    return [*lead, *indices[:-1], (slice(0, 1), place)]
+
+
+def _indices(thread: Thread, written: ast.expr) -> list[Index]:
     """One index per dimension and where it stands: ``a:b``, an integer, integers to gather, a ``slice`` made before. A name may
     stand for all of them, and ``*name`` for several."""
     if isinstance(written, ast.Tuple):
@@ -389,7 +410,7 @@ def _indices(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
     return [(item, written) for item in value] if is_tuple(value) else _spread(value, written)  # pyright: ignore
 
 
-def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+def _index(thread: Thread, written: ast.expr) -> list[Index]:
     if isinstance(written, ast.Slice):
         parts = [None if part is None else thread.evaluate(part) for part in (written.lower, written.upper, written.step)]
         return [(slice(*parts), written)]
@@ -398,7 +419,7 @@ def _index(thread: Thread, written: ast.expr) -> list[tuple[Any, ast.expr]]:
     return _spread(thread.evaluate(written), written)
 
 
-def _spread(value: Any, written: ast.expr) -> list[tuple[Any, ast.expr]]:
+def _spread(value: Any, written: ast.expr) -> list[Index]:
     """Slices in a list are one per dimension, integers are gathered along one."""
     if is_list(value) and any(is_slice(item) for item in value):
         return [(item, written) for item in value]

@@ -12,9 +12,9 @@ from tilewright.grid import chip_place, cores_of
 from tilewright.lang.allocation import group_number
 from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
-from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor
+from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor, tiles_of
 from tilewright.narrowing import as_tuple
-from tilewright.program import TensorSpec
+from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.tile_pages import pages_by_place, shard_tiles
 
 
@@ -41,6 +41,7 @@ class CircularBuffer:
         self.first_tile = first_tile  # of that shard
         self.name = ""
         self.origin = "user"  # or "compiler"
+        self.row_elements = 0  # of a block that counts elements: each of its rows has a tile
         self.group: int | None = None  # of buffers that the author says may share memory
 
     @property
@@ -80,15 +81,33 @@ def make_circular_buffer_like(
     if not is_tensor(tensor):
         raise not_a_tensor("a buffer is made like a tensor, not like", tensor, span)
     dims = checked_shape(shape, span)
+    row = row_elements(tensor, shape)
     buffer = CircularBuffer(
-        shape=dims,
+        shape=(*dims[:-1], 1) if row else dims,
         dtype=describe(tensor, "tensor", span).dtype if not isinstance(tensor, KernelTensor) else tensor.spec.dtype,
         block_count=checked_count(2 if count is None else count, span),
         index=len(build.buffers),
         span=span,
     )
     buffer.group = group_number(build.groups, allocation_group)
+    buffer.row_elements = row
     return build.add_buffer(buffer)
+
+
+def row_elements(tensor: Any, shape: Any) -> int:
+    """The last size of a block that counts elements: one of whole rows of a row-major tensor. 0 if it counts tiles.
+
+    A tensor that is not made of tiles has no others, and neither has a block that the tensor has too few tiles for.
+    """
+    spec = tensor.spec if isinstance(tensor, KernelTensor) else None
+    if spec is None or spec.layout != ROW_MAJOR:
+        return 0
+    sizes: tuple[int, ...] = tuple(as_tuple(shape))
+    tiles = tiles_of(spec)
+    fits = len(sizes) > 1 and all(have >= want for have, want in zip(tiles[::-1], sizes[::-1], strict=False))
+    whole = len(spec.shape) > 1 and not spec.shape[-1] % hardware.TILE_COLS and not spec.shape[-2] % hardware.TILE_ROWS
+    last = spec.shape[-1]
+    return last if sizes[-1:] == (last,) and not (fits and whole) else 0
 
 
 def check_tile(tile: Any, span: Span) -> None:

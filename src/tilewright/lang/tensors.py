@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
@@ -10,7 +11,7 @@ from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
 from tilewright.dtypes import DTYPES, WORDS
 from tilewright.lang.names import dtype_name
 from tilewright.narrowing import class_of, is_array
-from tilewright.program import ROW_MAJOR, TensorSpec
+from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
 from tilewright.tile_pages import block_places, cores_in_order, shard_grid
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ class KernelTensor:
 
 
 def tiles_of(spec: TensorSpec) -> tuple[int, ...]:
-    """The shape in tiles; a vector is one row of tiles high."""
+    """The shape in tiles; a vector is one row of tiles high. What moves by rows has a tile for each of them."""
     shape = (1, *spec.shape) if len(spec.shape) == 1 else spec.shape
+    if spec.layout == ROWS:
+        return (*shape[:-1], 1)
     rows, cols = shape[-2], shape[-1]
     return (*shape[:-2], -(-rows // hardware.TILE_ROWS), -(-cols // hardware.TILE_COLS))
 
@@ -122,8 +125,17 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
             span,
             help="give from_torch layout=ttnn.TILE_LAYOUT, or call ttnn.to_layout(tensor, ttnn.TILE_LAYOUT)",
         )
-    check_aligned(spec, span)
+    if spec.layout != ROW_MAJOR or 0 in spec.shape:  # of rows, the body says whether they move as such (`in_rows`)
+        check_aligned(spec, span)
     return spec
+
+
+def in_rows(spec: TensorSpec, span: Span) -> TensorSpec:
+    """A row-major tensor of a kernel whose blocks count elements."""
+    if spec.shape[-1] > hardware.TILE_ELEMENTS:
+        message = f"rows of '{spec.name}' have {spec.shape[-1]} elements, more than the {hardware.TILE_ELEMENTS} of a tile"
+        raise fail("TW114", message, span, help="make the buffers in tiles, or reshape the tensor to shorter rows")
+    return replace(spec, layout=ROWS)
 
 
 def visible(name: str, value: Any) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from tilewright.native.findings import Finding, NativeError
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.numerics.accumulate import cancellation_warnings
-from tilewright.tile_pages import folded_tiles, join_tiles, pages_by_place, shard_tiles, split_tiles
+from tilewright.tile_pages import folded_tiles, join_pages, page_bytes, pages_by_place, shard_tiles, split_pages
 
 if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult
@@ -71,14 +71,14 @@ def from_face_order(pages: Array) -> Array:
 
 def in_memory(spec: compiled.TensorSpec, pages: Array) -> Array:
     """Tiles ``[page, 32, 32]`` in the order the device keeps the tensor in."""
-    if spec.layout == compiled.ROW_MAJOR:
-        return np.ascontiguousarray(join_tiles(pages, spec.shape))
+    if spec.layout in (compiled.ROW_MAJOR, compiled.ROWS):
+        return np.ascontiguousarray(join_pages(spec, pages))
     return pages if spec.dtype in PACKED else to_face_order(pages)
 
 
 def from_memory(spec: compiled.TensorSpec, raw: Array) -> Array:
-    if spec.layout == compiled.ROW_MAJOR:
-        return split_tiles(raw.reshape(spec.shape))
+    if spec.layout in (compiled.ROW_MAJOR, compiled.ROWS):
+        return split_pages(spec, raw.reshape(spec.shape))
     return raw if spec.dtype in PACKED else from_face_order(raw)
 
 
@@ -92,12 +92,6 @@ def _compile_time_words(program: compiled.Program, thread: compiled.ThreadSpec) 
         accessor = isinstance(each, compiled.AccessorWords)
         words += accessor_words(program.tensors[each.what]) if accessor else [each.what]
     return words
-
-
-def page_bytes(tensor: compiled.TensorSpec) -> int:
-    """A tile, or one row of elements."""
-    size = hardware.tile_bytes(tensor.dtype)
-    return tensor.shape[-1] * size // hardware.TILE_ELEMENTS if tensor.layout == compiled.ROW_MAJOR else size
 
 
 def accessor_words(tensor: compiled.TensorSpec) -> list[int]:

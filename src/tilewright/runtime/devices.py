@@ -14,7 +14,7 @@ from tilewright.diagnostics import fail
 from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.tensors import lives_on_device
-from tilewright.program import ROW_MAJOR, TensorSpec
+from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, Descriptor, Device, DeviceTensor, Ttnn, core_ranges
 from tilewright.runtime.dlpack import Bfloat16Array, bits_of
 
@@ -95,10 +95,10 @@ def on_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
     if value.storage_type() != ttnn.StorageType.DEVICE:
         raise fail("TW106", f"tensor '{name}' is in host memory", help="ttnn.to_device(tensor, device) first")
     if value.layout != layout_of(ttnn, spec):
-        missing, wanted = ("rows", "ROW_MAJOR") if spec.layout == ROW_MAJOR else ("tiles", "TILE")
+        missing, wanted = ("rows", "ROW_MAJOR") if spec.layout in (ROW_MAJOR, ROWS) else ("tiles", "TILE")
         message = f"tensor '{name}' is not in {missing}, for which the kernel was compiled"
         raise fail("TW106", message, help=f"ttnn.to_layout(tensor, ttnn.{wanted}_LAYOUT) first")
-    if spec.layout == ROW_MAJOR:
+    if spec.layout in (ROW_MAJOR, ROWS):
         return value
     if tuple(value.get_tile().tile_shape) != (TILE_ROWS, TILE_COLS):
         raise fail("TW106", f"tiles of tensor '{name}' are not {TILE_ROWS}x{TILE_COLS}", help="use tiles of the usual size")
@@ -107,13 +107,13 @@ def on_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
 
 def zero_padded(ttnn: Ttnn, tensor: DeviceTensor, spec: TensorSpec) -> DeviceTensor:
     """With zeros in the padding, on which sums and products rely: an op of ttnn may have left anything there."""
-    if spec.layout == ROW_MAJOR or spec.dtype in BLOCK_FLOATS:
+    if spec.layout in (ROW_MAJOR, ROWS) or spec.dtype in BLOCK_FLOATS:
         return tensor
     return ttnn.fill_implicit_tile_padding(tensor, 0)
 
 
 def layout_of(ttnn: Ttnn, spec: TensorSpec) -> Descriptor:
-    return ttnn.ROW_MAJOR_LAYOUT if spec.layout == ROW_MAJOR else ttnn.TILE_LAYOUT
+    return ttnn.ROW_MAJOR_LAYOUT if spec.layout in (ROW_MAJOR, ROWS) else ttnn.TILE_LAYOUT
 
 
 def to_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> DeviceTensor:

@@ -11,7 +11,17 @@ from typing import Any
 
 from tilewright.emit.spelling import CHANGED, release
 from tilewright.hardware import tile_bytes
-from tilewright.program import ROW_MAJOR, CallerNumber, CallPlace, NocColumn, NocRow, Program, RuntimeArgument, TensorAddress
+from tilewright.program import (
+    ROW_MAJOR,
+    ROWS,
+    CallerNumber,
+    CallPlace,
+    NocColumn,
+    NocRow,
+    Program,
+    RuntimeArgument,
+    TensorAddress,
+)
 from tilewright.runtime.descriptor import DATA_TYPES, cores, physical
 
 SCRIPT = Path(__file__).with_name("standalone.py")
@@ -61,7 +71,7 @@ def facts(program: Program) -> dict[str, Any]:
                 "name": tensor.name,
                 "shape": tensor.shape,
                 "dtype": DATA_TYPES[tensor.dtype],
-                "layout": "ROW_MAJOR_LAYOUT" if tensor.layout == ROW_MAJOR else "TILE_LAYOUT",
+                "layout": "ROW_MAJOR_LAYOUT" if tensor.layout in (ROW_MAJOR, ROWS) else "TILE_LAYOUT",
                 "memory": tensor.memory,
                 "sharding": tensor.sharding,
                 "shard": tensor.shard_shape,

@@ -17,7 +17,7 @@ from tilewright.sim.numerics.accumulate import Fidelity
 from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Array, DirectMemory
-from tilewright.tile_pages import join_tiles, split_tiles
+from tilewright.tile_pages import join_pages, split_pages
 
 STORAGE: dict[str, Any] = {name: np.dtype(word).type for name, word in WORDS.items()}
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": fpu.elwadd, "sub": fpu.elwsub, "mul": fpu.elwmul}
@@ -39,14 +39,14 @@ class ExactArithmetic(DirectMemory):
             kind = STORAGE[spec.dtype]
             fits = formats.holds_bf16(array) if spec.dtype == "bf16" else array.dtype.itemsize == np.dtype(kind).itemsize
             if fits:
-                return split_tiles(np.ascontiguousarray(array).view(kind))
-        return formats.to_l1(split_tiles(np.ascontiguousarray(array)), spec.dtype)
+                return split_pages(spec, np.ascontiguousarray(array).view(kind))
+        return formats.to_l1(split_pages(spec, np.ascontiguousarray(array)), spec.dtype)
 
     def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
         if spec.dtype in STORAGE and array.dtype.itemsize == pages.dtype.itemsize and array.dtype != np.float16:
-            array[...] = join_tiles(pages, spec.shape).view(array.dtype)
+            array[...] = join_pages(spec, pages).view(array.dtype)
             return
-        array[...] = join_tiles(formats.from_l1(pages, spec.dtype), spec.shape).astype(array.dtype)
+        array[...] = join_pages(spec, formats.from_l1(pages, spec.dtype)).astype(array.dtype)
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         if shape not in self._zeros:

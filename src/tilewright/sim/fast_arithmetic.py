@@ -16,7 +16,7 @@ from tilewright.sim.numerics import formats
 from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.registry import Site, fault
 from tilewright.sim.tensors import Array, DirectMemory
-from tilewright.tile_pages import join_tiles, split_tiles
+from tilewright.tile_pages import join_pages, split_pages
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 
@@ -44,17 +44,17 @@ class FastArithmetic(DirectMemory):
 
     def pages(self, spec: TensorSpec, array: Array) -> Array:
         if spec.dtype in INTEGERS:
-            return split_tiles(array.astype(INTEGERS[spec.dtype]))
+            return split_pages(spec, array.astype(INTEGERS[spec.dtype]))
         if spec.dtype == "bf16" and formats.holds_bf16(array):
-            return formats.widen_bf16(split_tiles(np.ascontiguousarray(array).view(np.uint16))).view(np.float32)
-        pages = np.ascontiguousarray(split_tiles(array), dtype=np.float32)
+            return formats.widen_bf16(split_pages(spec, np.ascontiguousarray(array).view(np.uint16))).view(np.float32)
+        pages = np.ascontiguousarray(split_pages(spec, array), dtype=np.float32)
         return pages if spec.dtype == "f32" else self.pack(pages, spec.dtype, relu=None, old=None)
 
     def write_back(self, spec: TensorSpec, pages: Array, array: Array) -> None:
         if spec.dtype == "bf16" and formats.holds_bf16(array):
-            array[...] = join_tiles(formats.narrow_bf16(pages.view(np.uint32)), spec.shape).view(array.dtype)
+            array[...] = join_pages(spec, formats.narrow_bf16(pages.view(np.uint32))).view(array.dtype)
             return
-        array[...] = join_tiles(pages, spec.shape).astype(array.dtype)
+        array[...] = join_pages(spec, pages).astype(array.dtype)
 
     def to_source(self, tile: Array, dtype: str) -> Array:
         return tile

@@ -20,7 +20,7 @@ from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, Span, fail
 from tilewright.dialects.attributes import int_value, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
-from tilewright.program import TensorSpec
+from tilewright.program import ROWS, TensorSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -43,6 +43,8 @@ class Tensor:
 def check_argument(spec: TensorSpec, array: Array) -> None:
     if tuple(array.shape) != tuple(spec.shape):
         raise fail("TW516", f"tensor '{spec.name}' has shape {tuple(array.shape)}, the program wants {tuple(spec.shape)}")
+    if spec.layout == ROWS:
+        return
     if len(spec.shape) < 2 or spec.shape[-1] % hardware.TILE_COLS or spec.shape[-2] % hardware.TILE_ROWS:
         raise fail("TW516", f"tensor '{spec.name}' of shape {tuple(spec.shape)} is not made of whole 32x32 tiles")
 

@@ -15,6 +15,7 @@ from tilewright.sim.calls.data_movement import NocAddress, Semaphore
 from tilewright.sim.integers import agreed
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Tensor
+from tilewright.tile_pages import page_bytes
 from tilewright.timing.clock import Cost
 from tilewright.timing.costs import STARTS, UNKNOWN_CALL
 from tilewright.timing.network import Place
@@ -248,12 +249,12 @@ def write_bytes(machine: ClockedMachine, site: Site, tensor: Tensor, page: int, 
 
 @clocked("noc_async_read_page", on="d", in_turn=True)
 def read_page(machine: ClockedMachine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
-    read_bytes(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
+    read_bytes(machine, site, tensor, agreed(page), page_bytes(tensor.spec))
 
 
 @clocked("noc_async_write_page", on="d", in_turn=True)
 def write_page(machine: ClockedMachine, site: Site, page: Any, tensor: Tensor, address: int) -> None:
-    write_bytes(machine, site, tensor, agreed(page), hardware.tile_bytes(tensor.spec.dtype))
+    write_bytes(machine, site, tensor, agreed(page), page_bytes(tensor.spec))
 
 
 @clocked("noc_async_read_tile_rows", "noc_async_write_tile_rows", on="d", in_steps=True)

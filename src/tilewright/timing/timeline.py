@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.grid import chip_place
-from tilewright.hardware import CHIPS, TILE_ELEMENTS
+from tilewright.hardware import CHIPS
 from tilewright.machine.processes import Coroutine, Wait, deadlock
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
@@ -35,7 +35,7 @@ from tilewright.sim.run import processors_of
 from tilewright.sim.tensors import Array, Tensor
 from tilewright.sim.translate import TURN, Clocks, Translation, all_cores, translate
 from tilewright.sim.work import calls_of, watched
-from tilewright.tile_pages import pages_by_place
+from tilewright.tile_pages import page_count, pages_by_place
 from tilewright.timing.calls import IN_STEPS, TAKES_TURNS, clock_of
 from tilewright.timing.clock import Channel, Engine, Sections, SemaphoreLog, SourceBanks
 from tilewright.timing.costs import CallCosts
@@ -69,7 +69,7 @@ class NoArithmetic:
     defers_products = True
 
     def pages(self, spec: TensorSpec, array: Any) -> Any:
-        return range(math.prod(spec.shape) // TILE_ELEMENTS)
+        return range(page_count(spec))
 
     def write_back(self, spec: TensorSpec, pages: Any, array: Any) -> None: ...
 

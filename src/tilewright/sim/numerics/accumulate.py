@@ -20,7 +20,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.program import TensorSpec
 from tilewright.sim.numerics import formats
 from tilewright.sim.numerics.formats import F64, HIGH_HALF, I64, INFINITY, MAGNITUDE, U32
-from tilewright.tile_pages import Array, join_tiles
+from tilewright.tile_pages import Array, join_pages
 
 # Exponent field of 1.5 * 2^52 * 2^(E-150) is E + this (float64 bias 1023).
 _MAGIC_BIAS = 1023 - 150 + 52
@@ -166,4 +166,4 @@ def cancellation_warnings(specs: Sequence[TensorSpec], found: Sequence[Array], r
 
 
 def _values(spec: TensorSpec, pages: Array) -> Array:
-    return join_tiles(formats.from_l1(pages, spec.dtype), spec.shape).astype(np.float64)
+    return join_pages(spec, formats.from_l1(pages, spec.dtype)).astype(np.float64)
