@@ -23,6 +23,7 @@ from tilewright.lang.building import ThreadFunction
 from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.kernel_kinds import PIPE_SOURCE_KERNEL, KernelKind, kind_of
 from tilewright.lang.tensors import KernelTensor
+from tilewright.narrowing import as_tuple
 from tilewright.records import record
 
 READ, WRITE, COMPUTE, SEND = "read", "write", "compute", "send"
@@ -302,12 +303,12 @@ class _Split:
         if given is None:
             return statement, {COMPUTE}
         try:
-            found = eval(compile(ast.Expression(given), self.file, "eval"), {}, dict(self.names))
+            found: Any = eval(compile(ast.Expression(given), self.file, "eval"), {}, dict(self.names))
         except Exception:
             found = ast.unparse(given)  # names a thread by nothing that the body knows
         plain = copy.copy(call)
         plain.keywords = [keyword for keyword in call.keywords if keyword.arg != "kernel"]
-        threads = {self._thread_called(selector, given) for selector in (found if isinstance(found, tuple) else (found,))}
+        threads = {self._thread_called(selector, given) for selector in as_tuple(found)}
         return ast.copy_location(ast.Expr(plain), statement), threads
 
     def _thread_called(self, selector: Any, node: ast.expr) -> str:

@@ -106,7 +106,7 @@ def row_elements(tensor: Any, shape: Any) -> int:
     tiles = tiles_of(spec)
     fits = len(sizes) > 1 and all(have >= want for have, want in zip(tiles[::-1], sizes[::-1], strict=False))
     whole = len(spec.shape) > 1 and not spec.shape[-1] % hardware.TILE_COLS and not spec.shape[-2] % hardware.TILE_ROWS
-    last = spec.shape[-1]
+    *_, last = spec.shape
     return last if sizes[-1:] == (last,) and not (fits and whole) else 0
 
 
