@@ -222,8 +222,7 @@ def device_options(args: Sequence[Any]) -> dict[str, Any]:
 
 def measured(program: Program, args: Sequence[Any]) -> float:
     """Microseconds of one run on the device."""
-    _launcher()
-    return importlib.import_module("tilewright.runtime.measure").microseconds(program, args)
+    return _launcher().microseconds(program, args)
 
 
 def _launcher() -> Any:

@@ -52,17 +52,17 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _compute_before_releases(function: FuncOp, context: PassContext) -> None:
-    crossing = Crossing(function, context)
-    crossing.walk(function.body.block, {})
-    crossing.finish()
+    live = LiveAcrossReleases(function, context)
+    live.walk(function.body.block, {})
+    live.finish()
     for view in of_kind(function, AttachCBOp):
         if AttachCBOp.AS_VALUE in view.attributes:
             _as_block(view)
 
 
 @record
-class Passage:
-    """A value on its way past a pop, in a buffer."""
+class SavedValue:
+    """A value that is live across a pop, in a buffer of the compiler's."""
 
     bind: BindCBOp
     first: Operation  # its reserve
@@ -70,10 +70,12 @@ class Passage:
 
 
 @record(frozen=False, eq=False)
-class Crossing:
+class LiveAcrossReleases:
+    """Saves what is live across releases of the blocks it was computed from."""
+
     function: FuncOp
     context: PassContext
-    passages: list[Passage] = field(default_factory=list[Passage])
+    saved: list[SavedValue] = field(default_factory=list[SavedValue])
 
     def walk(self, block: Block, queues: Queues) -> Queues:
         """Along the program, with the blocks that are held; returns those held at the end."""
@@ -168,40 +170,40 @@ class Crossing:
             for position, operand in enumerate(user.operands):
                 if operand is result:
                     user.operands[position] = view.results[0]
-        self.passages.append(Passage(bind, reserve, wait))
+        self.saved.append(SavedValue(bind, reserve, wait))
         return bind
 
     def finish(self) -> None:
         """Pops behind the last uses; values of one type whose ways do not overlap share a buffer."""
         free: list[tuple[BindCBOp, Operation]] = []  # buffers, and their last pop so far
-        for passage in self._in_order():
-            home = passage.wait.parent
+        for value in self._in_order():
+            home = value.wait.parent
             assert home is not None
-            last = _last_use(passage.wait, home)
-            pop = CBPopOp.create(operands=[passage.bind.results[0]], location=passage.wait.location)
+            last = _last_use(value.wait, home)
+            pop = CBPopOp.create(operands=[value.bind.results[0]], location=value.wait.location)
             home.insert_op_after(pop, last)
-            same = passage.bind.results[0].type
+            same = value.bind.results[0].type
             place = next(
                 (
                     number
                     for number, (bind, end) in enumerate(free)
-                    if bind.results[0].type == same and end.parent is home and end.is_before_in_block(passage.first)
+                    if bind.results[0].type == same and end.parent is home and end.is_before_in_block(value.first)
                 ),
                 None,
             )
             if place is None:
-                free.append((passage.bind, pop))
+                free.append((value.bind, pop))
                 continue
             shared = free[place][0]
-            passage.bind.results[0].replace_all_uses_with(shared.results[0])
-            erase(passage.bind)
+            value.bind.results[0].replace_all_uses_with(shared.results[0])
+            erase(value.bind)
             free[place] = (shared, pop)
 
-    def _in_order(self) -> list[Passage]:
-        if len(self.passages) < 2:
-            return self.passages
+    def _in_order(self) -> list[SavedValue]:
+        if len(self.saved) < 2:
+            return self.saved
         order = {op: position for position, op in enumerate(self.function.walk())}
-        return sorted(self.passages, key=lambda passage: order[passage.first])
+        return sorted(self.saved, key=lambda value: order[value.first])
 
 
 def _is_value(owner: Operation | Block) -> TypeIs[Operation]:

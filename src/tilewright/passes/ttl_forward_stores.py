@@ -46,8 +46,8 @@ RESHAPE = (ReduceOp, BcastOp, TransposeOp)
 
 
 @dataclass(frozen=True)
-class Trip:
-    """One block on its way through a buffer, and the store that fills it."""
+class StoreLoadPair:
+    """One block on its way through a buffer: the store that fills it, and the wait that reads it back."""
 
     reserve: Operation
     store: StoreOp
@@ -71,12 +71,12 @@ def _forward_stores(function: FuncOp, module: ModuleOp, context: PassContext) ->
     while again:
         again = False
         for bind in [bind for bind in binds if bind.results[0] in private]:
-            trips = _trips(bind.results[0])
-            if not trips:
+            pairs = _pairs_of(bind.results[0])
+            if not pairs:
                 continue
             demanded = demanded or DemandedElements(function, module)
-            patience = Patience(private, module, context) if EAGER in bind.attributes else Patience(private)
-            gone = [trip for trip in trips if _forward(trip, patience, demanded)]
+            sinking = PopSinking(private, module, context) if EAGER in bind.attributes else PopSinking(private)
+            gone = [pair for pair in pairs if _forward(pair, sinking, demanded)]
             counts[bind] = counts.get(bind, 0) + len(gone)
             again = again or bool(gone)
     for bind, count in counts.items():
@@ -99,7 +99,7 @@ def _name(bind: BindCBOp) -> str:
     return bind.results[0].name_hint or f"buffer {bind.cb_index}"
 
 
-def _trips(queue: SSAValue) -> list[Trip] | None:
+def _pairs_of(queue: SSAValue) -> list[StoreLoadPair] | None:
     """The blocks of a buffer, if each piece of code that uses it leaves it as empty as it was."""
     bodies: dict[Block, list[Operation]] = {}
     for use in queue.uses:
@@ -107,37 +107,37 @@ def _trips(queue: SSAValue) -> list[Trip] | None:
         if body is None or not isinstance(use.operation, (*KINDS, AttachCBOp)):
             return None
         bodies.setdefault(body, []).append(use.operation)
-    found: list[Trip] = []
+    found: list[StoreLoadPair] = []
     for body, users in bodies.items():
-        trips = _trips_of(body, users)
-        if trips is None or any(_inside(trips, body, other) for other in bodies if other is not body):
+        pairs = _pairs_in(body, users)
+        if pairs is None or any(_inside(pairs, body, other) for other in bodies if other is not body):
             return None
-        found += trips
+        found += pairs
     return found
 
 
-def _trips_of(body: Block, users: list[Operation]) -> list[Trip] | None:
+def _pairs_in(body: Block, users: list[Operation]) -> list[StoreLoadPair] | None:
     place = {op: number for number, op in enumerate(body.ops)}
     columns = [sorted((user for user in users if isinstance(user, kind)), key=place.__getitem__) for kind in KINDS]
     if len({len(column) for column in columns}) != 1:
         return None
-    found: list[Trip] = []
+    found: list[StoreLoadPair] = []
     for reserve, push, wait, pop in zip(*columns, strict=True):
         store = _only_store(reserve, body)
         if store is None or not place[reserve] < place[store] < place[push] < place[wait] < place[pop]:
             return None
-        found.append(Trip(reserve, store, push, wait, pop))
+        found.append(StoreLoadPair(reserve, store, push, wait, pop))
     return found
 
 
-def _inside(trips: list[Trip], body: Block, other: Block) -> bool:
+def _inside(pairs: list[StoreLoadPair], body: Block, other: Block) -> bool:
     """Whether another piece of code that uses the buffer runs while a block of ``body`` is on its way."""
     around: Operation | None = other.parent_op()
     while around is not None and around.parent is not body:
         around = around.parent_op()
     if around is None:
         return False
-    return any(trip.reserve.is_before_in_block(around) and around.is_before_in_block(trip.pop) for trip in trips)
+    return any(pair.reserve.is_before_in_block(around) and around.is_before_in_block(pair.pop) for pair in pairs)
 
 
 def _only_store(reserve: Operation, body: Block) -> StoreOp | None:
@@ -154,23 +154,23 @@ def _attached(acquire: Operation) -> SSAValue | None:
     return users[0].results[0] if len(users) == 1 and isinstance(users[0], AttachCBOp) else None
 
 
-def _forward(trip: Trip, patience: Patience, demanded: DemandedElements) -> bool:
-    block, value = _attached(trip.wait), trip.store.value
-    if block is None or not all(_reads(use.operation, trip.wait.parent) for use in block.uses):
+def _forward(pair: StoreLoadPair, sinking: PopSinking, demanded: DemandedElements) -> bool:
+    block, value = _attached(pair.wait), pair.store.value
+    if block is None or not all(_reads(use.operation, pair.wait.parent) for use in block.uses):
         return False
     if block.type != value.type:
         return False  # the buffer's format is part of what the author wrote
     if not _computed_once(block) or not _reduced(value) <= demanded.dims(block):
         return False  # beside the results of reductions the buffer has zeros, which somebody looks at
-    late = _early_pops(value, trip)
-    if late is None or not patience.moved_behind(late, trip.pop):
+    late = _early_pops(value, pair)
+    if late is None or not sinking.moved_behind(late, pair.pop):
         return False
     block.replace_all_uses_with(value)
-    target = trip.store.target.owner
+    target = pair.store.target.owner
     assert isinstance(target, AttachCBOp)
     attach = block.owner
     assert isinstance(attach, AttachCBOp)
-    for op in (trip.store, target, trip.reserve, trip.push, attach, trip.wait, trip.pop):
+    for op in (pair.store, target, pair.reserve, pair.push, attach, pair.wait, pair.pop):
         erase(op)
     return True
 
@@ -230,19 +230,19 @@ def _reads(user: Operation, body: Block | None) -> bool:
     return user.parent is body and isinstance(user, (*BLOCK_MATH, StoreOp))
 
 
-def _early_pops(value: SSAValue, trip: Trip) -> list[Operation] | None:
+def _early_pops(value: SSAValue, pair: StoreLoadPair) -> list[Operation] | None:
     """Pops of what the value reads that come before the last use of the block; None if one cannot be told."""
     found: list[Operation] = []
     for acquire in acquires_below(value):
         if isinstance(acquire, CBReserveOp):
             return None
-        if acquire.parent is trip.store.parent:
+        if acquire.parent is pair.store.parent:
             pop = _pop_of(acquire)
             if pop is None:
                 return None
-            if pop.is_before_in_block(trip.pop):
+            if pop.is_before_in_block(pair.pop):
                 found.append(pop)
-        elif (pops := _pops_between(acquire.buffer, trip.store, trip.pop)) is not None:
+        elif (pops := _pops_between(acquire.buffer, pair.store, pair.pop)) is not None:
             found += [pop for pop in pops if pop not in found]
         else:
             return None
@@ -278,8 +278,8 @@ def _pop_of(wait: CBWaitOp) -> Operation | None:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long pops may wait. Only with ``module`` and ``context`` do they wait for other threads too."""
+class PopSinking:
+    """How far down pops may move. Only with ``module`` and ``context`` may they also pass what waits for other threads."""
 
     private: set[SSAValue]
     module: ModuleOp | None = None

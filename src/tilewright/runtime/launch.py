@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Launch:
     addresses: list[int]
     numbers: dict[str, int]
 
+
+WARM_UPS, RUNS, CALLS = 3, 5, 10  # of a measurement
 
 _launches: dict[int, dict[Any, Launch]] = {}  # by the identity of the program
 
@@ -119,3 +122,20 @@ def spelled(program: Program, metal: str) -> dict[str, str]:
     from tilewright.compiler import respelled
 
     return respelled(program, metal)
+
+
+def microseconds(program: Program, args: Sequence[Any], numbers: Mapping[str, int] | None = None) -> float:
+    """Of one call: the best of several runs. Calls are queued at once: a kernel longer than the host's part hides it."""
+    ttnn = load_ttnn()
+    device = devices.device_for(ttnn, args)
+    for _ in range(WARM_UPS):
+        run(program, args, numbers)
+    ttnn.synchronize_device(device)
+    best = float("inf")
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        for _ in range(CALLS):
+            run(program, args, numbers)
+        ttnn.synchronize_device(device)
+        best = min(best, time.perf_counter() - started)
+    return best / CALLS * 1e6
