@@ -41,7 +41,7 @@ from tilewright.lang.building import ThreadFunction
 from tilewright.lang.coordinates import folded_places, folded_sizes, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.kernel import KernelFunction
-from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, unsupported
+from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, is_of_language, unsupported
 from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import TensorAccessor
 from tilewright.narrowing import class_of
@@ -98,7 +98,7 @@ def invoke(thread: Thread, callee: Any, args: list[Any], named: dict[str, Any], 
         what = "thread" if isinstance(callee, ThreadFunction) else "kernel"
         remedy = "call a plain helper function" if what == "thread" else "call it in the body of the kernel, or make it a helper"
         raise thread.error("TW001", f"{what} '{callee.name}' is called inside a thread", node, help=remedy)
-    if isinstance(callee, types.FunctionType) and callee.__module__.startswith("tilewright."):
+    if isinstance(callee, types.FunctionType) and is_of_language(callee):
         raise thread.error(
             "TW001", f"ttl.{callee.__name__} inside a thread", node, help="make buffers and threads in the body of the kernel"
         )
@@ -127,7 +127,7 @@ def _unwrapped(callee: Any, args: list[Any], named: dict[str, Any]) -> tuple[Any
     if isinstance(callee, types.MethodType) and isinstance(callee.__func__, types.FunctionType):
         return callee.__func__, [callee.__self__, *args], named
     called = getattr(class_of(callee), "__call__", None)  # noqa: B004 - the function itself is wanted
-    if isinstance(called, types.FunctionType) and not called.__module__.startswith("tilewright."):
+    if isinstance(called, types.FunctionType) and not is_of_language(called):
         return called, [callee, *args], named
     return callee, args, named
 

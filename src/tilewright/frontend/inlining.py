@@ -18,6 +18,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.syntax import assigned_names, known_definition, own_nodes
 from tilewright.lang.kernel import Arguments, KernelFunction
+from tilewright.lang.language import is_of_language
 
 MOST_NESTED = 32
 Acts = Callable[[ast.AST], bool]
@@ -40,7 +41,7 @@ def called_helper(statement: ast.stmt, names: Mapping[str, Any]) -> tuple[ast.Ca
         found: Any = eval(compile(ast.Expression(value.func), "", "eval"), {}, _Scope(names))
     except Exception:
         return None
-    users = isinstance(found, FunctionType) and not found.__module__.startswith("tilewright.")
+    users = isinstance(found, FunctionType) and not is_of_language(found)
     return (value, found) if users or isinstance(found, KernelFunction) else None
 
 

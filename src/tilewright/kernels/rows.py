@@ -32,6 +32,19 @@ def allowed(height: int, width: int, grid: tuple[int, int], M: int) -> bool:
     return height * width <= MOST_WIDTH and share_of(M // TILE // height, grid[0] * grid[1]) * height <= share_of(M // TILE, 1)
 
 
+def read_block(tensor: Any, buffer: Any, top: int, left: int) -> None:
+    """Part of a thread: the tiles from (top, left) on, as many as a block of the buffer has."""
+    with buffer.reserve() as block:
+        height, width = block.shape
+        ttl.copy(tensor[top : top + height, left : left + width], block).wait()
+
+
+def write_block(buffer: Any, tensor: Any, top: int, left: int) -> None:
+    with buffer.wait() as block:
+        height, width = block.shape
+        ttl.copy(block, tensor[top : top + height, left : left + width]).wait()
+
+
 TUNED: dict[str, Any] = {"space": space, "where": allowed, "key": ("M", "N", "dtype"), "table": TABLE}
 
 
@@ -73,18 +86,14 @@ def softmax(x: Any, y: Any, *, height: int = 1, width: int = 1, depth: int = 2) 
         for line in range(row * columns + column, lines, cores):
             for _ in range(1 if parts == 1 else 2):
                 for part in range(parts):
-                    with x_dfb.reserve() as block:
-                        top, left = line * height, part * width
-                        ttl.copy(x[top : top + height, left : left + width], block).wait()
+                    read_block(x, x_dfb, line * height, part * width)
 
     @ttl.datamovement()
     def write():
         column, row = ttl.node(dims=2)
         for line in range(row * columns + column, lines, cores):
             for part in range(parts):
-                with y_dfb.wait() as block:
-                    top, left = line * height, part * width
-                    ttl.copy(block, y[top : top + height, left : left + width]).wait()
+                write_block(y_dfb, y, line * height, part * width)
 
 
 @autotune(**TUNED, dims={"x": ("M", "N"), "y": ("M", "N")})
@@ -124,26 +133,20 @@ def rmsnorm(x: Any, gamma: Any, y: Any, *, eps: float = 1e-5, height: int = 1, w
     def read():
         column, row = ttl.node(dims=2)
         if parts == 1:
-            with gamma_dfb.reserve() as block:
-                ttl.copy(gamma[0:1, 0:width], block).wait()
+            read_block(gamma, gamma_dfb, 0, 0)
         for line in range(row * columns + column, lines, cores):
             for turn in range(1 if parts == 1 else 2):
                 for part in range(parts):
-                    top, left = line * height, part * width
-                    with x_dfb.reserve() as block:
-                        ttl.copy(x[top : top + height, left : left + width], block).wait()
+                    read_block(x, x_dfb, line * height, part * width)
                     if turn == 1:
-                        with gamma_dfb.reserve() as block:
-                            ttl.copy(gamma[0:1, left : left + width], block).wait()
+                        read_block(gamma, gamma_dfb, 0, part * width)
 
     @ttl.datamovement()
     def write():
         column, row = ttl.node(dims=2)
         for line in range(row * columns + column, lines, cores):
             for part in range(parts):
-                with y_dfb.wait() as block:
-                    top, left = line * height, part * width
-                    ttl.copy(block, y[top : top + height, left : left + width]).wait()
+                write_block(y_dfb, y, line * height, part * width)
 
 
 @autotune(**TUNED, dims={"x": ("M", "N"), "y": ("M", "N")})
@@ -193,30 +196,22 @@ def layernorm(
     def read():
         column, row = ttl.node(dims=2)
         if parts == 1:
-            with gamma_dfb.reserve() as block:
-                ttl.copy(gamma[0:1, 0:width], block).wait()
-            with beta_dfb.reserve() as block:
-                ttl.copy(beta[0:1, 0:width], block).wait()
+            read_block(gamma, gamma_dfb, 0, 0)
+            read_block(beta, beta_dfb, 0, 0)
         for line in range(row * columns + column, lines, cores):
             for turn in range(1 if parts == 1 else 2):
                 for part in range(parts):
-                    top, left = line * height, part * width
-                    with x_dfb.reserve() as block:
-                        ttl.copy(x[top : top + height, left : left + width], block).wait()
+                    read_block(x, x_dfb, line * height, part * width)
                     if turn == 1:
-                        with gamma_dfb.reserve() as block:
-                            ttl.copy(gamma[0:1, left : left + width], block).wait()
-                        with beta_dfb.reserve() as block:
-                            ttl.copy(beta[0:1, left : left + width], block).wait()
+                        read_block(gamma, gamma_dfb, 0, part * width)
+                        read_block(beta, beta_dfb, 0, part * width)
 
     @ttl.datamovement()
     def write():
         column, row = ttl.node(dims=2)
         for line in range(row * columns + column, lines, cores):
             for part in range(parts):
-                with y_dfb.wait() as block:
-                    top, left = line * height, part * width
-                    ttl.copy(block, y[top : top + height, left : left + width]).wait()
+                write_block(y_dfb, y, line * height, part * width)
 
 
 @autotune(space=space, where=allowed, key=("M", "N", "dtype", "op"), table=TABLE, dims={"x": ("M", "N"), "y": ("M", "ONE")})
@@ -251,13 +246,10 @@ def reduce(x: Any, y: Any, op: str = "sum", *, height: int = 1, width: int = 1, 
         column, row = ttl.node(dims=2)
         for line in range(row * columns + column, lines, cores):
             for part in range(parts):
-                with x_dfb.reserve() as block:
-                    top, left = line * height, part * width
-                    ttl.copy(x[top : top + height, left : left + width], block).wait()
+                read_block(x, x_dfb, line * height, part * width)
 
     @ttl.datamovement()
     def write():
         column, row = ttl.node(dims=2)
         for line in range(row * columns + column, lines, cores):
-            with y_dfb.wait() as block:
-                ttl.copy(block, y[line * height : (line + 1) * height, 0:1]).wait()
+            write_block(y_dfb, y, line * height, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 from tilewright import hardware
@@ -161,3 +162,8 @@ def annotation_names() -> dict[str, Any]:
         **dict.fromkeys(PLACES, Any),
         **{name: AnnotationType(name, (), {}) for name in OBJECTS},
     }
+
+
+def is_of_language(function: FunctionType) -> bool:
+    """One of our own, which threads do not contain. The library's kernels are written as a user's are, helpers included."""
+    return function.__module__.startswith("tilewright.") and not function.__module__.startswith("tilewright.kernels.")

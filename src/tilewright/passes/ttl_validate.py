@@ -48,6 +48,3 @@ def _unique(problems: list[Diagnostic]) -> list[Diagnostic]:
     """One message per place and code, in the order of the source."""
     found = {(p.code, p.span, p.message): p for p in problems}
     return sorted(found.values(), key=lambda p: (p.span.file, p.span.line) if p.span else ("", 0))
-
-
-ttl_validate = run
