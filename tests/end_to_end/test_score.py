@@ -109,6 +109,18 @@ CASES: dict[str, tuple[str, str, str]] = {
         "cheating",
         "depends on the values",
     ),
+    "a result of its own": (
+        kernel() + "\nimport os\nopen('result.json', 'w').write('{}')\nos._exit(0)\n", "cheating", "a result of its own",
+    ),
+    "a program of its own": (
+        kernel() + '\nimport os\nleft = \'{"verdict": "compiled", "message": "", "calls": [], "results": [0]}\'\n'
+        "open('result.json', 'w').write(left)\nos._exit(0)\n",
+        "cheating",
+        "what it left behind is no program",
+    ),
+    "says much": (kernel() + "\nimport sys\nfor _ in range(16):\n    sys.stderr.write('x' * 2**20)\n", "correct", ""),
+    "many files": (kernel() + "\nfor name in range(5000):\n    open(str(name), 'w').close()\nwhile True:\n    pass\n", "memory", "wrote more files"),
+    "other process": (kernel() + "\nimport os\nos.fork()\n", "forbidden", "os.fork"),
     "network": (kernel() + "\nimport socket\nsocket.create_connection(('127.0.0.1', 9))\n", "forbidden", "socket"),
     "other program": (kernel() + "\nimport subprocess\nsubprocess.run(['true'])\n", "forbidden", "subprocess"),
     "reads another file": (kernel() + "\nopen('/etc/passwd').read()\n", "forbidden", "may not read /etc/passwd"),

@@ -103,7 +103,7 @@ def recorded(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"verdict": "cheating", "message": "a result is not what a kernel wrote: the host made or changed it"}
     package.write(recorder.programs, folder / PACKAGE, source=Path(job["kernel"]).name)
     np.savez(folder / CONSTANTS, **{str(number): array for number, array in recorder.constants.items()})
-    return {"verdict": "compiled", "calls": recorder.calls, "results": results}
+    return {"verdict": "compiled", "message": "", "calls": recorder.calls, "results": results}
 
 
 def chosen(names: Mapping[str, Any], entry: str | None) -> Any:

@@ -142,8 +142,15 @@ def _result(path: Path, ended: sandbox.Ended) -> dict[str, Any]:
     """What a confined process wrote, or what became of it."""
     if ended.late:
         return {"verdict": "timeout", "message": f"it did not end within {ended.seconds:.0f} s"}
+    if ended.full:
+        return {"verdict": "memory", "message": "it wrote more files than it may"}
     try:
-        return json.loads(path.read_text())
+        found = json.loads(path.read_text())
+        if {type(found["verdict"]), type(found["message"])} != {str}:
+            raise TypeError
+        return found
+    except (KeyError, TypeError):
+        return {"verdict": "cheating", "message": "it wrote a result of its own"}
     except (OSError, ValueError):
         memory = "MemoryError" in ended.errors or "Cannot allocate memory" in ended.errors
         last = ended.errors.strip().splitlines()[-1:] or [f"it ended with code {ended.code}"]
@@ -172,10 +179,23 @@ def replayed(run: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     task = task_of(Path(run["reference"]))
     shapes = {name: tuple(shape) for name, shape in run["shapes"].items()}
-    built = package.load(folder / PACKAGE)
-    programs = [built.program(variant) for variant in built.variants]
-    with np.load(folder / CONSTANTS, allow_pickle=False) as stored:
-        constants = {int(name): stored[name] for name in stored.files}
+    try:
+        built = package.load(folder / PACKAGE)
+        programs = [built.program(variant) for variant in built.variants]
+        with np.load(folder / CONSTANTS, allow_pickle=False) as stored:
+            constants = {int(name): stored[name] for name in stored.files}
+        known, written = {*range(len(shapes)), *constants}, set[int]()
+        for call in run["calls"]:
+            program, tensors = programs[call["program"]], call["tensors"]
+            whole = known.issuperset(tensors) and len(tensors) == len(program.tensors)
+            if not whole or sorted(call["numbers"]) != program.number_names:
+                raise ValueError("a call that its program does not take")
+            written |= {tensors[index] for index in program.written_tensors}
+    except (KernelError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError) as error:
+        # Files that the candidate's process has made or changed itself: ours can be read.
+        return {"verdict": "cheating", "message": f"what it left behind is no program: {error}"[:500]}
+    if not written.issuperset(run["results"]):
+        return {"verdict": "cheating", "message": "a result is not what a kernel wrote"}
     cases: list[dict[str, Any]] = []
     for name, hard, inputs in kinds(task, shapes, run["seed"]):
         case: dict[str, Any] = {"name": name, "hard": hard, "holds": False, "error": None, "message": ""}
@@ -186,7 +206,7 @@ def replayed(run: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             case["message"] = error.diagnostics[0].message
         cases.append(case)
     time, bound = _time(run, programs)
-    return {"verdict": "run", "cases": cases, "time": time, "bound": bound}
+    return {"verdict": "run", "message": "", "cases": cases, "time": time, "bound": bound}
 
 
 def kinds(task: Task, shapes: Mapping[str, tuple[int, ...]], seed: int) -> Iterator[tuple[str, bool, list[Any]]]:

@@ -14,15 +14,20 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tilewright.records import record
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # flags of unshare(2)
 MOST_FILE_BYTES = 256 * 2**20
+MOST_FOLDER_BYTES, MOST_FILES = 2**30, 4096  # in all files
+KEPT_ERRORS = 2**16  # bytes of standard error
+POLL_SECONDS = 0.1
 REFUSED = (
     "socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "ctypes.", "pty.",
     "os.putenv", "signal.", "urllib.", "ftplib.", "smtplib.", "webbrowser.",
@@ -36,10 +41,10 @@ class Ended:
     """How a confined process ended."""
 
     code: int  # negative: the signal
-    seconds: float
+    seconds: float  # that it had
     late: bool  # it was ended because its time was over
-    output: str
-    errors: str
+    full: bool  # it was ended because it wrote too much
+    errors: str  # the end of what it wrote to standard error
 
 
 def run(function: str, words: Sequence[str], *, folder: Path, seconds: float, memory: int) -> Ended:
@@ -49,33 +54,53 @@ def run(function: str, words: Sequence[str], *, folder: Path, seconds: float, me
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "XDG_CACHE_HOME") if name in os.environ}
     # Threads of numerical libraries reserve memory that counts against the limit.
     kept |= {"HOME": str(folder), "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    started = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words],
         cwd=folder,
         env=kept,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
         start_new_session=True,
         preexec_fn=lambda: _limits(seconds, memory),
     )
-    late = False
+    assert process.stderr is not None
+    said = bytearray()
+    listener = threading.Thread(target=_keep_the_end, args=(process.stderr, said), daemon=True)
+    listener.start()
+    late = full = False
+    until = time.monotonic() + seconds
     try:
-        output, errors = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        late = True
-        os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
-    finally:
-        if process.poll() is None:  # we are leaving by an exception, such as Ctrl-C
+        while process.poll() is None and not late and not full:
+            time.sleep(POLL_SECONDS)
+            late, full = time.monotonic() > until, _is_full(folder)
+    finally:  # also if we are leaving by an exception, such as Ctrl-C; children that it may have had end with it
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
+    listener.join(1.0)
     late = late or process.returncode == -signal.SIGXCPU
-    spent = time.monotonic() - started
-    return Ended(code=process.returncode, seconds=spent, late=late, output=output, errors=errors)
+    return Ended(code=process.returncode, seconds=seconds, late=late, full=full, errors=said.decode(errors="replace"))
+
+
+def _keep_the_end(stream: IO[bytes], said: bytearray) -> None:
+    """However much a process says: none of it may fill our memory, and it must not wait for a reader."""
+    with stream:
+        while part := stream.read1(KEPT_ERRORS):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+            said += part
+            del said[:-KEPT_ERRORS]
+
+
+def _is_full(folder: Path) -> bool:
+    files, size = 0, 0
+    for place, _, names in os.walk(folder):
+        files += len(names)
+        if files > MOST_FILES:
+            return True
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(place, name)).st_size
+    return size > MOST_FOLDER_BYTES
 
 
 def _limits(seconds: float, memory: int) -> None:
