@@ -13,8 +13,6 @@ Nothing in a package is executed when it is loaded: it is data, and every byte o
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -55,6 +53,7 @@ def write(
     programs: Sequence[Program], target: Path, *, source: str, extra: Mapping[str, str] | None = None, artifacts: bool = False
 ) -> Path:
     """The package of ``programs`` at ``target``: whole, or not at all. ``extra`` files go in as they are."""
+    import json
     import shutil
     import tempfile
 
@@ -130,6 +129,8 @@ def folder_names(programs: Sequence[Program]) -> list[str]:
 
 def _kernel(program: Program, package: Path, folder: str, *, artifact: bool) -> dict[str, Any]:
     """Writes one program's files; what the index says about them."""
+    import json
+
     from tilewright.kernel_artifact import kernel_artifact
     from tilewright.runtime.runner import script
 
@@ -160,10 +161,14 @@ def _save(path: Path, text: str) -> str:
 
 
 def _checksum(data: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 
 def _canonical(index: Mapping[str, Any]) -> bytes:
+    import json
+
     return json.dumps(index, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -318,6 +323,8 @@ def load(folder: str | os.PathLike[str]) -> Package:
 
 
 def _index(place: Path) -> dict[str, Any]:
+    import json
+
     try:
         index: dict[str, Any] = json.loads((place / INDEX).read_bytes())
         checksum = index.pop("checksum")

@@ -203,3 +203,12 @@ def test_gradient_of_the_wrong_number_is_refused(stream: Any) -> None:
     gate = tilewright.torch.op(stream("a b", "y", "yo.store(ab * bb)"), name="test::short", backward=lambda g, a, b: g)
     with pytest.raises(KernelError, match="returned 1 gradients"):
         gate(bf16(32, 32, grad=True), bf16(32, 32)).sum().backward()
+
+
+def test_a_wrong_tensor_is_told_at_the_line_that_passed_it(stream: Any) -> None:
+    """Torch's own frames stand between that line and the kernel."""
+    silu = tilewright.torch.op(stream("x", "y", SILU), name="test::silu_of_anything")
+    with pytest.raises(KernelError) as found:
+        silu(torch.ones(32, 32, dtype=torch.float64))
+    (diagnostic,) = found.value.diagnostics
+    assert diagnostic.code == "TW106" and diagnostic.span is not None and diagnostic.span.file == __file__

@@ -115,8 +115,8 @@ def outside_kernel(what: str) -> KernelError:
 def caller_span(*words: str) -> Span:
     """The user's line that led here; the caret points at the first of ``words`` that the line has."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    package = __name__.split(".")[0] + "."
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package):
+    between = (__name__.split(".")[0] + ".", "torch.")  # torch calls kernels that are its operators
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(between):
         frame = frame.f_back
     return span_in_line(frame.f_code.co_filename, frame.f_lineno, *words)
 
