@@ -35,7 +35,7 @@ ALLOWED = {
     "tilewright.grid": {"WorkArgument"},
     "tilewright.diagnostics": {"Diagnostic", "Span", "Note"},
 }
-KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace", "argument_layouts")]
+KEPT = [field.name for field in fields(Program) if field.name not in ("module", "trace", "argument_layouts", "meanings")]
 KEPT_OF_TRACE = ("decisions", "memory", "core_groups")  # and the DST plans as data
 
 

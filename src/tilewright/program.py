@@ -211,6 +211,7 @@ class Program:
     diagnostics: tuple[Any, ...] = field(default=())
     written_tensors: tuple[int, ...] = ()  # numbers of those that some thread writes to
     reads_values: bool = False  # it depends on more of its tensors than the key of the caches says
+    meanings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # functions: what external code does, for the simulator
     argument_layouts: Any = None  # how TileLang's caller has the tensors; not kept on disk
 
     def indices_of(self, buffer: BufferSpec) -> list[int]:

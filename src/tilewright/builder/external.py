@@ -7,7 +7,7 @@ empties which buffer, and whether everybody reaches the end, is checked as for a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from tilewright.builder.values import described, folded
 from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_external import EXTERNAL, ExternCallOp
-from tilewright.external_code import remember_meaning
 from tilewright.integers import is_dynamic, is_int_like
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.external import ARGUMENTS, EFFECTS, AddressArgument, BufferArgument, Effect
@@ -92,12 +91,20 @@ def call_external(thread: ThreadBuilder, args: list[Any], named: dict[str, Any])
         if not callable(named["meaning"]):
             remedy = "a function of NumPy arrays, defined outside of threads"
             raise thread.problem("TW004", f"meaning is {described(named['meaning'])}", help=remedy)
-        attributes["meaning"] = text_attr(remember_meaning(callee, named["meaning"]))
+        attributes["meaning"] = text_attr(_meaning_name(thread, callee, named["meaning"]))
     thread.build.reads_files = True
     thread.emitter.add(ExternCallOp, [*blocks, *operands], [], attributes)
     for effect in effects:
         for _ in _blocks_of(effect) if effect.word in RELEASES else ():
             thread.emitter.add(RELEASES[effect.word], [thread.buffer(effect.buffer)], [], {EXTERNAL: UnitAttr()})
+
+
+def _meaning_name(thread: ThreadBuilder, callee: str, meaning: Callable[..., Any]) -> str:
+    """IR has a name for it; the function itself stays with the program."""
+    known = thread.build.meanings
+    name = next((name for name, function in known.items() if function is meaning), f"{callee}/{len(known)}")
+    known[name] = meaning
+    return name
 
 
 def _blocks_of(effect: Effect) -> range:

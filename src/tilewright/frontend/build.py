@@ -71,6 +71,7 @@ class BuiltKernel:
     source_file: str
     reads_values: bool = False  # of its tensors, or anything that `visible` does not tell
     flags: Mapping[str, Any] = field(default_factory=dict[str, Any])  # options that the body itself gives
+    meanings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # functions, of external code, by their names in IR
 
 
 def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) -> BuiltKernel:
@@ -104,6 +105,7 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
         tensors=tuple(tensor.spec for tensor in tensors),
         source_file=kernel.function.__code__.co_filename,
         reads_values=build.reads_files or any(tensor.is_opened for tensor in tensors),
+        meanings=build.meanings,
         flags={name: value for text, span in build.flags for name, value in call_options(text, span).items()},
     )
 

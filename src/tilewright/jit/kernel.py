@@ -167,7 +167,7 @@ class Kernel(KernelFunction):
 
             built = self._build(values, options)
             program = compile_built(built, options, keep_ir=keep_ir)
-        program.reads_values = built.reads_values
+        program.reads_values, program.meanings = built.reads_values, built.meanings
         program.diagnostics = (*program.diagnostics, *element_notes(program.tensors, self.span))
         return program
 

@@ -59,6 +59,7 @@ class Build:
     semaphores: list[Semaphore] = field(default_factory=list["Semaphore"])
     nets: list[tuple[Pipe | PipeNet, NetSpec]] = field(default_factory=list["tuple[Pipe | PipeNet, NetSpec]"])  # in order of use
     reads_files: bool = False  # what is compiled depends on more than the key of the caches says
+    meanings: dict[str, Any] = field(default_factory=dict[str, Any])  # functions, of external code, by their names in IR
     groups: list[Any] = field(default_factory=list[Any])  # of buffers that may share memory, in order of use
     chosen: list[ThreadFunction] | None = None  # by Program(...), if the body has one
     operation: int = 0  # whose body runs now

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.dtypes import INTEGERS
-from tilewright.external_code import MEANINGS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.machine.processes import Wait
 from tilewright.narrowing import as_tuple
@@ -40,7 +39,7 @@ def extern_call(machine: Machine, site: Site, *operands: Any) -> Wait | None:
 def _computed(machine: Machine, site: Site, operands: tuple[Any, ...], inputs: list[Any], outputs: list[Any]) -> list[Any]:
     if not machine.has_values:
         return [None] * len(outputs)
-    meaning = MEANINGS.get(site.attributes.get("meaning", ""))
+    meaning = machine.program.meanings.get(site.attributes.get("meaning", ""))
     if meaning is None:
         raise fault(
             "TW522", site, "the simulator does not know what external code computes",
