@@ -125,7 +125,7 @@ def _refusals(program: Program) -> Iterator[tuple[str, str]]:
     for tensor in program.tensors:
         if tensor.layout in (ROW_MAJOR, ROWS):
             yield f"tensor '{tensor.name}' is stored row by row", "operands of tt_lang_op are tiled: layout=ttnn.TILE_LAYOUT"
-    for layout in program.argument_layouts[0] if program.argument_layouts else ():
+    for layout in program.argument_layouts.layouts if program.argument_layouts else ():
         if layout.made:
             yield f"tensor '{layout.name}' is made by the launcher", "that tensor as a parameter of the kernel"
         elif not layout.is_plain:

@@ -26,9 +26,10 @@ from tilewright.narrowing import is_dict
 from tilewright.records import record
 
 if TYPE_CHECKING:
+    from tilewright.lang.tilelang_tensors import CallerTensors
     from tilewright.program import Program, TensorSpec, ThreadSpec
 
-FORMAT = 1
+FORMAT = 2
 INDEX = "package.json"
 PROGRAM_TEXT = "program.mlir"
 TUNED = "tuned.json"
@@ -132,6 +133,7 @@ def _kernel(program: Program, package: Path, folder: str, *, artifact: bool) -> 
     import json
 
     from tilewright.kernel_artifact import kernel_artifact
+    from tilewright.lang import tilelang_tensors
     from tilewright.runtime.runner import script
 
     texts = {f"{role}.cpp": text for role, text in program.cpp.items()}
@@ -149,6 +151,7 @@ def _kernel(program: Program, package: Path, folder: str, *, artifact: bool) -> 
         "tensors": plain(known["tensors"]),
         "written": program.written,
         "numbers": program.number_names,
+        "caller": None if program.argument_layouts is None else tilelang_tensors.plain(program.argument_layouts.inputs),
         "files": {name: _save(package / folder / name, text) for name, text in texts.items()},
     }
 
@@ -210,16 +213,41 @@ class Variant:
     written: tuple[str, ...]
     numbers: tuple[str, ...]
     files: Mapping[str, str]
+    caller: CallerTensors | None  # of TileLang, whose kernels also get tensors that are made for them
 
-    def takes(self, given: Sequence[TensorSpec]) -> bool:
-        return len(given) == len(self.tensors) and all(
-            getattr(one, each) == getattr(other, each) for one, other in zip(given, self.tensors, strict=True) for each in SAME
+    @property
+    def taken(self) -> list[TensorSpec]:
+        """What the caller passes. TileLang lays it out anew for the kernel, so only its shape and type count there."""
+        from tilewright.lang.tilelang_types import element_name
+        from tilewright.program import TensorSpec
+
+        if self.caller is None:
+            return list(self.tensors)
+        layouts = self.caller.taken
+        return [TensorSpec(name=each.name, shape=each.shape, dtype=element_name(each.element)) for each in layouts]
+
+    def described(self, tensors: Sequence[Any]) -> list[TensorSpec]:
+        """The tensors of a call, in the same terms."""
+        from tilewright.lang.tensors import describe
+        from tilewright.lang.tilelang_types import element_name
+        from tilewright.program import TensorSpec
+
+        names = [each.name for each in self.taken]
+        named = [(names[place] if place < len(names) else f"#{place + 1}", each) for place, each in enumerate(tensors)]
+        if self.caller is None:
+            return [describe(each, name) for name, each in named]
+        return [TensorSpec(name=name, shape=tuple(each.shape), dtype=element_name(each.dtype)) for name, each in named]
+
+    def takes(self, tensors: Sequence[Any]) -> bool:
+        given, taken = self.described(tensors), self.taken
+        return len(given) == len(taken) and all(
+            getattr(one, each) == getattr(other, each) for one, other in zip(given, taken, strict=True) for each in SAME
         )
 
     @property
     def text(self) -> str:
         """``(x: 64x64 bf16, out: 64x64 bf16)``."""
-        return f"({', '.join(f'{each.name}: {_shown(each)}' for each in self.tensors)})"
+        return f"({', '.join(f'{each.name}: {_shown(each)}' for each in self.taken)})"
 
 
 class Package:
@@ -245,31 +273,33 @@ class Package:
             raise AttributeError(f"package {self.folder.name} has no kernel '{name}'; it has {', '.join(self.kernels)}")
         return partial(self.run, name)
 
-    def __call__(self, *tensors: Any, **numbers: int) -> None:
+    def __call__(self, *tensors: Any, **numbers: int) -> Any:
         if len(self.kernels) != 1:
             raise fail("TW607", f"package {self.folder.name} has several kernels", help=f"call one: {', '.join(self.kernels)}")
-        self.run(self.kernels[0], *tensors, **numbers)
+        return self.run(self.kernels[0], *tensors, **numbers)
 
-    def run(self, name: str, *tensors: Any, **numbers: int) -> None:
+    def run(self, name: str, *tensors: Any, **numbers: int) -> Any:
         """Where the session wants it: simulator, native, or the device that the tensors live on."""
         from tilewright import execution
+        from tilewright.lang.tilelang_tensors import TensorArguments
 
         variant = self.variant(name, tensors)
         if sorted(numbers) != sorted(variant.numbers):
             given, wanted = (", ".join(sorted(names)) or "none" for names in (numbers, variant.numbers))
             raise fail("TW607", f"'{name}' was given the numbers {given}", help=f"it takes {wanted}")
-        execution.run(self.program(variant), tensors, numbers)
+        if variant.caller is None:
+            execution.run(self.program(variant), tensors, numbers)
+            return None
+        arguments = TensorArguments(variant.caller, tensors)
+        execution.run(self.program(variant), arguments.arrays, numbers)
+        return arguments.finish(run=execution.current().mode != execution.COMPILE)
 
     def variant(self, name: str, tensors: Sequence[Any]) -> Variant:
         """The one built for tensors like these."""
-        from tilewright.lang.tensors import describe
-
         built = [each for each in self.variants if each.name == name]
-        names = [each.name for each in built[0].tensors] if built else []
-        given = [describe(value, names[place] if place < len(names) else f"#{place + 1}") for place, value in enumerate(tensors)]
-        found = next((each for each in built if each.takes(given)), None)
+        found = next((each for each in built if each.takes(tensors)), None)
         if found is None:
-            shown = ", ".join(map(_shown, given))
+            shown = ", ".join(_shown(spec) for spec in built[0].described(tensors)) if built else ""
             covered = "; ".join(each.text for each in built)
             raise fail("TW607", f"'{name}' was not built for ({shown})", help=f"build that shape too; it was built for {covered}")
         return found
@@ -336,14 +366,16 @@ def _index(place: Path) -> dict[str, Any]:
 
 
 def _variant(known: Mapping[str, Any]) -> Variant:
+    from tilewright.lang.tilelang_tensors import from_plain
     from tilewright.program import TensorSpec
 
     names = [field.name for field in fields(TensorSpec)]
     tensors = tuple(TensorSpec(**{name: _tuples(each[name]) for name in names}) for each in known["tensors"])
     plain = {name: known[name] for name in ("name", "folder", "options", "files")}
     return Variant(
-        **plain, grid=tuple(known["grid"]), tensors=tensors, written=tuple(known["written"]), numbers=tuple(known["numbers"])
-    )
+        **plain, grid=tuple(known["grid"]), tensors=tensors, written=tuple(known["written"]), numbers=tuple(known["numbers"]),
+        caller=from_plain(known["caller"]),
+    )  # fmt: skip
 
 
 def _checked(path: Path, wanted: str) -> str:

@@ -260,3 +260,46 @@ def test_what_tuning_found_goes_with_the_package(tmp_path: Path):
     (tmp_path / "package" / "tuned.json").write_text(found + " ")
     with pytest.raises(KernelError, match=r"tuned\.json is damaged"):
         tilewright.load(tmp_path / "package")
+
+
+TILELANG = """
+import ml_dtypes
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def masked(M, N):
+    @T.prim_func
+    def causal(A: T.Tensor((M, N), "bfloat16"), w: T.Tensor((N,), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 32), T.ceildiv(M, 32), threads=128) as (bx, by):
+            a, v = T.alloc_fragment((32, 32), "float"), T.alloc_fragment((32,), "float")
+            T.copy(A[by * 32, bx * 32], a)
+            T.copy(w[bx * 32], v)
+            for i, j in T.Parallel(32, 32):
+                a[i, j] = T.if_then_else(by * 32 + i >= bx * 32 + j, a[i, j] * v[j], 0)
+            T.copy(a, C[by * 32, bx * 32])
+
+    return causal
+
+
+masked(64, 96)(np.zeros((64, 96), ml_dtypes.bfloat16), np.zeros(96, np.float32))
+"""
+
+
+def test_a_tilelang_package_takes_what_its_kernel_takes(tmp_path: Path):
+    """Positions that the kernel compares, and the vector's tiles, are made at the call; the output is returned."""
+    (tmp_path / "masked.py").write_text(TILELANG)
+    assert main(["build", str(tmp_path / "masked.py"), "-o", str(tmp_path / "package")]) == 0
+    (tmp_path / "masked.py").unlink()
+    package = tilewright.load(tmp_path / "package")
+    assert "causal(A: 64x96 bfloat16, w: 96 float32)" in repr(package)
+    rng = np.random.default_rng(0)
+    a, w = rng.integers(-8, 9, (64, 96)).astype(ml_dtypes.bfloat16), rng.integers(-8, 9, 96).astype(np.float32)
+    for mode in ("sim", "native"):
+        with execution.session(mode=mode):
+            found = package.causal(a, w)
+        assert (found == np.tril(a.astype(np.float32) * w)).all()
+    with pytest.raises(KernelError, match=r"was not built for \(64x96 bfloat16, 64 float32\)"):
+        package.causal(a, w[:64])

@@ -10,7 +10,7 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.jit.kernel import Kernel, collection_paused
 from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_tensors import TensorArguments
+from tilewright.lang.tilelang_tensors import CallerTensors, TensorArguments
 from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name
 from tilewright.narrowing import as_tuple
 from tilewright.options import Options
@@ -59,7 +59,7 @@ class TileLangKernel(Kernel, TileLangFunction):
         given = [value for value in values if is_tensor(value)]
         mode = execution.chosen_mode(session.mode, given)
         program = self._program(values, execution.fitted(session.options(self.options), mode, given), session.keep_ir)
-        tensors = TensorArguments(program.argument_layouts, [value for value in values if is_tensor(value)], self.out_idx)
+        tensors = TensorArguments(program.argument_layouts, [value for value in values if is_tensor(value)])
         execution.run(program, tensors.arrays)
         return tensors.finish(run=execution.chosen_mode(session.mode, tensors.arrays) != execution.COMPILE)
 
@@ -142,7 +142,7 @@ class TileLangKernel(Kernel, TileLangFunction):
     def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
         with collection_paused():
             built, program = self._built_program(values, options, keep_ir)
-        program.argument_layouts = (built.layouts, built.outputs)
+        program.argument_layouts = CallerTensors(built.layouts, tuple(built.outputs), self.out_idx)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
         return program
 

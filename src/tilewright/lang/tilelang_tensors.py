@@ -7,6 +7,7 @@ sums. They are made before the launch, or added up after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
@@ -114,15 +115,33 @@ class TensorLayout:
         return np.transpose(inner, np.argsort(self.order))
 
 
+@record
+class CallerTensors:
+    """Every tensor of a program, and which of them (by their numbers) the caller gets instead of giving them."""
+
+    layouts: tuple[TensorLayout, ...]
+    created: tuple[int, ...]  # by ``T.empty`` in the kernel
+    returned: tuple[int, ...] = ()  # by ``out_idx``: the caller of the kernel gives their types
+
+    @property
+    def inputs(self) -> CallerTensors:
+        """The same for a caller that has no types to give."""
+        return CallerTensors(self.layouts, tuple(sorted({*self.created, *self.returned})))
+
+    @property
+    def taken(self) -> list[TensorLayout]:
+        return [layout for number, layout in enumerate(self.layouts) if number not in self.created and not layout.made]
+
+
 class TensorArguments:
     """``arrays`` go to the launcher; `finish` puts results back and gives what the kernel returns."""
 
-    def __init__(self, facts: Any, given: Sequence[Any], out_idx: Sequence[int]) -> None:
-        layouts, created = facts
-        self.layouts: tuple[TensorLayout, ...] = layouts
+    def __init__(self, facts: CallerTensors, given: Sequence[Any]) -> None:
+        created = facts.created
+        self.layouts = facts.layouts
         self.given: list[Any] = []
         self.arrays: list[Any] = []
-        self.returned: list[int] = sorted({*out_idx, *created})
+        self.returned: list[int] = sorted({*facts.returned, *created})
         sources = iter(given)
         like = next((value for value in given if hasattr(value, "__array__") or _is_torch(value)), None)
         for number, layout in enumerate(self.layouts):
@@ -295,3 +314,23 @@ def _evaluated(value: Value, places: dict[Leaf, Any], tensor: Callable[[int], An
     logic = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
     named: dict[str, Callable[..., Any]] = {"min": np.minimum, "max": np.maximum, "select": np.where, **logic}
     return (named.get(value.op) or ARITHMETIC.get(value.op) or COMPARISONS[value.op])(*arguments)
+
+
+# As data of a file ----------------------------------------------------------------------------------------------------------
+
+STORED = {kind.__name__: kind for kind in (CallerTensors, TensorLayout, Origin, View, Gather, Parts, Leaf, Node)}
+
+
+def plain(value: Any) -> Any:
+    """A record of this file with only what JSON has."""
+    if type(value).__name__ in STORED:
+        return {"kind": type(value).__name__, **{field.name: plain(getattr(value, field.name)) for field in fields(value)}}
+    return [plain(each) for each in value] if isinstance(value, (tuple, list)) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def from_plain(value: Any) -> Any:
+    """What `plain` was given; a ``KeyError`` or ``TypeError`` for anything else."""
+    if isinstance(value, dict):
+        named = {str(name): from_plain(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return STORED[named.pop("kind")](**named)
+    return tuple(from_plain(each) for each in value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
