@@ -59,6 +59,9 @@ Ways = dict[scf.IfOp, bool]  # ifs that are not in it depend on more than the co
 Traces = tuple[Trace, ...]  # of the threads of one core
 
 
+Table = tuple[tuple[int, ...], ...]  # numbers per core
+
+
 class Unpredictable(Exception):
     """What the thread does depends on something only the device knows."""
 
@@ -71,7 +74,7 @@ class ThreadTrace:
     run: Callable[..., None]
     chunks: list[Chunk]
     by_core: bool  # whether cores differ
-    tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
+    tables: list[Table] = field(default_factory=list["Table"])  # of the cores, read once: there may be thousands of entries
     made: dict[Any, int] = field(default_factory=dict[Any, int])  # chunks that exist with certain integers only
     numbers: list[Number] = field(default_factory=list["Number"])  # from data, on which the trace depends
     assumed: Callable[[Number, tuple[int, ...]], int] = field(default=lambda number, place: number.low)
@@ -83,7 +86,7 @@ class ThreadTrace:
             return WorkArgument(part=part, amount=amount).value(number, math.prod(grid))
 
         def table(index: int, position: int = 0) -> int:
-            return self.tables[index].values[number][position]
+            return self.tables[index][number][position]
 
         def number_at(index: int, *place: int) -> int:
             return self.assumed(self.numbers[index], place)
@@ -229,7 +232,7 @@ class Writer:
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     by_core: bool = False
-    tables: list[CoreTableOp] = field(default_factory=list[CoreTableOp])
+    tables: list[Table] = field(default_factory=list["Table"])  # of the cores, read once: there may be thousands of entries
     assumes: bool = True  # numbers from data are whatever is assumed; else they make a thread unpredictable
     numbers: list[Number] = field(default_factory=list[Number])
     _outs: list[str] = field(default_factory=lambda: ["out"])
@@ -324,7 +327,7 @@ class Writer:
             return f"core[{owner.results.index(value)}]"  # pyright: ignore
         if isinstance(owner, CoreTableOp):
             self.by_core = True
-            self.tables.append(owner)
+            self.tables.append(owner.values)
             return f"table({len(self.tables) - 1}{''.join(', ' + self.value(operand) for operand in owner.operands)})"
         if isinstance(owner, RuntimeArgumentOp) and owner.given is not None:
             return str(owner.given)
@@ -497,7 +500,7 @@ def ways_of_cores(function: FuncOp, grid: tuple[int, ...]) -> list[Ways]:
             return WorkArgument(part=part, amount=amount).value(number, math.prod(grid))
 
         def table(index: int, position: int = 0, number: int = number) -> int:
-            return writer.tables[index].values[number][position]
+            return writer.tables[index][number][position]
 
         ways = {op: bool(eval(test, {**PYTHON_NAMES, "core": core, "work": work, "table": table})) for op, test in tests.items()}
         found.setdefault(tuple(ways.values()), ways)

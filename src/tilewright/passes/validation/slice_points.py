@@ -161,7 +161,8 @@ class Points:
 
 def _shares(leaf: SSAValue, places: Any, grid: tuple[int, ...]) -> Any:
     if isinstance(leaf.owner, CoreTableOp):
-        return np.array([leaf.owner.values[core_number(place, grid)][0] for place in places.T.tolist()])
+        values = leaf.owner.values
+        return np.array([values[core_number(place, grid)][0] for place in places.T.tolist()])
     assert isinstance(leaf.owner, WorkOp)
     argument = leaf.owner.argument
     return np.array([argument.value(core_number(place, grid), int(np.prod(grid))) for place in places.T.tolist()])
