@@ -2,54 +2,34 @@
 
     python benchmarks/timing.py --measured measured.csv [--counted counted.csv] [--kinds mb1,pass] [--rows]
 
-One line per kind: rows, median error, rows within 25 %. ``--rows`` prints each.
+One line per kind: rows, median error, rows within 25 %. ``--rows`` prints each. Kinds with a star are stand-ins: the program was not
+published, another one that computes the same is timed. Of ``gf`` only bounds are judged. Rows that cannot be rebuilt are counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import heapq
+import itertools
 import os
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
-import timed_kernels
-from hand_written import COMPUTE, MARKER, Cb, Kernel, Thread, zone_cycles
+from hand_written import COMPUTE, Cb, Kernel, Thread, zone_cycles
+from published_rows import Row, arch_of, fields, microseconds
+from timed_products import gemm_bound, matmul_end_to_end, own_plan
+from timed_traffic import dram_rate, noc_estimator, noc_flow, pipe
 
-from tilewright import hardware
-from tilewright.native import kernel_check
-from tilewright.native.driver import run_native
-from tilewright.native.kernel_check import KernelFile
-from tilewright.sim.registry import Site
-from tilewright.timing import recorded, timeline
-from tilewright.timing.clock import Engine
+from tilewright.timing import timeline
 from tilewright.timing.costs import NO_MACROS
-from tilewright.timing.movement import Mover
-from tilewright.timing.network import Network, Place
-from tilewright.timing_constants import constants_of
 
-CHIPS = {"WH": "wormhole_b0", "BH": "blackhole"}
-Row = dict[str, str]
 Predictor = Callable[[Row], float | None]  # in the unit of the row
-
-
-def fields(row: Row) -> list[str]:
-    return row["id"].split("-")
-
-
-def arch_of(row: Row) -> str:
-    return CHIPS[row["chip"]]
-
-
-def microseconds(row: Row, cycles: float) -> float:
-    return cycles / constants_of(arch_of(row)).clock_ghz / 1000
 
 
 def sections(thread: Thread, tiles: int, chunk: int, math: Callable[[int, int], None], output: Cb, **pack: bool) -> None:
@@ -485,233 +465,45 @@ def sfpu_chain(row: Row) -> float:
     return microseconds(row, zone_cycles(kernel.run(), COMPUTE))
 
 
-class Flow:
-    """One core that moves data, without a program around it."""
-
-    SITE = Site("flow", "flow", "d", None, {})
-
-    def __init__(self, network: Network, net: int, place: Place) -> None:
-        self.mover = Mover(Engine("flow", 1, 0.0, depth=0, record=False), network, net, place)
-
-    @property
-    def now(self) -> float:
-        return self.mover.engine.now
-
-
-def in_order(flows: list[Flow], transactions: int, move: Callable[[Flow, int], None]) -> None:
-    """All flows issue their transactions, the earliest first."""
-    pending = [(flow.now, number, 0) for number, flow in enumerate(flows)]
-    heapq.heapify(pending)
-    while pending:
-        _, number, done = heapq.heappop(pending)
-        move(flows[number], done)
-        if done + 1 < transactions:
-            heapq.heappush(pending, (flows[number].mover.next_start, number, done + 1))
-
-
-def noc_flow(row: Row) -> float | None:
-    """Writes from core to core, places on the die given; each flow until its barrier."""
-    text = row["program"]
-    work = re.search(r"each master does (\d+) x (\d+) B L1 (write|read)", text)
-    if work is None:
-        return None
-    count, size, writes = int(work[1]), int(work[2]), work[3] == "write"
-    head = text.split(": each")[0].split("coordinates ")[1]
-    if "all to" in head:
-        sources, target = head.split(" all to ")
-        pairs = [(_place(source), _place(target)) for source in sources.split()]
-    else:
-        pairs = [(_place(one), _place(two)) for one, two in re.findall(r"(\(\d+,\d+\))->(\(\d+,\d+\))", head)]
-    net = int(re.search(r"on NoC (\d)", text)[1])  # type: ignore[index]
-    arch = arch_of(row)
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    flows = [Flow(network, net, source) for source, _ in pairs]
-    targets = {id(flow): target for flow, (_, target) in zip(flows, pairs, strict=True)}
-
-    def move(flow: Flow, _: int) -> None:
-        if writes:
-            flow.mover.write_l1(flow.SITE, targets[id(flow)], size, constants.write_issue)
-        else:
-            flow.mover.read_l1(flow.SITE, targets[id(flow)], size, constants.read_issue)
-
-    in_order(flows, count, move)
-    number = int(row["id"].rsplit("-f", 1)[1])
-    flow = flows[number]
-    flow.mover.write_barrier(flow.SITE) if writes else flow.mover.read_barrier(flow.SITE)
-    return flow.now
-
-
-def _place(text: str) -> Place:
-    x, y = re.findall(r"\d+", text)
-    return int(x), int(y)
-
-
-def noc_estimator(row: Row) -> float | None:
-    """Rows of the vendor's data set that one core causes alone."""
-    arch = CHIPS[row["chip"]]
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    kind, size, count = row["kind"], int(row["bytes"]), int(row["tx_total"])
-    if row["stateful"] == "1":
-        return None
-    reads = "read" in kind
-    if kind in ("dram_interleaved_read_allcores", "dram_interleaved_write_allcores"):
-        return all_cores(arch, reads=reads, count=int(row["tx_per_dest"]), size=size)
-    # Sources: reads from L1 ran on NoC 1, writes on NoC 0; for DRAM the rows of NoC 1 survived.
-    flow = Flow(network, 1 if reads or "dram" in kind else 0, network.die.worker((0, 0)))
-    dm2 = {"wormhole_b0": (25.0, 22.0), "blackhole": (35.0, 23.0)}[arch]  # the newest API, constant coordinates
-    for number in range(count):
-        if kind in ("read_one", "write_one"):
-            place = network.die.worker((0, 1) if row["axis"] == "same" else (1, 1))
-            if reads:
-                flow.mover.read_l1(flow.SITE, place, size, dm2[0])
-            else:
-                flow.mover.write_l1(flow.SITE, place, size, dm2[1])
-        elif kind == "dram_interleaved_read_1core":
-            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
-        elif kind == "dram_interleaved_write_1core":
-            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
-        else:
-            return None
-    flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
-    return flow.now + MARKER
-
-
-def all_cores(arch: str, *, reads: bool, count: int, size: int) -> float:
-    """Every core streams interleaved pages over NoC 1; the median of the cores' times."""
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    columns, rows = (8, 7) if arch == "wormhole_b0" else (11, 10)
-    flows = [Flow(network, 1, network.die.worker((x, y))) for y in range(rows) for x in range(columns)]
-
-    def move(flow: Flow, number: int) -> None:
-        if reads:
-            flow.mover.read_dram(flow.SITE, network.bank(number), size, constants.read_page_issue)
-        else:
-            flow.mover.write_dram(flow.SITE, network.bank(number), size, constants.write_page_issue)
-
-    in_order(flows, count, move)
-    for flow in flows:
-        flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
-    return statistics.median(flow.now for flow in flows) + MARKER
-
-
-def dram_rate(row: Row) -> float | None:
-    """Many cores stream 1 MiB each from or to DRAM, all together; bytes per cycle."""
-    work = re.search(r"(\d+) Tensix cores.*each (reads|writes) 1 MiB as (\d+) transactions of (\d+) B", row["program"])
-    if work is None:
-        return None
-    cores, reads, count, size = int(work[1]), work[2] == "reads", int(work[3]), int(work[4])
-    arch = arch_of(row)
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    columns = 8 if arch == "wormhole_b0" else 12  # a card of 120 cores
-    flows = [Flow(network, 0, network.die.worker((core % columns, core // columns))) for core in range(cores)]
-    single = "bank 0" in row["program"]
-    banks = {id(flow): 0 if single else core % int(constants.banks) for core, flow in enumerate(flows)}
-
-    def move(flow: Flow, _: int) -> None:
-        if reads:
-            flow.mover.read_dram(flow.SITE, banks[id(flow)], size, constants.read_issue)
-        else:
-            flow.mover.write_dram(flow.SITE, banks[id(flow)], size, constants.write_issue)
-
-    in_order(flows, count, move)
-    for flow in flows:
-        flow.mover.read_barrier(flow.SITE) if reads else flow.mover.write_barrier(flow.SITE)
-    return cores * count * size / max(flow.now for flow in flows)
-
-
-def pipe(row: Row) -> float | None:
-    """Tiles from DRAM to the neighbour: cycles of the sender for each."""
-    form = row["id"].split("-")[2]
-    arch, size = arch_of(row), 2048
-    if form.startswith("ttlang"):
-        ends = [_sender_end(arch, count) for count in (8, 24)]
-        return microseconds(row, (ends[1] - ends[0]) / 16)
-    constants = constants_of(arch)
-    network = Network(arch, constants)
-    flow = Flow(network, 1, network.die.worker((0, 0)))
-    target, mover, site = network.die.worker((1, 0)), flow.mover, Flow.SITE
-    ring = int(form.rsplit("_r", 1)[1]) if "ring" in form else 1 if "baseline" in form else 128
-    stateful = 29.0  # set up once [silicon]
-    for _ in range(4):
-        began = flow.now
-        if form.endswith("dfb"):
-            mover.engine.work(site, 4 * constants.buffer_call)
-        for page in range(ring):
-            mover.read_dram(site, network.bank(page), size, constants.read_page_issue)
-        mover.read_barrier(site)
-        for _ in range(ring):
-            mover.write_l1(site, target, size, constants.write_issue if ring == 1 else stateful)
-        mover.write_barrier(site)
-        if "ring" in form or form.endswith(("dfb", "synced")):
-            mover.signal(site, target, constants.semaphore_issue)
-    return microseconds(row, (flow.now - began) / ring)
-
-
-def _sender_end(arch: str, count: int) -> float:
-    """When the sender of ``pipes/single_tiles.cpp`` is done."""
-    source = Path(__file__).parent / "pipes" / "single_tiles.cpp"
-    program = kernel_check.native_program(
-        kernel_check.ProgramSetup(
-            kernels=[KernelFile(role="reader", path=source, compile_time_args=[f"{count},a"], runtime_args=["core,a,b"])],
-            buffers=[kernel_check.parse_buffer("0:bf16:2"), kernel_check.parse_buffer("1:bf16:1")],
-            tensors=[kernel_check.parse_tensor(f"{name}:bf16:{count}") for name in "ab"],
-            semaphores=(0, 0), grid=(2, 1), chip=hardware.CHIPS[arch],
-        )
-    )  # fmt: skip
-    native = replace(program, record=True)
-    found = recorded.run(native, run_native(native).calls, "pipe")
-    return next(core.engines["reader"].now for core in found.cores if core.core == (0, 0))
-
-
-def matmul_end_to_end(row: Row) -> float | None:
-    """SUMMA over the whole chip, or in groups that share k, with the published plan; milliseconds."""
-    split = re.search(
-        r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang K-split, grid (\d+)x(\d+): (\d+) column groups.*"
-        r"\((\d+) K blocks of bk=(\d+)\), bm,bn=(\d+),(\d+); core loops (\d+) x (\d+)", row["program"],
-    )  # fmt: skip
-    if split is not None:
-        k, m, n, columns, rows, groups, steps, bk, bm, bn, down, across = map(int, split.groups())
-        kernel = timed_kernels.k_split((columns, rows), groups, (bm, bn, bk), (down, across), steps)
-        return _milliseconds(kernel, (m, k, n), arch_of(row)) if groups == 2 else None
-    plan = re.search(
-        r"M,K,N=\d+,(\d+),\d+ padded to M=(\d+),N=(\d+); TT-Lang SUMMA, grid (\d+)x(\d+).*bm,bn,bk=(\d+),(\d+),(\d+) tiles; "
-        r"core loops (\d+) x (\d+) output blocks, each over (\d+) K blocks", row["program"],
-    )  # fmt: skip
-    if plan is None:
-        return None
-    k, m, n, columns, rows, bm, bn, bk, down, across, steps = map(int, plan.groups())
-    kernel = timed_kernels.summa((columns, rows), (bm, bn, bk), (down, across), steps)
-    return _milliseconds(kernel, (m, k, n), arch_of(row))
-
-
-def _milliseconds(kernel: object, sizes: tuple[int, int, int], arch: str) -> float:
-    m, k, n = sizes
-    specs = [ttl_tensor(shape) for shape in ((m, k), (k, n), (m, n))]
-    return timeline.run(kernel.compile(*specs, arch=arch)).microseconds / 1000
-
-
-def ttl_tensor(shape: tuple[int, int]) -> object:
-    """A tensor of zeros that takes no memory."""
-    return np.broadcast_to(np.zeros((), ml_dtypes.bfloat16), shape)
-
-
 KINDS: dict[str, Predictor] = {
     "mb1": mb1, "pass": dst_chunk, "fpu": fpu_chunk, "mb2": mb2, "mb3": mb3, "mmlad": mm_ladder, "mb4": mb4, "chain": sfpu_chain,
     "nocflow": noc_flow, "noc": noc_estimator, "dram": dram_rate, "pipe": pipe, "mm": matmul_end_to_end,
 }  # fmt: skip
+STANDINS = {"mm": own_plan}  # where the program was not published: another that computes the same
+BOUNDS = {"gf": gemm_bound}  # only the best that could be is known
+TOLERANCE = 0.02  # of a bound: measured values are rounded, clocks are nominal
 
 
 def predictions(rows: list[Row], kinds: list[str]) -> Iterator[tuple[str, Row, float]]:
+    """Kind, row and prediction. A kind that ends in "*" is a stand-in's."""
+    left: Counter[str] = Counter()
     for row in rows:
         kind = fields(row)[0]
-        if kind in kinds:
+        if kind in kinds and kind in KINDS:
             found = KINDS[kind](row)
             if found is not None:
                 yield kind, row, found
+            elif kind in STANDINS and (found := STANDINS[kind](row)) is not None:
+                yield f"{kind}*", row, found
+            else:
+                left[row.get("kind") or kind] += 1
+    if left:
+        print(f"not rebuilt: {', '.join(f'{kind} {count}' for kind, count in left.items())}")
+
+
+def bounds(rows: list[Row], *, every: bool) -> None:
+    """Whether any row is better than the model allows, and how near the best ones come."""
+    for kind, bound in BOUNDS.items():
+        shares: list[float] = []  # of the best that could be
+        for row in rows:
+            if fields(row)[0] == kind and (best := bound(row)) is not None:
+                measured = float(row["value"])
+                shares.append(measured / best if row["unit"] == "%" else best / measured)
+                if every:
+                    print(f"{row['id']:60s} {best:14.2f} {measured:14.2f} {row['unit']:3s} {shares[-1]:6.3f}")
+        if shares:
+            held = sum(share <= 1 + TOLERANCE for share in shares)
+            print(f"bounds of {kind}: {held} of {len(shares)} rows keep them; the best reaches {max(shares):.1%}, half of them {statistics.median(shares):.1%} or more")
 
 
 def counted(table: Path) -> None:
@@ -744,38 +536,49 @@ def counted(table: Path) -> None:
 
 def pairs(found: list[tuple[str, Row, float]]) -> None:
     """Which of two variants is faster: rows that differ in one part of their name, and by more than 5 %."""
-    right = total = 0
-    for number, (_, one, first) in enumerate(found):
-        for _, two, second in found[number + 1 :]:
-            parts = list(zip(fields(one), fields(two), strict=False))
-            if len(fields(one)) != len(fields(two)) or one["unit"] != two["unit"] or sum(a != b for a, b in parts) != 1:
-                continue
+    right: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    alike: dict[tuple[str, ...], list[tuple[str, Row, float]]] = {}
+    for kind, row, predicted in found:
+        parts = fields(row)
+        for place in range(len(parts)):
+            alike.setdefault((row["unit"], str(place), *parts[:place], *parts[place + 1 :]), []).append((kind, row, predicted))
+    for group in alike.values():
+        for (kind, one, first), (_, two, second) in itertools.combinations(group, 2):
             measured = float(one["value"]) / float(two["value"])
             if abs(measured - 1) > 0.05:
-                total += 1
-                right += (first < second) == (measured < 1)
+                total[kind] += 1
+                right[kind] += (first < second) == (measured < 1)
     if total:
-        print(f"pairs: the faster of two variants is told in {right} of {total} ({right / total:.0%})")
+        kinds = ", ".join(f"{kind} {right[kind]}/{count}" for kind, count in total.items())
+        print(f"pairs: the faster of two variants is told in {right.total()} of {total.total()} ({right.total() / total.total():.1%}): {kinds}")
+
+
+def read_rows(measured: Path) -> list[Row]:
+    with measured.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    network = measured.with_name("noc.csv")
+    if network.exists():
+        with network.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                name = "-".join(("noc", *(row[word] for word in ("chip", "kind", "mechanism", "axis", "subordinates", "loopback", "stateful", "tx_total", "bytes"))))
+                rows.append({**row, "id": name, "value": row["cycles"], "unit": "cycles", "program": ""})
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="table of published measurements; noc.csv stands beside it")
+    parser.add_argument("--measured", type=Path, required=True, help="table of published measurements; noc.csv may stand beside it")
     parser.add_argument("--counted", type=Path, help="table of counted math-thread cycles")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join((*KINDS, *BOUNDS)))
     parser.add_argument("--rows", action="store_true", help="print every row")
     arguments = parser.parse_args()
     if arguments.counted:
         counted(arguments.counted)
-    with arguments.measured.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    with arguments.measured.with_name("noc.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            name = "-".join(("noc", row["chip"], row["kind"], row["axis"], row["tx_total"], row["bytes"]))
-            rows.append({**row, "id": name, "value": row["cycles"], "unit": "cycles", "program": ""})
+    rows, kinds = read_rows(arguments.measured), arguments.kinds.split(",")
     ratios: dict[tuple[str, str], list[float]] = {}
     found: list[tuple[str, Row, float]] = []
-    for kind, row, predicted in predictions(rows, arguments.kinds.split(",")):
+    for kind, row, predicted in predictions(rows, kinds):
         ratio = predicted / float(row["value"])
         ratios.setdefault((row.get("kind") or kind, row["chip"]), []).append(ratio)
         found.append((kind, row, predicted))
@@ -786,7 +589,9 @@ def main() -> None:
         errors = [abs(ratio - 1) for ratio in all_ratios]
         near = sum(error <= 0.25 for error in errors) / len(errors)
         print(f"{kind:30s} {chip:4s} {len(all_ratios):5d} {statistics.median(errors):12.1%} {near:11.0%} {statistics.mean(all_ratios):10.3f}")
-    pairs([entry for entry in found if entry[0] != "noc"])
+    pairs([entry for entry in found if not entry[0].endswith("*")])
+    if set(BOUNDS) & set(kinds):
+        bounds(rows, every=arguments.rows)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tilewright.dtypes import BLOCK_FLOATS, BY_NAME
 from tilewright.records import record
 from tilewright.timing_constants import constants_of
 
 WORMHOLE = "wormhole_b0"
 BUFFER_HANDSHAKE = 40  # cycles of math per tile through a buffer of its own thread: reserve, push, wait, pop (estimated)
 UNCERTAINTY = 0.15  # share by which cycles may be off: counted instructions lie within it of what silicon was measured at
+
+PHASE_CYCLES = 16  # of the matrix unit for two tiles
+EXPONENT_BYTES = 64  # of a tile of block floats
+FIDELITY_PHASES = {"LoFi": 1, "HiFi2": 2, "HiFi3": 3, "HiFi4": 4}
 
 # Releases renamed these; the table knows the canonical name only.
 RENAMED = {
@@ -123,6 +128,22 @@ def call_cost(
     unpack = unpack_cycles(name, dtype, chip)
     init_unpack, init_pack = data["init_other"].get(name, (0.0, 0.0))
     return CallCost(math, unpack, 0.0, init, evidence, init_unpack, init_pack, *pushed)
+
+
+def product_cycles(fidelity: str, rows: int, columns: int) -> float:
+    """Math cycles of one product call that makes a block of tiles: instructions counted by shape.
+
+    ``call_cost`` has one tile's share of a 2x2 block, which is the dearest; it serves where the shape is still open.
+    """
+    phases = FIDELITY_PHASES[fidelity]
+    steps = (1 if phases > 1 else 0) + (2 if min(rows, columns) > 1 else 1)  # to the next phase, to the next row and tile
+    return rows * columns * (PHASE_CYCLES * phases + steps) + 1
+
+
+def streamed_share(dtype: str, chip: str) -> float:
+    """Of a bf16 tile's time, where tiles stream under one call: small ones gain all of their bytes but the shared exponents."""
+    mantissas = BY_NAME[dtype].tile_bytes - (EXPONENT_BYTES if dtype in BLOCK_FLOATS else 0)
+    return min(dtype_ratio("one", dtype, chip), mantissas / BY_NAME["bf16"].tile_bytes)
 
 
 def chooses_approximation(call: str, template: tuple[str, ...]) -> bool:

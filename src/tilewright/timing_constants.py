@@ -48,9 +48,10 @@ ROWS = (
     Row("copy_issue", "cycles of the unpack RISC-V", (38.5, 37, 41), (38.9, 38, 41), "[fit] dst-chunk with two buffers: 38.9 + 11 / chunk"),
     Row("call_issue", "cycles", *_same(20, 10, 30), "[count] a call of the matrix unit, its unpack or its pack"),
     Row("unpack_tile", "cycles per bf16 tile", (38.5, 37, 41), (20, 16, 28), "[silicon] tt-llk#131; Blackhole [fit] dst-chunk in full sync: 128 B per cycle and the start"),
-    Row("matmul_operand", "cycles per bf16 tile", (41, 38, 43), (39, 38, 41), "[fit] mm-ladder, one tile a call"),
+    Row("matmul_operand", "cycles per bf16 tile", (40, 38, 43), (26, 16, 28), "[fit] gemm-flops: what HiFi2 of bf16 and LoFi of bfp8 leave the unpacker"),
+    Row("product_issue", "cycles of the unpack RISC-V", (84, 80, 86), (79, 78, 81), "[fit] mm-ladder, one tile a call: the next call's addresses wait for the last one"),
     Row("unpack_pair", "cycles per two bf16 tiles", (66, 64, 70), (24, 20, 28), "[silicon] additions: unpack binds on Wormhole, pack on Blackhole"),
-    Row("bank_switch", "cycles per source bank", (4.5, 3, 10), (1.2, 0.5, 4.6), "[fit] mm-ladder from one K block to three, matmul-e2e with blocks of 8x8: measured minus counted; one K block alone shows 9 and 4.2"),
+    Row("bank_switch", "cycles per product and phase", (1.3, 0.5, 2.5), (0.7, 0.3, 1.1), "[fit] gemm-flops, matmul-e2e, mm-ladder from one K block to three: measured minus counted"),
     Row("face_switch", "cycles per elementwise tile", (7, 3, 10), (12.4, 11, 13), "[fit] mb2 slopes with the sum in DST; fpu-chunk mul: measured minus counted"),
     Row("pack_tile", "cycles per bf16 tile", (47, 45, 48), (25.1, 24, 27), "[silicon] mb1, fpu-chunk add"),
     Row("pack_accumulate", "cycles per bf16 tile", (60, 55, 62), (50, 35, 52), "[fit] mb2 slopes of two and four tiles: reading and adding in L1 goes on behind the packer"),
@@ -116,6 +117,7 @@ class Constants:
     call_issue: float
     unpack_tile: float
     matmul_operand: float
+    product_issue: float
     unpack_pair: float
     bank_switch: float
     face_switch: float

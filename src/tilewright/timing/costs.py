@@ -34,6 +34,17 @@ CALL_OF_INIT = {
 }
 
 
+def _block(site: Site) -> tuple[int, int]:
+    """Tiles down and across that a product call makes."""
+    return site.attributes.get("rt", 1), site.attributes.get("ct", 1)
+
+
+def _streamed(site: Site) -> int:
+    """Tiles that the unpacker brings for a product call: each of the shorter side, and then all of the longer one."""
+    down, across = _block(site)
+    return min(down, across) * (1 + max(down, across))
+
+
 class CallCosts:
     """Costs by site, looked up once each. ``estimated`` names the calls that have no counted or measured cost."""
 
@@ -67,6 +78,8 @@ class CallCosts:
             return Cost(issue, executed, VECTOR_INSTRUCTIONS)
         if site.role == "u" and site.name in op_costs.COPIES:
             return Cost(constants.copy_issue, cycles, COPY_INSTRUCTIONS)
+        if site.role == "u" and "matmul" in site.name:
+            return Cost(constants.product_issue, cycles, CALL_INSTRUCTIONS)
         return Cost(min(constants.call_issue, cycles), cycles, CALL_INSTRUCTIONS)
 
     @staticmethod
@@ -129,14 +142,13 @@ class CallCosts:
         return (*site.template, *defaults[len(site.template) :])
 
     def _math(self, site: Site) -> float:
+        if "matmul" in site.name:
+            return op_costs.product_cycles(self.config.math_fidelity, *_block(site))
         try:
             cost = self._cost(site.name, self._template(site))
         except KeyError:
             return self._estimate(site, UNKNOWN_CALL)
-        cycles = cost.math_cycles * share(site.attributes.get("faces", ""))
-        if site.name == "matmul_block":
-            cycles *= site.attributes.get("rt", 1) * site.attributes.get("ct", 1)
-        return cycles
+        return cost.math_cycles * share(site.attributes.get("faces", ""))
 
     def _pushed(self, site: Site) -> float:
         try:
@@ -147,7 +159,8 @@ class CallCosts:
     def switches(self, site: Site) -> float:
         """Cycles in which math waits for the source registers to change hands: by tile for products, by face elsewhere."""
         if "matmul" in site.name:
-            return site.attributes.get("rt", 1) * site.attributes.get("ct", 1) * self.constants.bank_switch
+            down, across = _block(site)
+            return down * across * op_costs.FIDELITY_PHASES[self.config.math_fidelity] * self.constants.bank_switch
         return self.constants.face_switch if site.name.startswith("mul_tiles") or "reuse" in site.name else 0.0
 
     def _unpack(self, site: Site, dtype: str) -> float:
@@ -155,17 +168,14 @@ class CallCosts:
         reads = op_costs.cost_data()["reads"].get(op_costs.RENAMED.get(site.name, site.name), "one")
         ratio = op_costs.dtype_ratio(reads, dtype, self.chip)
         if "matmul" in site.name:
-            down, across = site.attributes.get("rt", 1), site.attributes.get("ct", 1)
-            # The operand of the shorter side is held while the other streams past it.
-            return constants.matmul_operand * ratio * min(down, across) * (1 + max(down, across))
+            return constants.matmul_operand * op_costs.streamed_share(dtype, self.chip) * _streamed(site)
         return (constants.unpack_pair if reads == "pair" else constants.unpack_tile) * ratio
 
     def first_operands(self, site: Site, unpack: float) -> float:
         """Cycles until math can begin: a block of products needs two tiles, everything else its tile."""
         if "matmul" not in site.name:
             return unpack
-        down, across = site.attributes.get("rt", 1), site.attributes.get("ct", 1)
-        return unpack * 2 / (min(down, across) * (1 + max(down, across)))
+        return unpack * 2 / _streamed(site)
 
     def _pack(self, dtype: str) -> float:
         return op_costs.pack_cost(dtype, self.chip).pack_cycles
