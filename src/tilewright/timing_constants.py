@@ -76,6 +76,7 @@ ROWS = (
     Row("hop", "cycles", (9, 8.3, 9.4), (9, 8.3, 9.4), "[isa]"),
     Row("niu", "cycles each end", *_same(5, 4, 6), "[isa]"),
     Row("flit_bytes", "B per cycle and link", (32, 30, 32), (64, 60, 64), "[isa]"),
+    Row("router_bytes", "B per hop", *_same(512, 32, 2048), "[isa] of one virtual channel: 32 of its own and up to 480 shared"),
     Row("packet_bytes", "B", (8192, 8192, 8192), (16384, 16384, 16384), "[isa], [metal]"),
     Row("read_efficiency", "share", (0.9, 0.89, 0.9), (0.96, 0.93, 0.97), "[fit] read_one, 64 KB x 64"),
     Row("write_efficiency", "share", (0.975, 0.95, 0.98), (0.968, 0.93, 0.97), "[fit] write_one, 64 KB x 64"),
@@ -142,6 +143,7 @@ class Constants:
     hop: float
     niu: float
     flit_bytes: float
+    router_bytes: float
     packet_bytes: float
     read_efficiency: float
     write_efficiency: float

@@ -84,6 +84,7 @@ def pop_front(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -
         engine.execute(site, Cost(constants.pop_front, constants.counter_store, 3))
     else:
         engine.work(site, constants.buffer_call)
+        machine.news = True
     channel = machine.channels[buffer.spec.index]
     channel.pop(count, engine.now)
     channel.consumer = engine.name
@@ -109,6 +110,7 @@ def push_back(machine: ClockedMachine, site: Site, buffer: Buffer, count: int) -
         engine.execute(site, Cost(constants.push_back, constants.counter_store, 3))
     else:
         engine.work(site, constants.buffer_call)
+        machine.news = True
     channel = machine.channels[buffer.spec.index]
     channel.push(count, engine.now)
     channel.producer = engine.name
@@ -368,6 +370,7 @@ def write_multicast(machine: ClockedMachine, site: Site, source: int, address: N
 def set_semaphore(machine: ClockedMachine, site: Site, semaphore: Semaphore, number: int) -> None:
     machine.engine(site).work(site, machine.constants.semaphore_local)
     machine.semaphore(semaphore).reset(number)
+    machine.news = True
 
 
 @clocked("noc_semaphore_inc", "noc_semaphore_set_remote", on="d", in_turn=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from tilewright.sim.registry import Site
 from tilewright.timing.clock import Engine
 from tilewright.timing.network import Network, Place
 
+MOST_HELD = 64  # writes of one core that routers hold
 READS, WRITES, PATH, NETWORK = "reads under way", "writes under way", "multicast path taken", "network busy"
 
 
@@ -20,18 +23,19 @@ class Mover:
         self.landed = 0.0  # reads
         self.left = 0.0  # writes have been read out of L1
         self.acknowledged = 0.0  # writes are there, and this processor knows
-        self._command_free = 0.0  # the last write has begun to enter the network
+        self.command_free = 0.0  # the last write has begun to enter the network
+        self._entered: deque[float] = deque(maxlen=MOST_HELD)  # when the last writes did so
         self._path_free = 0.0  # the path of the last unlinked multicast is released
 
     @property
     def next_start(self) -> float:
         """When it can issue again."""
-        return max(self.engine.now, self._command_free)
+        return max(self.engine.now, self.command_free)
 
     def _issue(self, site: Site, cycles: float) -> float:
         """The registers hold one command: the next one waits until the network has taken it."""
         self.network.moved += 1
-        self.engine.wait(site, self._command_free, NETWORK)
+        self.engine.wait(site, self.command_free, NETWORK)
         self.engine.work(site, cycles)
         return self.engine.now + self.network.constants.niu_start
 
@@ -45,15 +49,20 @@ class Mover:
 
     def write_dram(self, site: Site, bank: int, size: float, issue: float) -> None:
         start = self._issue(site, issue)
-        self._written(size, *self.network.write_dram(self.net, self.place, bank, size, start))
+        known = self.network.write_dram(self.net, self.place, bank, size, start)[1]
+        self._written(size, self.network.die.banks[self.net][bank], known)
 
     def write_l1(self, site: Site, target: Place, size: float, issue: float) -> None:
         start = self._issue(site, issue)
-        self._written(size, *self.network.write_l1(self.net, self.place, target, size, start))
+        self._written(size, target, self.network.write_l1(self.net, self.place, target, size, start)[1])
 
-    def _written(self, size: float, there: float, known: float) -> None:
+    def _written(self, size: float, target: Place, known: float) -> None:
+        """A packet that waits is held in the routers on its way. When they are full, the registers wait too."""
         entered, constants = self.network.entered, self.network.constants
-        self._command_free = entered - constants.niu - constants.niu_start
+        held = int(constants.router_bytes * self.network.hops(self.net, self.place, target) / size)
+        self._entered.append(entered)
+        if held < len(self._entered):
+            self.command_free = self._entered[-1 - held] - constants.niu - constants.niu_start
         self.left = max(self.left, entered + self.network.flits(size))
         self.acknowledged = max(self.acknowledged, known)
 

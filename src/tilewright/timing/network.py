@@ -136,6 +136,7 @@ class Network:
         self.bytes_read = self.bytes_written = 0.0
         self.moved = 0  # calls that moved data
         self._flit = constants.flit_bytes
+        self._flights: dict[tuple[int, Place, Place], float] = {}
         self.transfers: list[Transfer] | None = [] if record else None
         self.entered = 0.0  # when the last packet began to enter the network
 
@@ -163,9 +164,16 @@ class Network:
         packets = -(-size // self.constants.packet_bytes)
         return -(-size // self._flit) + packets
 
+    def hops(self, net: int, source: Place, target: Place) -> float:
+        return (self.flight(net, source, target) - 2 * self.constants.niu) / self.constants.hop
+
     def flight(self, net: int, source: Place, target: Place) -> float:
         """Of a single flit on an empty network."""
-        return 2 * self.constants.niu + self.constants.hop * hops(self.chip, net, source, target)
+        way = net, source, target
+        found = self._flights.get(way)
+        if found is None:
+            found = self._flights[way] = 2 * self.constants.niu + self.constants.hop * hops(self.chip, *way)
+        return found
 
     def send(self, net: int, source: Place, target: Place, size: float, start: float, efficiency: float = 1.0) -> float:
         """Bytes from one place to another, from ``start`` on; when the last of them is there."""

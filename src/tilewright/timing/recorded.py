@@ -483,7 +483,7 @@ def _changed(how: Callable[[ClockedMachine, Site, Core], float]) -> Callable[[Re
             x, y, _, number, _ = words
             replay.changes[number].arrival = how(machine, site, (x, y))
             other = machine.neighbours.get((x, y))
-            if isinstance(other, ClockedMachine) and other is not machine:
+            if isinstance(other, ClockedMachine):
                 machine.touch(other)
 
         return act

@@ -195,6 +195,7 @@ class ClockedMachine(Machine):
         self.last_multicast = 0.0  # when it was everywhere
         self.counts = [0] * sites  # executions of every site
         self.skipped_turns = 0
+        self.news = False  # a data-movement engine did something that another engine of this core may wait for
         self._levels: dict[str, int] = {}  # long loops each engine is in
         self._semaphores: dict[int, SemaphoreLog] = {}
         self._movers = {name: Mover(self.engines[name], self.network, net, self.place) for name, net in shared.nets.items()}
@@ -270,7 +271,8 @@ class ClockedMachine(Machine):
         return self.engines[site.processor]
 
     def is_ahead(self, site: Site) -> bool:
-        return self._movers[site.thread].next_start > self.shared.horizon
+        mover, horizon = self._movers[site.thread], self.shared.horizon
+        return mover.engine.now > horizon or mover.command_free > horizon
 
     def next_start(self, processor: str) -> float:
         """When an engine that asks for what others share would have it."""
@@ -503,8 +505,11 @@ class _Schedule:
             _, _, processor = heapq.heappop(self.heap)
             processor.queued = False
             self._look_ahead()
+            machine = processor.machine
+            machine.news = False
             self._step(processor)
-            self.advance(processor.machine)
+            if machine.news or not processor.queued:
+                self.advance(machine)
             while self.shared.touched:
                 self.advance(self.shared.touched.pop())
         stuck = [processor for own in self.processors.values() for processor in own if not processor.finished]
