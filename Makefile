@@ -37,6 +37,7 @@ docs: $(VENV)/.installed ## write the generated pages
 	$(BIN)/python -m tilewright.report.ops_page docs/ops.md
 	$(BIN)/python tests/specification/specification_page.py docs/specification.md
 	$(BIN)/python tests/passes_page.py docs/passes.md
+	$(BIN)/python tests/reference_pages.py docs
 	$(BIN)/python tests/room_graph.py
 
 lessons: $(VENV)/.installed ## write the outputs that README and lessons show anew

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import reference_pages
 from tilewright.error_codes import CODES
 from tilewright.lang import names
 from tilewright.report import errors_page
@@ -18,6 +19,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 def test_the_page_of_errors_is_the_generated_one():
     written = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     assert written == errors_page.page(), "run python -m tilewright.report.errors_page docs/errors.md"
+
+
+@pytest.mark.parametrize("name", reference_pages.PAGES)
+def test_pages_of_reference_are_the_generated_ones(name: str):
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == reference_pages.PAGES[name](), "run make docs"
 
 
 def test_every_code_has_a_family():

@@ -8,6 +8,8 @@ Requires: expressions or regions, not yet calls. Ensures: each op of such a row 
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.attributes import number_attr
@@ -49,5 +51,7 @@ def _offer(offered: dict[str, int], context: PassContext) -> None:
         if fast < exact:
             times = f", {count} times" if count > 1 else ""
             title = f'approximate="{name}" would save {exact - fast:.0f} of {exact:.0f} cycles per tile{times}'
-            error = f"results within {row.approx_bound_ulp:g} ulp of bf16 instead of {row.bound_ulp:g}"
+            bound = row.approx_bound_ulp
+            fault = f"within {bound:g} ulp of bf16" if math.isfinite(bound) else "without a bound in ulp (near zero)"
+            error = f"results {fault} instead of within {row.bound_ulp:g}"
             context.trace.decide(NAME, title, f"{error}{'; ' + row.notes if row.notes else ''}")

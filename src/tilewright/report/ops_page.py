@@ -27,18 +27,21 @@ HEADING = """\
 Made from the op table by `python -m tilewright.report.ops_page docs/ops.md`; a test compares the two. One op is one row in
 `src/tilewright/dialects/float_rows.py` or `src/tilewright/dialects/integer_rows.py`, and every part of Tilewright reads that row.
 
-* **cycles** are math-thread cycles per 32x32 tile with 16-bit / 32-bit DST, at HiFi4. Wormhole's are counted instructions;
-  Blackhole's were published for that chip where they are bold, else they are Wormhole's. `~` marks an estimate.
+* **Wormhole** and **Blackhole** are cycles of the math engine per 32x32 tile, with 16-bit / 32-bit DST, at HiFi4. A cycle
+  is 1 ns on Wormhole (1 GHz) and 0.74 ns on Blackhole (1.35 GHz). Wormhole's are counted instructions; Blackhole's were
+  published for that chip where they are bold, else they are Wormhole's. `~` marks an estimate.
 * **rounds** says how the result gets into 16-bit DST. 32-bit DST keeps what the op computed.
 * **error** is the largest distance from float64 NumPy in bf16 ULP over all finite inputs, or those that are named, results
   near 2^-126 (which may flush to 0) apart; measured on the outputs of the vendor's simulators in both DST widths with the
   example parameters, the larger of both chips'; *not measured* where there are none. `approx=True` has its own.
   [numerics.md](numerics.md) has the bits.
-* **since** is the oldest release (`--metal`) that has the call.
-* FPU forms read operands straight from buffers; SFPU forms want every operand in DST.
+* An op with several lines has several forms, and the compiler takes the cheapest. FPU forms (the matrix unit) read
+  operands straight from buffers; SFPU forms (the vector unit) want every operand in DST. The calls themselves are
+  [below](#the-c-calls), with the oldest release (`--metal`) that has them.
 """
-COLUMNS = "| Python | C++ call | unit | result slot | dtypes | Wormhole | Blackhole | rounds | error | since |"
-RULER = "|---|---|---|---|---|---|---|---|---|---|"
+COLUMNS = "| Python | dtypes | unit | Wormhole | Blackhole | rounds | error |"
+RULER = "|---|---|---|---|---|---|---|"
+CALL_COLUMNS = "| op | unit | init and call | result slot | since |\n|---|---|---|---|---|"
 
 
 def page() -> str:
@@ -52,6 +55,7 @@ def page() -> str:
         parts.extend(f"* `{row.name}`: {row.notes}" for row in noted)
     parts.append(composite_section())
     parts.append(typecast_section())
+    parts.append(calls_section())
     return "\n".join(parts) + "\n"
 
 
@@ -61,11 +65,24 @@ def row_lines(row: TileOp) -> list[str]:
     for index, form in enumerate(row.forms):
         shared = (example(row), ", ".join(row.dtypes), error(row)) if index == 0 else ("", "", "")
         cells = (
-            shared[0], cpp(row, form), UNITS[form.unit], RULES[form.writes], shared[1], cycles(row, form, "wormhole_b0"),
-            cycles(row, form, "blackhole"), form.rounds, shared[2], form.since,
+            shared[0], shared[1], UNITS[form.unit], cycles(row, form, "wormhole_b0"), cycles(row, form, "blackhole"), form.rounds,
+            shared[2],
         )  # fmt: skip
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append(table_line(cells))
     return lines
+
+
+def table_line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def calls_section() -> str:
+    lines = ["\n## The C++ calls\n", "`d0`, `d1`, `o` are slots of DST, `b0` and `t0` a buffer and a tile of it.\n", CALL_COLUMNS]
+    for row in tile_ops.ROWS:
+        for index, form in enumerate(row.forms):
+            name = f"`{row.name}`" if index == 0 else ""
+            lines.append(table_line((name, UNITS[form.unit], cpp(row, form), RULES[form.writes], form.since)))
+    return "\n".join(lines)
 
 
 def example(row: TileOp) -> str:
