@@ -50,7 +50,7 @@ void kernel_main() {
   constexpr uint32_t gain_dfb_40 = get_compile_time_arg_val(25);  // 1 block of 1x16 bf16 tiles
   constexpr uint32_t gate_dfb = get_compile_time_arg_val(26);  // 1 block of 16x1 bf16 tiles
   constexpr uint32_t up_dfb = get_compile_time_arg_val(27);  // 1 block of 16x1 bf16 tiles
-  constexpr uint32_t cb43 = get_compile_time_arg_val(28);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t out_dfb_43 = get_compile_time_arg_val(28);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t w_dfb_44 = get_compile_time_arg_val(29);  // 1 block of 16x1 bf16 tiles
   constexpr uint32_t sum_dfb_45 = get_compile_time_arg_val(30);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t other_dfb_46 = get_compile_time_arg_val(31);  // 2 blocks of 1x1 bf16 tiles
@@ -704,7 +704,7 @@ void kernel_main() {
   cb_wait_front(normed_37, 16);  // line 304
   cb_wait_front(gate_dfb, 16);
   cb_wait_front(up_dfb, 16);
-  cb_reserve_back(cb43, 1);
+  cb_reserve_back(out_dfb_43, 1);
   tile_regs_acquire();
   matmul_init(normed_37, up_dfb, 0);  // line 305
   for (uint32_t k = 0; k < 16; ++k) {
@@ -718,9 +718,9 @@ void kernel_main() {
   mul_binary_tile(1, 0, 1);
   tile_regs_commit();
   tile_regs_wait();
-  pack_tile(1, cb43);
+  pack_tile(1, out_dfb_43);
   tile_regs_release();
-  cb_push_back(cb43, 1);  // line 304
+  cb_push_back(out_dfb_43, 1);  // line 304
   cb_pop_front(up_dfb, 16);
   cb_pop_front(gate_dfb, 16);
   cb_pop_front(normed_37, 16);

@@ -14,7 +14,7 @@ void kernel_main() {
   constexpr uint32_t out_dfb_31 = get_compile_time_arg_val(3);  // 1 block of 1x2 bf16 tiles
   constexpr uint32_t sum_dfb_33 = get_compile_time_arg_val(4);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t out_dfb_35 = get_compile_time_arg_val(5);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t cb43 = get_compile_time_arg_val(6);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t out_dfb_43 = get_compile_time_arg_val(6);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t sum_dfb_45 = get_compile_time_arg_val(7);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t out_dfb_47 = get_compile_time_arg_val(8);  // 1 block of 1x1 bf16 tiles
   const uint32_t to_x = get_arg_val<uint32_t>(0);
@@ -143,11 +143,11 @@ void kernel_main() {
     noc_semaphore_set(word(go), 5);
     noc_async_write_barrier();
   }
-  cb_wait_front(cb43, 1);  // line 44
-  const uint32_t cb43_l1 = get_read_ptr(cb43);  // line 45
-  noc_async_write_page(index, scratch_hidden, cb43_l1);
+  cb_wait_front(out_dfb_43, 1);  // line 44
+  const uint32_t out_dfb_l1 = get_read_ptr(out_dfb_43);  // line 45
+  noc_async_write_page(index, scratch_hidden, out_dfb_l1);
   noc_async_write_barrier();
-  cb_pop_front(cb43, 1);  // line 44
+  cb_pop_front(out_dfb_43, 1);  // line 44
   noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
   if (index3) {
     noc_semaphore_wait_min(word(arrived), 704);  // line 197
@@ -169,8 +169,8 @@ void kernel_main() {
   }
   if (index5) {
     cb_wait_front(out_dfb_47, 1);  // line 44
-    const uint32_t out_dfb_l1 = get_read_ptr(out_dfb_47);  // line 45
-    noc_async_write_page(index % 16, out, out_dfb_l1);
+    const uint32_t out_dfb_l1_2 = get_read_ptr(out_dfb_47);  // line 45
+    noc_async_write_page(index % 16, out, out_dfb_l1_2);
     noc_async_write_barrier();
     cb_pop_front(out_dfb_47, 1);  // line 44
   }
