@@ -8,7 +8,7 @@ VENDOR_FOLDER ?= build/vendor/$(VENDOR_ARCH)
 TILELANG_PYTHON ?= python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help check lint types test examples docs lessons gallery site fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
+.PHONY: help check lint types test examples docs lessons pictures gallery site fuzz fuzz-kernels fuzz-python fuzz-cache fuzz-text golden vendor mutants tilelang-diff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 18
@@ -42,6 +42,9 @@ docs: $(VENV)/.installed ## write the generated pages
 
 lessons: $(VENV)/.installed ## write the outputs that README and lessons show anew
 	$(BIN)/python tests/lessons/refresh.py README.md docs/learn/*.md
+
+pictures: $(VENV)/.installed ## docs/images: the pictures of the page, taken anew
+	$(BIN)/python tests/page_pictures.py
 
 gallery: $(VENV)/.installed ## write docs/gallery: pages and pictures of the programs in examples/gallery
 	$(BIN)/python tests/gallery_page.py docs/gallery

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,51 @@ def test_a_ring_and_its_memory_are_drawn(pages, browser):
     assert len(browser.all(".grid .core")) == 8 and len(browser.all(".grid .pipe")) == 8
     assert len(browser.all(".memory .placed")) == len(document["kernels"][0]["memory"]["buffers"])
     assert len(browser.all(".flow .node.thread")) == len(document["kernels"][0]["threads"])
+
+
+def test_what_goes_to_a_row_is_drawn_from_core_to_core(pages, browser):
+    file, document = pages["matmul"]
+    browser.open(file)
+    pipes = [pipe for net in document["kernels"][0]["pipes"] for pipe in net["pipes"]]
+    assert len(browser.all(".grid .pipe")) == len(pipes) == 16
+    assert len(browser.all(".grid .pipe path")) == sum(len(pipe["to"]) for pipe in pipes)
+    assert "each to 7 cores at once" in browser.all("#program")[0].text
+
+
+def test_every_region_of_dst_has_a_line_and_its_bars_a_tip(pages, browser):
+    browser.open(pages["ring"][0])
+    cards = browser.all(".region")
+    assert cards and all(card.find_elements("css selector", "h3 a") for card in cards), "copies too"
+    bar = browser.all(".dst-chart .life")[0]
+    browser.ask("arguments[0].dispatchEvent(new MouseEvent('mousemove', {clientX: 5, clientY: 5}))", bar)
+    assert "in_dfb" in browser.all("#tip")[0].text and "cycles" in browser.all("#tip")[0].text
+
+
+def test_many_steps_stand_close_to_each_other(browser, tmp_path: Path):
+    script = tmp_path / "long.py"
+    script.write_text(THREE.replace("square = made", "def powers(x):\n    for _ in tuple(range(40)):\n        x = ttl.math.exp(ttl.math.sin(x) * x) + ttl.math.abs(x)\n    return x\n\n\nsquare = made").replace("lambda x: x * x)\nroot", "powers)\nroot"))
+    document, _ = explained(script)
+    page.write(tmp_path / "long.html", document)
+    browser.open(tmp_path / "long.html")
+    (region,) = document["kernels"][0]["dst"]
+    steps = sum(len(part["steps"]) for part in region["parts"])
+    assert steps > 150
+    assert browser.ask("return document.querySelector('.dst-chart').getBoundingClientRect().width") < 20 * steps
+    assert len(browser.all(".dst-chart .life.first")) == sum(len(part["requirements"]["values"]) for part in region["parts"])
+    assert browser.ask(CUT) == [] and browser.complaints() == []
+
+
+def test_the_keyboard_zooms_and_pans_the_timeline(pages, browser):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(pages["fused"][0])
+    canvas = browser.all(".timeline canvas")[0]
+    shown = "const c = arguments[0].getContext('2d').getImageData(0, 0, arguments[0].width, arguments[0].height).data; let h = 0; for (let i = 0; i < c.length; i += 97) h = (h * 31 + c[i]) | 0; return h"
+    seen = [browser.ask(shown, canvas)]
+    for key in ("+", "+", Keys.ARROW_RIGHT, "-", "0"):
+        canvas.send_keys(key)
+        seen.append(browser.ask(shown, canvas))
+    assert all(a != b for a, b in itertools.pairwise(seen)) and seen[-1] == seen[0]
 
 
 def test_names_of_the_compiler_are_explained_where_they_stand(pages, browser):

@@ -134,7 +134,8 @@ def _region(region: Mapping[str, Any], files: Files) -> dict[str, Any]:
     for name, value in region["values"].items():
         rest = {key: entry for key, entry in value.items() if key not in ("file", "line")}
         values[name] = {**rest, "place": files.at(value["file"], value["line"]) if value["file"] else None}
-    return {**region, "values": values}
+    rest = {key: entry for key, entry in region.items() if key not in ("file", "line")}
+    return {**rest, "place": files.at(region["file"], region["line"]) if region["file"] else None, "values": values}
 
 
 # Errors -------------------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ def regions(trace: Trace) -> list[dict[str, Any]]:
 def region(problem: Any, plan: Any) -> dict[str, Any]:
     working = plan.explanation
     return {
+        "file": "" if problem.span is None else problem.span.file,
+        "line": 0 if problem.span is None else problem.span.line,
         "capacity": problem.problem.capacity,
         "tiles": problem.problem.tiles,
         "allocator": plan.allocator,

@@ -38,6 +38,7 @@ class RegionProblem:
     leaves: tuple[SSAValue, ...]
     uses: dict[tuple[int, int], FormUse]  # (op, form) -> how to write it
     buffers: tuple[str, ...] = ()  # that the leaves lie in
+    span: Span | None = None  # of the region as a whole: one that only copies computes no value
 
     def value(self, number: int) -> SSAValue:
         if self.problem.is_leaf(number):
@@ -115,7 +116,7 @@ def region_problem(
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
     buffers = tuple(name_of(buffer_of(value).owner, "") for value in compute.inputs)  # pyright: ignore[reportArgumentType]
-    return RegionProblem(problem, ops, leaves, builder.uses, buffers)
+    return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute))
 
 
 def plans_under(

@@ -91,6 +91,11 @@ function meaningsOf(kernel) {
   return Object.fromEntries(kernel.buffers.filter(buffer => buffer.meaning).map(buffer => [buffer.name, buffer.meaning]));
 }
 
+// The size of a picture that gets a little smaller before it has to be scrolled.
+function shrinking(width, height) {
+  return { width, height, viewBox: `0 0 ${width} ${height}`, style: `max-width: 100%; min-width: ${Math.round(0.82 * width)}px; height: auto` };
+}
+
 function arrowHead(id) {
   const path = shape("path", { d: "M0,0 L7,3.5 L0,7 z", fill: "context-stroke" });
   return shape("defs", {}, shape("marker", { id, markerWidth: 8, markerHeight: 8, refX: 6.5, refY: 3.5, orient: "auto" }, path));

@@ -40,12 +40,13 @@ function applied(before, edits) {
 
 function stageNode(stage, decisions, before, after, kernel) {
   const plus = stage.edits.reduce((sum, edit) => sum + edit[2].length, 0), minus = stage.edits.reduce((sum, edit) => sum + edit[1], 0);
-  const summary = element("summary", {}, element("b", {}, stage.name), " ", element("span", { class: "plus" }, `+${plus}`), " ", element("span", { class: "minus" }, `−${minus}`), element("span", { class: "soft" }, ` ${d3.format(".2f")(stage.seconds * 1000)} ms`));
+  const summary = element("summary", {}, element("b", {}, stage.name), " ", stage.edits.length ? [element("span", { class: "plus" }, `+${plus}`), " ", element("span", { class: "minus" }, `−${minus}`)] : element("span", { class: "soft" }, "decided, changed nothing"), element("span", { class: "soft" }, ` ${d3.format(".2f")(stage.seconds * 1000)} ms`));
   const node = element("details", { class: "stage", "data-stage": stage.name }, summary);
   if (decisions.length) node.append(element("ul", {}, decisions.map(made => element("li", {}, element("b", {}, made.title), made.detail ? `: ${made.detail}` : ""))));
   node.addEventListener("toggle", () => {
     if (!node.open || node.dataset.drawn) return;
     node.dataset.drawn = "yes";
+    if (!stage.edits.length) return;
     const text = element("div", { class: "ir", tabindex: 0 });
     const show = whole => {
       text.replaceChildren(...(whole ? after.map(line => element("div", {}, line || " ")) : difference(before, stage.edits)));

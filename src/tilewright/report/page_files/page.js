@@ -25,7 +25,7 @@ function themeButton() {
 function contents(data, show) {
   if (data.kernels.length < 2) return null;
   const rows = data.kernels.map((kernel, i) => {
-    const calls = kernel.calls.map(place => `${data.files[place[0]].path.split("/").pop()}:${place[1]}`).join(", ");
+    const calls = kernel.calls.map((place, k) => [k ? ", " : "", element("span", { class: "file" }, `${data.files[place[0]].path.split("/").pop()}:`), String(place[1])]);
     const shapes = kernel.tensors.map(tensor => by(tensor.shape)).join(", ");
     return element("tr", {}, element("td", {}, element("button", { class: "choose", "data-kernel": i, onclick: () => show(i) }, kernel.name)), element("td", {}, by(kernel.grid)), element("td", {}, shapes), element("td", {}, calls),
       element("td", { class: "number" }, kernel.time ? `${d3.format(".2f")(kernel.time.microseconds)} µs` : ""), element("td", {}, kernel.time ? kernel.time.bound : ""));

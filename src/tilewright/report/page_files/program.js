@@ -7,7 +7,8 @@ function programView(kernel) {
   const beside = element("div", { class: "beside" });
   const cores = kernel.grid.reduce((product, size) => product * size, 1);
   if (cores > 1) beside.append(gridPicture(kernel));
-  node.append(beside, memoryMap(kernel));
+  beside.append(memoryMap(kernel));
+  node.append(beside);
   return explainNames(node, meaningsOf(kernel));
 }
 
@@ -18,7 +19,7 @@ const NARROW = 860; // from here on the flow goes from top to bottom
 function flowPicture(kernel) {
   const columnOf = { reader: 1, compute: 3, writer: 5 };
   const boxes = [], edges = [];
-  const threads = new Map(kernel.data_flow.map(flow => [flow.thread, { kind: "thread", title: flow.thread, below: flow.role, column: columnOf[flow.role] ?? 3, flow }]));
+  const threads = new Map(kernel.data_flow.map(flow => [flow.thread, { kind: "thread", title: flow.thread, below: flow.role === flow.thread ? "thread" : flow.role, column: columnOf[flow.role] ?? 3, flow }]));
   boxes.push(...threads.values());
   kernel.buffers.forEach(buffer => {
     const producer = [...threads.values()].find(thread => thread.flow.pushes.includes(buffer.index));
@@ -59,7 +60,7 @@ function flowPicture(kernel) {
   });
   const length = (used.length - 1) * between + (down ? BOX.height : BOX.width) + 12;
   const [width, height] = down ? [across, length] : [length, across];
-  const svg = shape("svg", { class: "flow", width, height, role: "img", "aria-label": "threads, buffers and tensors" }, arrowHead("arrow"));
+  const svg = shape("svg", { class: "flow", ...shrinking(width, height), role: "img", "aria-label": "threads, buffers and tensors" }, arrowHead("arrow"));
   for (const [a, b] of edges) svg.append(shape("path", { class: "edge", d: down ? downEdge(a, b) : rightEdge(a, b), "marker-end": "url(#arrow)" }));
   boxes.forEach(box => svg.append(shape("g", { tip: box.tip, class: `node ${box.kind}` },
     shape("rect", { class: `box ${box.kind}`, x: box.x, y: box.y, width: BOX.width, height: BOX.height, rx: box.kind === "thread" ? 20 : 5 }),
@@ -91,7 +92,7 @@ function downEdge(a, b) {
 function gridPicture(kernel) {
   const grid = kernel.grid;
   const columns = grid[0], rows = grid.slice(1).reduce((product, size) => product * size, 1);
-  const step = Math.max(34, Math.min(76, (Math.min(innerWidth, 760) - 90) / columns)), cell = step * 0.68;
+  const step = Math.max(34, Math.min(76, (Math.min(innerWidth, 620) - 90) / columns)), cell = step * 0.68;
   const placeOf = core => [core[0], core.length > 2 ? core[1] * grid[2] + core[2] : core[1] || 0];
   const at = core => placeOf(core).map(place => 20 + place * step + cell / 2);
   const width = 24 + columns * step, height = 24 + rows * step;
@@ -100,7 +101,7 @@ function gridPicture(kernel) {
   const colour = colours(kernel.pipes.map(net => net.net));
   const lines = [];
   const sends = kernel.pipes.length
-    ? kernel.pipes.flatMap(net => net.pipes.flatMap(pipe => pipe.to.map(to => ({ net: net.net, from: pipe.from, to }))))
+    ? kernel.pipes.flatMap(net => net.pipes.flatMap(pipe => pipe.to.map((to, i) => ({ net: net.net, from: pipe.from, to, row: i || pipe.to.length < 2 ? null : [pipe.from, ...pipe.to] }))))
     : ((kernel.time && kernel.time.traffic.between) || []).map(([from, to]) => ({ net: "", from, to }));
   const sent = new Map(((kernel.time && kernel.time.traffic.between) || []).map(([from, to, size]) => [`${from}>${to}`, size]));
   for (let y = 0; y < rows; y++) for (let x = 0; x < columns; x++) {
@@ -113,11 +114,21 @@ function gridPicture(kernel) {
       return `core (${key})\nreads ${bytes(read)}, writes ${bytes(written)} of memory${to.length ? `\nsends to ${more(to, "to")}` : ""}${from.length ? `\nreceives from ${more(from, "from")}` : ""}`;
     };
     const box = shape("rect", { class: "core", x: cx - cell / 2, y: cy - cell / 2, width: cell, height: cell, rx: 4, tip, "data-core": key });
-    box.addEventListener("mouseenter", () => lines.forEach(({ path, send }) => path.setAttribute("opacity", String(send.from) === key || String(send.to) === key ? 1 : 0.08)));
+    box.addEventListener("mouseenter", () => lines.forEach(({ path, send }) => path.setAttribute("opacity", String(send.from) === key || (send.row || [send.to]).some(to => String(to) === key) ? 1 : 0.08)));
     box.addEventListener("mouseleave", () => lines.forEach(({ path }) => path.removeAttribute("opacity")));
     svg.append(box, shape("text", { x: cx, y: cy + 4, "text-anchor": "middle", class: "soft", style: "pointer-events: none; font-size: 10.5px" }, core.join(",")));
   }
+  const drawn = new Set(); // what goes to all cores of a row or column is drawn from core to core
   for (const send of sends) {
+    const path = send.row ? alongRow(send.row, at, cell) : null;
+    if (!path) continue;
+    send.row.forEach(core => drawn.add(`${send.net}>${send.from}>${core}`));
+    Object.entries({ class: "pipe", stroke: colour(send.net), style: "pointer-events: none" }).forEach(([name, value]) => path.setAttribute(name, value));
+    lines.push({ path, send });
+    svg.append(path);
+  }
+  for (const send of sends) {
+    if (drawn.has(`${send.net}>${send.from}>${send.to}`)) continue;
     const [x1, y1] = at(send.from), [x2, y2] = at(send.to);
     const length = Math.hypot(x2 - x1, y2 - y1) || 1, bend = length > step * 1.2 ? 0.16 : 0.05, away = cell / 2 + 1;
     const ux = (x2 - x1) / length, uy = (y2 - y1) / length;
@@ -126,8 +137,30 @@ function gridPicture(kernel) {
     lines.push({ path, send });
     svg.append(path);
   }
-  const keys = kernel.pipes.map(net => element("span", {}, element("span", { class: "swatch", style: `background: ${colour(net.net)}` }), `${net.net}: ${counted(net.pipes.length, "pipe")}`));
+  const keys = kernel.pipes.map(net => element("span", {}, element("span", { class: "swatch", style: `background: ${colour(net.net)}` }), `${net.net}: ${counted(net.pipes.length, "pipe")}${multicast(net)}`));
+  if (!sends.length) keys.push(element("span", { class: "soft" }, "no core sends to another"));
   return element("div", { class: "card" }, element("h3", {}, `Grid ${by(grid)}`), element("div", { class: "keys" }, keys), element("div", { class: "scroll" }, svg));
+}
+
+function multicast(net) {
+  const most = Math.max(0, ...net.pipes.map(pipe => pipe.to.length));
+  return most > 1 ? `, each to ${most} cores at once` : "";
+}
+
+// Arrows in the gaps between cores that follow each other in one row or column, from the first on; nothing if they do not.
+function alongRow(cores, at, cell) {
+  const points = cores.map(at);
+  const flat = points.every(point => point[1] === points[0][1]), upright = points.every(point => point[0] === points[0][0]);
+  if (flat === upright) return null;
+  const axis = flat ? 0 : 1, away = cell / 2 + 1, source = points[0][axis];
+  const ways = [-1, 1].map(sign => points.filter(point => Math.sign(point[axis] - source) === sign).sort((a, b) => sign * (a[axis] - b[axis])));
+  const group = shape("g");
+  ways.forEach((way, side) => way.forEach((point, i) => {
+    const sign = side ? 1 : -1, before = i ? way[i - 1] : points[0];
+    const [start, end] = [before[axis] + sign * away, point[axis] - sign * away];
+    group.append(shape("path", { d: flat ? `M${start},${point[1]} H${end}` : `M${point[0]},${start} V${end}`, "marker-end": "url(#send)", fill: "none" }));
+  }));
+  return group;
 }
 
 // L1 -----------------------------------------------------------------------------------------------------------------------
@@ -145,16 +178,20 @@ function memoryMap(kernel) {
   parts.push(element("div", { class: "free", style: share(Math.max(free, 0)), tip: `${bytes(Math.max(free, 0))} free` }));
   const filledBy = index => kernel.data_flow.filter(flow => flow.pushes.includes(index)).map(flow => flow.thread).join(", ");
   const emptiedBy = index => kernel.data_flow.filter(flow => flow.pops.includes(index)).map(flow => flow.thread).join(", ");
+  const explained = kernel.buffers.some(buffer => buffer.meaning);
   const rows = kernel.buffers.map(buffer => element("tr", {},
     element("td", { class: "number" }, String(buffer.index)),
     element("td", {}, element("span", { class: "swatch", style: `background: ${colour(buffer.name)}` }), buffer.name),
     element("td", {}, `${buffer.block_count} × ${by(buffer.shape)}`), element("td", {}, buffer.dtype),
     element("td", { class: "number" }, buffer.alias_of !== null ? `of ${buffer.alias_of}` : buffer.tensor !== null ? "shard" : bytes(buffer.bytes)),
     element("td", {}, filledBy(buffer.index)), element("td", {}, emptiedBy(buffer.index)),
-    element("td", { class: "soft" }, buffer.meaning)));
-  const head = element("tr", {}, ["#", "buffer", "blocks × tiles", "type", "bytes", "filled by", "emptied by", "what it is"].map(text => element("th", {}, text)));
-  return element("div", { class: "card" },
+    explained ? element("td", { class: "soft" }, buffer.meaning) : null));
+  const titles = ["#", "buffer", "blocks × tiles", "type", "bytes", "filled by", "emptied by", ...(explained ? ["what it is"] : [])];
+  const head = element("tr", {}, titles.map(text => element("th", {}, text)));
+  const keys = [["reserved", `${bytes(memory.reserved)} system`], ["free", `${bytes(Math.max(free, 0))} free`]].map(([kind, text]) => element("span", {}, element("span", { class: `swatch ${kind}` }), text));
+  return element("div", { class: explained ? "card whole" : "card wide" },
     element("h3", {}, `L1 of one core: ${bytes(memory.used)} of ${bytes(memory.room)} in buffers (${percent(memory.used / memory.room)})`),
     element("div", { class: "memory", role: "img", "aria-label": "L1 of one core" }, parts),
+    element("div", { class: "keys" }, keys),
     element("div", { class: "scroll" }, element("table", { class: "buffers" }, head, rows)));
 }

@@ -29,8 +29,10 @@ class SourceView {
 
   // Once it stands in the page: the kernel's first line instead of the file's.
   begin() {
-    const row = this.left.querySelector(".line.wrong, .line.linked");
-    if (row) this.left.scrollTop = row.offsetTop - this.left.offsetTop - 3 * row.offsetHeight;
+    for (const pane of [this.left, this.right]) {
+      const row = pane.querySelector(".line.wrong, .line.linked");
+      if (row) pane.scrollTop = row.offsetTop - pane.offsetTop - 3 * row.offsetHeight;
+    }
   }
 
   // Facts by line: cycles, decisions, DST slots, errors.
@@ -90,19 +92,18 @@ class SourceView {
     const strength = cycles ? 0.12 + 0.75 * Math.log1p(cycles) / Math.log1p(this.most) * (cycles / this.most) ** 0.35 : 0;
     const heat = element("span", { class: "heat", style: cycles ? `background: rgba(var(--heat), ${strength.toFixed(3)})` : null }, cycles ? short(cycles) : "");
     const marks = element("span", { class: "marks" }, markText(facts));
-    const text = element("span", { class: "text" });
-    text.innerHTML = this.painted.get(file)[line - 1] || "";
-    const row = this.row(key, facts || this.linked(key), heat, marks, element("span", { class: "number" }, String(line)), text);
+    const text = codeText(this.data.files[file].lines[line - 1], this.painted.get(file)[line - 1], 4);
+    const row = this.row(key, facts || this.linked(key), this.kernel ? [heat, marks] : [], element("span", { class: "number" }, String(line)), text);
     const below = [];
     if (facts) {
       facts.errors.forEach(error => {
         row.classList.add("wrong");
-        below.push(element("div", { class: "below" }, `${"^".padStart(1)} ${error.code}: ${error.label || error.message}`));
+        below.push(element("div", { class: "below", style: `--at: ${error.columns ? error.columns[0] - 1 : 0}ch` }, `^ ${error.code}: ${error.label || error.message}`));
         underline(text, error.columns);
       });
       facts.notes.forEach(note => {
         row.classList.add("noted");
-        below.push(element("div", { class: "below note" }, `note: ${note.message}`));
+        below.push(element("div", { class: "below note", style: `--at: ${note.columns ? note.columns[0] - 1 : 0}ch` }, `note: ${note.message}`));
       });
     }
     return [row, ...below];
@@ -135,8 +136,7 @@ class SourceView {
     this.threads = [...this.kernel.cpp].sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role)).map(one => {
       const painted = highlighted(one.lines.join("\n"), "cpp");
       const rows = one.lines.map((line, i) => {
-        const text = element("span", { class: "text" });
-        text.innerHTML = painted[i] || "";
+        const text = codeText(line, painted[i], 2);
         explainNames(text, meanings);
         return this.row(keyOf(one.from[i]), one.from[i], element("span", { class: "number" }, String(i + 1)), text);
       });
@@ -154,6 +154,7 @@ class SourceView {
       thread.tab.setAttribute("aria-selected", thread.role === role);
       if (thread.role === role) this.right.replaceChildren(...thread.rows);
     }
+    this.right.scrollTop = 0;
   }
 
   // Links -----------------------------------------------------------------------------------------------------------------
@@ -249,6 +250,13 @@ class SourceView {
     this.details.replaceChildren(...parts);
     if (this.kernel) explainNames(this.details, meaningsOf(this.kernel));
   }
+}
+
+// A line of code; where it is broken, it goes on a little further in than it began.
+function codeText(line, painted, further) {
+  const text = element("span", { class: "text", style: `--hang: ${line.search(/\S|$/) + further}ch` });
+  text.innerHTML = painted || "";
+  return text;
 }
 
 const spanText = numbers => (numbers.length === 1 ? String(numbers[0]) : `${numbers[0]}..${numbers[numbers.length - 1]}`);

@@ -26,7 +26,7 @@ class Timeline {
     this.canvas = element("canvas", { tabindex: 0, role: "img", "aria-label": "engines over time; arrows pan, plus and minus zoom" });
     this.frame = element("div", { class: "timeline" }, this.canvas);
     const cores = this.line.cores.map((core, i) => element("button", { "aria-pressed": i === 0, "data-core": core.core.join(","), onclick: event => this.toggle(i, event.currentTarget) }, `core ${core.core.join(",")}${i === 0 ? " (slowest)" : ""}`));
-    const buttons = element("div", { class: "row" }, cores.length > 1 ? cores : [], element("button", { onclick: () => this.zoomBy(2) }, "zoom in"), element("button", { onclick: () => this.zoomBy(0.5) }, "zoom out"), element("button", { onclick: () => this.reset() }, "whole"));
+    const buttons = element("div", { class: "row" }, cores.length > 1 ? cores : [], element("div", { class: "zooms" }, element("button", { onclick: () => this.zoomBy(2) }, "zoom in"), element("button", { onclick: () => this.zoomBy(0.5) }, "zoom out"), element("button", { onclick: () => this.reset() }, "whole")));
     const reasons = this.line.reasons.filter(Boolean);
     const groups = new Map();
     reasons.forEach(reason => {
@@ -217,8 +217,10 @@ function engineTable(time) {
       element("td", {}, reasons.map(([reason, cycles]) => element("div", {}, element("span", { class: "swatch", style: `background: ${stallColour(reason)}` }), `${reason} ${number(cycles)}`))));
   });
   const head = element("tr", {}, ["engine", "busy", "", "stalled", "because (cycles)"].map(text => element("th", {}, text)));
-  return element("div", { class: "card scroll" }, element("h3", {}, "Engines of the slowest core"), element("table", {}, head, rows));
+  return element("div", { class: "card scroll wide" }, element("h3", {}, "Engines of the slowest core"), element("table", {}, head, rows));
 }
+
+const plainTick = value => d3.format(value < 1 ? "~g" : ".2~s")(value);
 
 // Operations per cycle against operations per byte: slopes are memory and network, the flat line this program's math.
 function roofline(time) {
@@ -233,8 +235,8 @@ function roofline(time) {
   const y = d3.scaleLog([Math.min(reached, peak) / 8, Math.max(peak, reached) * 3], [height - bottom, 20]);
   const svg = shape("svg", { class: "roofline", width, height, role: "img", "aria-label": "roofline" });
   const axes = [shape("g", { class: "axis", transform: `translate(0, ${height - bottom})` }), shape("g", { class: "axis", transform: `translate(${left}, 0)` })];
-  d3.select(axes[0]).call(d3.axisBottom(x).ticks(4, ".2~s"));
-  d3.select(axes[1]).call(d3.axisLeft(y).ticks(4, ".2~s"));
+  d3.select(axes[0]).call(d3.axisBottom(x).ticks(4, plainTick));
+  d3.select(axes[1]).call(d3.axisLeft(y).ticks(4, plainTick));
   svg.append(...axes, shape("text", { x: width - 12, y: height - 6, "text-anchor": "end", class: "soft" }, "operations per byte of DRAM"), shape("text", { x: 6, y: 11, class: "soft" }, "operations per cycle"));
   const [low, high] = x.domain(), floor = y.domain()[0];
   const start = Math.max(low, floor / rate);
