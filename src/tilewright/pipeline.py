@@ -53,6 +53,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
+        Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
         Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch"),
         Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked"),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),

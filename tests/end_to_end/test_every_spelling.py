@@ -20,6 +20,8 @@ BLOCK_TEXT = {
     "reduce_mean": "{f}(a, dims=[1])", "broadcast": "{f}(a, dims=[0], shape=(1, 1))", "transpose": "{f}(a)",
     "fill": "{f}(1.5, shape=a.shape)", "matmul": "{f}(a, b)", "typecast": "{f}(a, 'bf16')",
     "squeeze": "{f}(ttl.block.unsqueeze(a, dims=[0]), dims=[0])", "unsqueeze": "ttl.block.squeeze({f}(a, dims=[0]), dims=[0])",
+    "cumsum": "{f}(a, dims=[1])", "argmax": "{f}(a, dims=[1], dtype='f32')", "argmin": "{f}(a, dims=[0], dtype='f32')",
+    "topk": "{f}(a, 2)[0]", "dropout": "{f}(a, 0.5, seed=3)",
 }  # fmt: skip
 
 # Python text -> meaning. `a` and `b` are positive.

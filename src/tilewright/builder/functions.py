@@ -28,6 +28,7 @@ from tilewright.builder.blocks import (
     whole,
 )
 from tilewright.builder.row_blocks import ANY_PLACE, require_tiles
+from tilewright.builder.scans import cumsum, dropout, place_of_extreme, topk
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
@@ -38,6 +39,8 @@ from tilewright.dtypes import BY_PRECISION
 from tilewright.lang.buffers import check_tile
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 from tilewright.narrowing import as_tuple, is_list
+
+Value = Block | BareFill | tuple[Block, Block]
 
 
 def by_position(name: str, args: list[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -228,7 +231,7 @@ def _expect_shape(thread: ThreadBuilder, given: Any, expected: tuple[int, ...]) 
         raise thread.problem("TW101", f"shape={found}, but the result has {expected} tiles", help="leave shape= out")
 
 
-def call_function(thread: ThreadBuilder, name: str, args: list[Any], named: dict[str, Any]) -> Block | BareFill:
+def call_function(thread: ThreadBuilder, name: str, args: list[Any], named: dict[str, Any]) -> Value:
     require_compute(thread, f"ttl.{name}")
     args, named = by_position(name, args, named)
     if name in BLOCK_FUNCTIONS:
@@ -462,7 +465,7 @@ def typecast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> B
     return converted(thread, source, dtype)
 
 
-HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
+HANDLERS: dict[str, Callable[..., Value]] = {
     "reduce_sum": reduction("sum"),
     "reduce_max": reduction("max"),
     "reduce_min": reduce_min,
@@ -474,5 +477,10 @@ HANDLERS: dict[str, Callable[..., Block | BareFill]] = {
     "fill": _fill,
     "matmul": _matmul_call,
     "typecast": typecast,
+    "cumsum": cumsum,
+    "argmax": place_of_extreme("argmax", smallest=False),
+    "argmin": place_of_extreme("argmin", smallest=True),
+    "topk": topk,
+    "dropout": dropout,
 }
 assert set(HANDLERS) == set(BLOCK_FUNCTIONS.values()), "names.py and the handlers list the same functions"

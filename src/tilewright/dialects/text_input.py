@@ -105,6 +105,8 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "write_element": ("form",),
     "extern_call": ("text", "code", "meaning"),
     "fill_mask": ("axis", "limit"),
+    "fill_pattern": ("pattern",),
+    "pattern_block": ("pattern",),
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",

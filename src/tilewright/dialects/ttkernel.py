@@ -105,6 +105,7 @@ STRUCTURAL_CALLS = (
     Call("pack_relu_config", "p", "", 0, "the packer replaces negative numbers by zero; attribute mode, none or zero"),
     Call("pack_reconfig_l1_acc", "p", "flag", 0, "the packer adds to what is in L1 (1) or replaces it (0)"),
     Call("fill_scaler", "d", "buffer", 0, "write attribute value into the reserved tile: faces, row, column or corner"),
+    Call("fill_pattern", "d", "buffer", 0, "write a block of rows x columns tiles: where elements stand, as pattern says"),
     Call("fill_mask", "d", "buffer start", 0, "write a block: ones up to attribute limit along attribute axis, zeros behind"),
     Call("fill_zeros", "d", "address", 0, "write zeros over one tile; attribute bytes"),
     Call("tensor_accessor", "d", "", 1, "a tensor argument; attributes tensor_index, name, tensor (its type)"),

@@ -47,6 +47,7 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.tile_op import FACES, FLOAT_DTYPES, MEMBERS, TileOp
 from tilewright.grid import PARTS, WorkArgument
 
+PATTERNS = ("rows", "columns", "upper", "lower")  # of blocks whose elements say where they stand
 REDUCE_KINDS = ("sum", "max")
 TRANSPOSE_B = "transpose_b"  # of a product: each tile of the right operand is transposed on its way to the unit
 KEEP_IN_DST = "keep_in_dst"  # the result stays in DST wherever a unit can read it there
@@ -204,6 +205,29 @@ class FillBlockOp(_BlockOp):
         expect(self, isinstance(self.attributes.get("value"), (FloatAttr, IntegerAttr)), "needs the attribute 'value'")
 
 
+class PatternBlockOp(_BlockOp):
+    """``%r = ttl.pattern_block {pattern = "columns"}``: every element says where it stands in its block.
+
+    ``rows`` and ``columns`` hold its number among them. ``upper`` holds ones on and above the diagonal of the block and zeros
+    below, ``lower`` ones on and below it.
+    """
+
+    name = "ttl.pattern_block"
+
+    @property
+    def pattern(self) -> str:
+        found = self.attributes.get("pattern")
+        return found.data if isinstance(found, StringAttr) else ""
+
+    def verify_(self) -> None:
+        expect_operands(self, 0)
+        self.expect_blocks()
+        expect(self, self.pattern in PATTERNS, f"pattern is one of {PATTERNS}")
+        shape = shape_of(self.results[0].type)
+        expect(self, len(shape) == 2 and dtype_of(self.results[0].type) in ("bf16", "f32"), "makes bf16 or f32 of two dimensions")
+        expect(self, self.pattern in ("rows", "columns") or shape[0] == shape[1], "a triangle fills a square block")
+
+
 def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int, *, empty: bool = False) -> None:
     given = op.attributes.get("dims")
     expect(
@@ -213,7 +237,7 @@ def _expect_dims(op: Operation, dims: tuple[int, ...], rank: int, *, empty: bool
     expect(op, distinct and all(0 <= dim < rank for dim in dims), f"dims lie in 0..{rank - 1}")
 
 
-BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp)
+BLOCK_OPS: tuple[type[Operation], ...] = (MatmulOp, ReduceOp, BcastOp, ReshapeOp, TransposeOp, FillBlockOp, PatternBlockOp)
 
 
 PURE = traits_def(Pure())

@@ -438,4 +438,21 @@ class FillMaskOp(FlatOp):
             expect(self, isinstance(self.attributes.get(name), IntegerAttr), f"needs the attribute '{name}'")
 
 
-MOVEMENT_OPS: tuple[type[Operation], ...] = (TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp, FillMaskOp)
+class FillPatternOp(FlatOp):
+    """``ttl.fill_pattern %cb {pattern = "columns"}``: push one block whose elements say where they stand.
+
+    The patterns are those of ``ttl.pattern_block``.
+    """
+
+    name = "ttl.fill_pattern"
+    buffer = Operand(0)
+
+    def verify_(self) -> None:
+        expect_operands(self, 1)
+        expect(self, isinstance(self.buffer.type, CBType), "takes a circular buffer")
+        expect(self, isinstance(self.attributes.get("pattern"), StringAttr), "needs the attribute 'pattern'")
+
+
+MOVEMENT_OPS: tuple[type[Operation], ...] = (
+    TensorAccessorOp, TensorSliceOp, CopyOp, WaitOp, FillScalerOp, FillMaskOp, FillPatternOp,
+)  # fmt: skip

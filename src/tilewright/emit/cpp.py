@@ -299,6 +299,8 @@ class _Writer:
         if name == "fill_mask":
             names = self._local("datum", "place")
             return statements.fill_mask(op, arguments[0], self.expressions.text(op.operands[1], 12), names)
+        if name == "fill_pattern":
+            return statements.fill_pattern(op, arguments[0], self._local("datum", "row", "column"))
         if name == "fill_zeros":
             return statements.fill_zeros(op, arguments[0], *self._local("word"))
         if name in statements.TILE_ROWS_CALLS:

@@ -209,6 +209,45 @@ def fill_mask(op: KernelCallOp, buffer: str, start: str, names: list[str]) -> st
     )
 
 
+PATTERNS = {
+    "rows": ("the number of its row", "{row}"),
+    "columns": ("the number of its column", "{column}"),
+    "upper": ("one on and above the diagonal of the block, zero below", "{row} <= {column}"),
+    "lower": ("one on and below the diagonal of the block, zero above", "{row} >= {column}"),
+}
+
+
+def fill_pattern(op: KernelCallOp, buffer: str, names: list[str]) -> str:
+    """Every element says where it stands in its block; a bf16 is the upper half of that float."""
+    kind = op.operand("buffer").type
+    assert isinstance(kind, KernelCBType)
+    columns = int_value(op, "columns")
+    i, row, column = names
+    face = FACE_ROWS * FACE_COLS
+    words, value = PATTERNS[text_value(op, "pattern", "")]
+    down, across = (f"{i} / {TILE_ELEMENTS} / {columns}", f"{i} / {TILE_ELEMENTS} % {columns}") if columns > 1 else (
+        f"{i} / {TILE_ELEMENTS}", "0"
+    )  # fmt: skip
+    short = kind.tile.bytes == 2 * TILE_ELEMENTS
+    word, shift = ("uint16_t", " >> 16") if short else ("uint32_t", "")
+    within = f"{i} / {2 * face} % 2 * {FACE_ROWS} + {i} % {face} / {FACE_COLS}"
+    beside = f"{i} / {face} % 2 * {FACE_COLS} + {i} % {FACE_COLS}"
+    return "\n".join(
+        (
+            "{",
+            f"  // Each element holds {words}.",
+            f"  auto* data = reinterpret_cast<volatile {word}*>(get_write_ptr({buffer}));",
+            f"  for (uint32_t {i} = 0; {i} < {kind.block_tiles * TILE_ELEMENTS}; ++{i}) {{",
+            *([f"    const uint32_t {row} = {down} * {TILE_ROWS} + {within};"] if "{row}" in value else []),
+            *([f"    const uint32_t {column} = {across} * {TILE_COLS} + {beside};"] if "{column}" in value else []),
+            f"    const float value = static_cast<float>({value.format(row=row, column=column)});",
+            f"    data[{i}] = __builtin_bit_cast(uint32_t, value){shift};",
+            "  }",
+            "}",
+        )
+    )
+
+
 def fill_zeros(op: KernelCallOp, address: str, i: str) -> str:
     return "\n".join(
         (

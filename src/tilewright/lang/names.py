@@ -81,6 +81,7 @@ BLOCK_FUNCTIONS = {
     "block.matmul": "matmul",
     "math.typecast": "typecast",
     "block.typecast": "typecast",
+    **{f"{room}.{name}": name for room in ("math", "block") for name in ("cumsum", "argmax", "argmin", "topk", "dropout")},
 }
 
 # Names that functions take their blocks by, in order; spellings of one place stand together.

@@ -335,6 +335,13 @@ def fill_mask(machine: ClockedMachine, site: Site, buffer: Buffer, start: Any) -
     machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share) * site.attributes["tiles"])
 
 
+@clocked("fill_pattern", on="d")
+def fill_pattern(machine: ClockedMachine, site: Site, buffer: Buffer) -> None:
+    share = hardware.tile_bytes(buffer.dtype) / hardware.tile_bytes("bf16")
+    tiles = site.attributes["rows"] * site.attributes["columns"]
+    machine.engine(site).work(site, machine.constants.fill_tile * math.ceil(share) * tiles)
+
+
 @clocked("fill_zeros", on="d")
 def fill_zeros(machine: ClockedMachine, site: Site, address: int) -> None:
     share = site.attributes["bytes"] / hardware.tile_bytes("bf16")

@@ -42,6 +42,7 @@ from tilewright.dialects.ttl_buffers import (
     CBWaitOp,
     CopyOp,
     FillMaskOp,
+    FillPatternOp,
     FillScalerOp,
     PublishCBOp,
     TensorAccessorOp,
@@ -376,6 +377,8 @@ class MovementConverter:
             self._fill_scaler(op)
         elif isinstance(op, FillMaskOp):
             self._fill_mask(op)
+        elif isinstance(op, FillPatternOp):
+            self._fill_pattern(op)
         else:
             return isinstance(op, TensorSliceOp)
         return True
@@ -511,6 +514,18 @@ class MovementConverter:
         calls = [
             call("cb_reserve_back", [buffer, tiles], like=op),
             call("fill_mask", [buffer, op.start], attributes={**op.attributes, "tiles": i32_attr(kind.block_tiles)}, like=op),
+            call("cb_push_back", [buffer, tiles], like=op),
+        ]
+        insert_before(calls, op)
+
+    def _fill_pattern(self, op: FillPatternOp) -> None:
+        kind = buffer_type_of(op.buffer)
+        buffer, tiles = self.buffers[op.buffer], self.indices.value(kind.block_tiles)
+        rows, columns = kind.dims
+        attributes = {**op.attributes, "rows": i32_attr(rows), "columns": i32_attr(columns)}
+        calls = [
+            call("cb_reserve_back", [buffer, tiles], like=op),
+            call("fill_pattern", [buffer], attributes=attributes, like=op),
             call("cb_push_back", [buffer, tiles], like=op),
         ]
         insert_before(calls, op)

@@ -22,7 +22,7 @@ from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, call, fault, ready, value
-from tilewright.sim.tensors import Tensor
+from tilewright.sim.tensors import Array, Tensor
 
 
 @value("tensor_accessor")
@@ -145,6 +145,20 @@ def fill_mask(machine: Machine, site: Site, buffer: Buffer, start: Any) -> None:
     for tile in range(site.attributes["tiles"]):
         inside = ((first + tile) * len(within) + within < limit).astype(np.float32)
         values = np.broadcast_to(inside[:, :, None] if axis == 0 else inside[:, None, :], machine.tile_shape)
+        slot = buffer.back_slot(site, tile)
+        buffer.slots[slot] = machine.arithmetic.constant_tile(np.array(values), buffer.dtype)
+
+
+@call("fill_pattern", on="d")
+def fill_pattern(machine: Machine, site: Site, buffer: Buffer) -> None:
+    """The processor itself writes where each element stands."""
+    rows, columns = site.attributes["rows"], site.attributes["columns"]
+    down, across = np.indices((rows * hardware.TILE_ROWS, columns * hardware.TILE_COLS), np.float32)
+    patterns: dict[str, Array] = {"rows": down, "columns": across, "upper": down <= across, "lower": down >= across}
+    whole: Array = patterns[site.attributes["pattern"]].astype(np.float32)
+    for tile in range(rows * columns):
+        top, left = tile // columns * hardware.TILE_ROWS, tile % columns * hardware.TILE_COLS
+        values = np.broadcast_to(whole[top : top + hardware.TILE_ROWS, left : left + hardware.TILE_COLS], machine.tile_shape)
         slot = buffer.back_slot(site, tile)
         buffer.slots[slot] = machine.arithmetic.constant_tile(np.array(values), buffer.dtype)
 
