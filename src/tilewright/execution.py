@@ -71,7 +71,8 @@ class Session:
     on_compiled: tuple[CompiledListener, ...] = ()
     silent: bool = False  # simulated kernels print nothing and do not stop at breakpoints
     profiling: Profiling = field(default_factory=Profiling)
-    runner: Callable[[Program, Sequence[Any], Mapping[str, int]], Any] | None = None  # in place of the mode's own
+    # In place of the mode's own. It gets the caller's tensors; None for one that is made for the kernel.
+    runner: Callable[[Program, Sequence[Any], Mapping[str, int]], Any] | None = None
 
     def options(self, options: Options) -> Options:
         """``options`` as the session wants them."""

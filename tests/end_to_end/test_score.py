@@ -191,3 +191,36 @@ def test_wrong_question(reference: str, message: str, tmp_path: Path, capsys: py
     assert main(["score", str(file), "--reference", str(other)]) == 2
     assert message in capsys.readouterr().err
     assert main(["score", str(tmp_path / "none.py"), "--reference", str(other)]) == 2
+
+
+TILELANG = """
+import tilelang.language as T
+
+
+@T.prim_func
+def causal(A: T.Tensor((64, 96), "bfloat16"), w: T.Tensor((96,), "bfloat16"), C: T.Tensor((64, 96), "bfloat16")):
+    with T.Kernel(3, 2, threads=128) as (bx, by):
+        a, v = T.alloc_fragment((32, 32), "float"), T.alloc_fragment((32,), "float")
+        T.copy(A[by * 32, bx * 32], a)
+        T.copy(w[bx * 32], v)
+        for i, j in T.Parallel(32, 32):
+            a[i, j] = T.if_then_else(by * 32 + i >= bx * 32 + j, a[i, j] * v[j], 0)
+        T.copy(a, C[by * 32, bx * 32])
+"""
+TWICE = kernel("ob.store(xb + wb)", rows=2, cols=2, depth=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        (TILELANG, "import numpy as np\nINPUTS = {'A': (64, 96), 'w': (96,)}\ndef reference(A, w):\n    return np.tril(A * w)\n"),
+        (TWICE, "SHAPES = [{'x': (50, 37), 'w': (50, 37)}, {'x': (64, 64), 'w': (64, 64)}]\ndef reference(x, w):\n    return x + w\n"),
+    ],
+    ids=["TileLang, with tensors that are made for it", "sizes that fill no tiles"],
+)
+def test_what_a_call_makes_of_its_tensors_is_no_cheating(text: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "candidate.py").write_text(text)
+    (tmp_path / "reference.py").write_text(reference)
+    code = main(["score", str(tmp_path / "candidate.py"), "--reference", str(tmp_path / "reference.py"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert code == 0 and told["correct"] and told["error"] < 0.02, told

@@ -292,6 +292,11 @@ def to_array(value: Any) -> NDArray[Any]:
     return np.ascontiguousarray(host)
 
 
+def elements(value: Any) -> NDArray[Any]:
+    """The same, without what fills up the last tiles."""
+    return _cut(value, to_array(value)).reshape(tuple(int(size) for size in value.shape))
+
+
 def _padded(value: Any) -> NDArray[Any]:
     """The elements with those that fill up the last tiles."""
     import numpy as np

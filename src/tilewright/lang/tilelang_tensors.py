@@ -14,7 +14,7 @@ from tilewright.diagnostics import fail
 from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, Value
 from tilewright.lang.tensors import TRAVELS_AS, from_array, tensor_dtype, to_array
 from tilewright.lang.tilelang_types import OTHER_INTEGERS, SMALL_INTEGERS, TensorType, element_name
-from tilewright.narrowing import is_array
+from tilewright.narrowing import is_array, is_dict, is_list
 from tilewright.program import TensorSpec
 from tilewright.records import record
 
@@ -128,6 +128,11 @@ class CallerTensors:
         """The same for a caller that has no types to give."""
         return CallerTensors(self.layouts, tuple(sorted({*self.created, *self.returned})))
 
+    def owner(self, number: int) -> int:
+        """Whose tensor it is that a write to this one changes: sums and other shapes of a tensor belong to it."""
+        origin = self.layouts[number].origin
+        return self.owner(origin.tensor) if isinstance(origin, (View, Parts)) else number
+
     @property
     def taken(self) -> list[TensorLayout]:
         return [layout for number, layout in enumerate(self.layouts) if number not in self.created and not layout.made]
@@ -172,6 +177,11 @@ class TensorArguments:
             return layout.packed(_gathered(values, origin, lambda number: _values(self.given[number], "i32")))
         chosen = values[tuple(slice(None) if index is None else index for index in origin.fixed)]
         return layout.packed(np.ascontiguousarray(np.broadcast_to(chosen[..., None], layout.shape)))
+
+    @property
+    def callers(self) -> list[Any]:
+        """The caller's tensor in place of every one of the kernel's; None for those that are made for it."""
+        return [None if layout.made else source for layout, source in zip(self.layouts, self.given, strict=True)]
 
     def finish(self, *, run: bool) -> Any:
         for layout, source, array in zip(self.layouts, self.given, self.arrays, strict=True):
@@ -325,12 +335,12 @@ def plain(value: Any) -> Any:
     """A record of this file with only what JSON has."""
     if type(value).__name__ in STORED:
         return {"kind": type(value).__name__, **{field.name: plain(getattr(value, field.name)) for field in fields(value)}}
-    return [plain(each) for each in value] if isinstance(value, (tuple, list)) else value  # pyright: ignore[reportUnknownVariableType]
+    return [plain(each) for each in value] if is_list(value) else value
 
 
 def from_plain(value: Any) -> Any:
     """What `plain` was given; a ``KeyError`` or ``TypeError`` for anything else."""
-    if isinstance(value, dict):
-        named = {str(name): from_plain(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_dict(value):
+        named = {str(name): from_plain(each) for name, each in value.items()}
         return STORED[named.pop("kind")](**named)
-    return tuple(from_plain(each) for each in value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+    return tuple(from_plain(each) for each in value) if is_list(value) else value

@@ -38,26 +38,32 @@ class Recorder:
         self.constants: dict[int, Any] = {}
         self.programs: list[Program] = []
         self.calls: list[dict[str, Any]] = []
-        self.written: set[int] = set()
+        self.written: set[int | None] = set()
 
     def __call__(self, program: Program, tensors: Sequence[Any], numbers: Mapping[str, int]) -> None:
-        given = [self.number(tensor) for tensor in tensors]
+        given = [None if tensor is None else self.number(tensor) for tensor in tensors]
         known = next((place for place, each in enumerate(self.programs) if each is program), None)
         if known is None:
             known = len(self.programs)
             self.programs.append(program)
-        self.written |= {given[index] for index in program.written_tensors}
+        self.written |= {given[index] for index in changed(program)}
         self.calls.append({"program": known, "tensors": given, "numbers": dict(numbers)})
 
     def number(self, tensor: Any) -> int:
-        from tilewright.lang.tensors import to_array
+        from tilewright.lang.tensors import elements
 
         known = self.numbers.get(id(tensor))
         if known is None:
             known = self.numbers[id(tensor)] = len(self.values)
             self.values.append(tensor)
-            self.constants[known] = to_array(tensor).copy()
+            self.constants[known] = elements(tensor).copy()
         return known
+
+
+def changed(program: Program) -> set[int]:
+    """Numbers of the caller's tensors that a run changes."""
+    caller = program.argument_layouts
+    return {index if caller is None else caller.owner(index) for index in program.written_tensors}
 
 
 def main(words: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ import json
 import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright import execution, package
 from tilewright.comparison import difference, tolerance_of
@@ -19,7 +19,10 @@ from tilewright.diagnostics import KernelError, fail
 from tilewright.narrowing import as_tuple
 from tilewright.records import record
 from tilewright.score import sandbox
-from tilewright.score.candidate import CONSTANTS, PACKAGE, RESULT
+from tilewright.score.candidate import CONSTANTS, PACKAGE, RESULT, changed
+
+if TYPE_CHECKING:
+    from tilewright.program import Program
 
 DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "float32": "float32", "f32": "float32"}  # as written, as NumPy calls it
 
@@ -177,20 +180,20 @@ def replayed(run: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The recorded calls on every kind of input, and their time."""
     import numpy as np
 
+    from tilewright.lang.tilelang_tensors import CallerTensors
+
     task = task_of(Path(run["reference"]))
     shapes = {name: tuple(shape) for name, shape in run["shapes"].items()}
     try:
         built = package.load(folder / PACKAGE)
         programs = [built.program(variant) for variant in built.variants]
+        for program, variant in zip(programs, built.variants, strict=True):
+            program.argument_layouts = None if variant.caller is None else CallerTensors(variant.caller.layouts, ())
         with np.load(folder / CONSTANTS, allow_pickle=False) as stored:
             constants = {int(name): stored[name] for name in stored.files}
-        known, written = {*range(len(shapes)), *constants}, set[int]()
+        written = set[int]()
         for call in run["calls"]:
-            program, tensors = programs[call["program"]], call["tensors"]
-            whole = known.issuperset(tensors) and len(tensors) == len(program.tensors)
-            if not whole or sorted(call["numbers"]) != program.number_names:
-                raise ValueError("a call that its program does not take")
-            written |= {tensors[index] for index in program.written_tensors}
+            written |= _written(call, programs, {*range(len(shapes)), *constants})
     except (KernelError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError) as error:
         # Files that the candidate's process has made or changed itself: ours can be read.
         return {"verdict": "cheating", "message": f"what it left behind is no program: {error}"[:500]}
@@ -207,6 +210,18 @@ def replayed(run: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         cases.append(case)
     time, bound = _time(run, programs)
     return {"verdict": "run", "message": "", "cases": cases, "time": time, "bound": bound}
+
+
+def _written(call: Mapping[str, Any], programs: Sequence[Program], known: set[int]) -> set[int]:
+    """Tensors that a call writes; a ``ValueError`` if its program takes others than it gives."""
+    number: int = call["program"]
+    program, tensors = programs[number], call["tensors"]
+    layouts = () if program.argument_layouts is None else program.argument_layouts.layouts
+    given = [tensor for index, tensor in enumerate(tensors) if not layouts or not layouts[index].made]
+    whole = known.issuperset(given) and len(tensors) == len(program.tensors)
+    if not whole or sorted(call["numbers"]) != program.number_names:
+        raise ValueError("a call that its program does not take")
+    return {tensors[index] for index in changed(program)}
 
 
 def kinds(task: Task, shapes: Mapping[str, tuple[int, ...]], seed: int) -> Iterator[tuple[str, bool, list[Any]]]:
@@ -253,12 +268,21 @@ def _reference(task: Task, inputs: Sequence[Any]) -> list[Any]:
 def _called(run: Mapping[str, Any], programs: Sequence[Any], inputs: Sequence[Any], constants: Mapping[int, Any]) -> list[Any]:
     import ml_dtypes
 
+    from tilewright.lang.tilelang_tensors import TensorArguments
+
     values: dict[int, Any] = dict(enumerate(each.copy() for each in inputs))
     for number, array in constants.items():
         values[number] = array.view(ml_dtypes.bfloat16) if array.dtype.itemsize == 2 and array.dtype.kind == "u" else array.copy()
     for call in run["calls"]:
+        program = programs[call["program"]]
+        given = [values[number] for number in call["tensors"] if number is not None]
         with execution.session(mode=execution.SIM, silent=True):
-            execution.run(programs[call["program"]], [values[number] for number in call["tensors"]], call["numbers"])
+            if program.argument_layouts is None:
+                execution.run(program, given, call["numbers"])
+                continue
+            arguments = TensorArguments(program.argument_layouts, given)
+            execution.run(program, arguments.arrays, call["numbers"])
+            arguments.finish(run=True)
     return [values[number] for number in run["results"]]
 
 

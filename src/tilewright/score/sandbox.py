@@ -86,7 +86,7 @@ def run(function: str, words: Sequence[str], *, folder: Path, seconds: float, me
 def _keep_the_end(stream: IO[bytes], said: bytearray) -> None:
     """However much a process says: none of it may fill our memory, and it must not wait for a reader."""
     with stream:
-        while part := stream.read1(KEPT_ERRORS):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+        while part := os.read(stream.fileno(), KEPT_ERRORS):
             said += part
             del said[:-KEPT_ERRORS]
 
