@@ -7,6 +7,7 @@ has a function ``call``, which gets the arrays. `tests/wrong_expressions.py` has
 """
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ import wrong_expressions
 from tilewright.diagnostics import KernelError
 from tilewright.error_codes import CODES
 from tilewright.program import TensorSpec
+from tilewright.report.error_examples import EXAMPLES
 
 HERE = Path(__file__).parent
 FILES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("test_"))
 NAMES = [*(path.stem for path in FILES), *wrong_expressions.CASES]
+MARK = re.compile(r"\s*# error TW\d+.*$", re.MULTILINE)
 EXPECTED = re.compile(r"# error (TW\d+) at `(.*)`: (.*)$", re.MULTILINE)
 
 
@@ -104,3 +107,58 @@ def test_possibilities_are_listed(name, possible, tmp_path):
         call(*as_arrays(tensors))
     for word in possible:
         assert word in caught.value.diagnostics[0].help
+
+
+# What the page of errors shows as wrong is refused with that code, and what it shows as mended compiles.
+
+
+def hunks(example):
+    """Lines before and after, of every part of an example."""
+    for part in example.strip("\n").split("\n…\n"):
+        lines = part.splitlines()
+        yield [line[2:] for line in lines if line[:1] != "+"], [line[2:] for line in lines if line[:1] != "-"]
+
+
+def place_of(text, before):
+    """Where the lines stand in a text, blank lines and indentation left aside: first and last line, indentation."""
+    lines = text.splitlines()
+    wanted = [line.strip() for line in before if line.strip()]
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    for start in range(len(filled)):
+        numbers = filled[start : start + len(wanted)]
+        if [MARK.sub("", lines[number]).strip() for number in numbers] == wanted:
+            first = lines[numbers[0]]
+            return numbers[0], numbers[-1], len(first) - len(first.lstrip())
+    return None
+
+
+def mended(text, example):
+    """The kernel with the example's change; None if it is about another kernel."""
+    for before, after in hunks(example):
+        found = place_of(text, before)
+        if found is None:
+            return None
+        first, last, indent = found
+        indent -= len(before[0]) - len(before[0].lstrip())
+        lines = text.splitlines()
+        lines[first : last + 1] = textwrap.indent("\n".join(after), " " * max(indent, 0)).splitlines()
+        text = "\n".join(lines) + "\n"
+    return MARK.sub("", text)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_wrong_one_is_refused_and_the_mended_one_compiles(code, tmp_path):
+    """`test_errors` refuses the kernel that the wrong lines are from."""
+    assert code in CODES
+    about = [path for path in FILES if any(found[1] == code for found in EXPECTED.finditer(path.read_text()))]
+    texts = [text for path in about if (text := mended(path.read_text(), EXAMPLES[code])) is not None]
+    assert texts, f"no kernel below tests/errors has the wrong lines of {code}"
+    path = tmp_path / "mended.py"
+    path.write_text(texts[0])
+    _, call, tensors = load(path)
+    call(*as_arrays(tensors))
+
+
+def test_every_code_that_has_a_wrong_kernel_has_an_example():
+    codes = {found[1] for path in FILES for found in EXPECTED.finditer(path.read_text())}
+    assert codes - EXAMPLES.keys() == set()

@@ -43,14 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
 def explain_code(code: str, *, as_json: bool) -> int:
     import textwrap
 
+    from tilewright.report.error_examples import EXAMPLES
+
     entry = CODES.get(code)
     if entry is None:
         print(f"tilewright explain: no error has the code {code} (--list lists them)", file=sys.stderr)
         return 2
+    example = EXAMPLES.get(code, "").strip("\n")
     if as_json:
-        print(json.dumps({"code": code, "title": entry.title, "page": entry.page}))
+        print(json.dumps({"code": code, "title": entry.title, "page": entry.page, "example": example}))
     else:
         print(f"{code}: {entry.title}\n\n{textwrap.fill(entry.page, 100)}")
+        if example:
+            print(f"\nwrong (-) and mended (+):\n\n{textwrap.indent(example, '  ')}")
     return 0
 
 

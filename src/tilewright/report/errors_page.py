@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 from tilewright.error_codes import CODES
+from tilewright.report.error_examples import EXAMPLES
 
 FAMILIES = {
     "TW0": "Language",
@@ -19,7 +20,8 @@ FAMILIES = {
 }
 INTRODUCTION = (
     "Made from the error codes by `python -m tilewright.report.errors_page docs/errors.md`; a test compares the two. "
-    "`tilewright explain CODE` prints the same text."
+    "`tilewright explain CODE` prints the same text. Where a kernel can be wrong in that way, a part of one "
+    "follows: the lines with `-` are wrong, those with `+` mend it. A test tries both."
 )
 
 
@@ -32,6 +34,8 @@ def page() -> str:
         parts += ["", f"## {family}"]
         for code, entry in codes.items():
             parts += ["", f"### {code}: {entry.title}", "", textwrap.fill(entry.page, 100, break_long_words=False)]
+            if code in EXAMPLES:
+                parts += ["", "```diff", EXAMPLES[code].strip("\n"), "```"]
     return "\n".join(parts) + "\n"
 
 
