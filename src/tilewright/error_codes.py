@@ -209,6 +209,13 @@ SHAPES: dict[str, Code] = {
         "reduction, a product or a transpose would find other rows and columns than the author means. A buffer in tiles of the "
         "same tensor works for those: the reader makes tiles of the rows. All buffers of one expression are of one kind.",
     ),
+    "TW115": Code(
+        "tiles of another size",
+        "tile= is 32x32, 16x32, 32x16 or 16x16; a tensor has the tiles that ttnn gave it. The smaller ones are copied, sent "
+        "through pipes and taken by elementwise math. In 16x32, which is the upper half of a tile, sums along rows, broadcasts "
+        "and the left side of products are right, too. What would look at the rest of the tile, or find other rows and columns, "
+        "takes tiles of 32x32. All buffers of one expression have the same tiles, but for the right side of a product.",
+    ),
 }
 
 # Buffers and synchronisation (TW2).

@@ -15,6 +15,7 @@ TILE_COLS = 32
 FACE_ROWS = 16  # a tile is four 16x16 faces [isa]
 FACE_COLS = 16
 TILE_ELEMENTS = TILE_ROWS * TILE_COLS
+TILE_SIZES = ((32, 32), (16, 32), (32, 16), (16, 16))  # whole faces of a tile, in the order of memory [api]
 SOURCE_SIGNIFICANT_BITS = 11  # of an f32 that SrcA and SrcB hold (tf32), the leading one included [isa]
 
 DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]

@@ -32,6 +32,7 @@ class TensorSpec:
     element: str = ""  # what the caller's tensor holds, if that travels as another dtype: float16
     logical_shape: tuple[int, ...] = ()  # before padding to tiles; empty if there is none
     layout: str = "tile"  # tile, row_major or rows
+    tile: tuple[int, int] = (hardware.TILE_ROWS, hardware.TILE_COLS)  # of what is in tiles
     memory: str = "dram"  # dram or l1
     sharding: str = ""  # "", height, width, block, nd
     shard_shape: tuple[int, ...] | None = None  # elements

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.hardware import FACE_COLS, FACE_ROWS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, tile_bytes
-from tilewright.program import ROWS, TensorSpec
+from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,36 +99,71 @@ def join_tiles(pages: Array, shape: tuple[int, ...]) -> Array:
     return split.swapaxes(2, 3).reshape(shape)
 
 
-def split_rows(values: Array) -> Array:
-    """``[..., columns]`` to ``[row, 32, 32]``: the elements of a row at the start of a tile, as they lie in its faces."""
-    import numpy as np
-
-    columns = values.shape[-1]
-    flat = np.zeros((values.size // columns, TILE_ELEMENTS), values.dtype)
-    flat[:, :columns] = values.reshape(-1, columns)
-    return np.ascontiguousarray(flat.reshape(-1, 2, 2, FACE_ROWS, FACE_COLS).swapaxes(2, 3)).reshape(-1, TILE_ROWS, TILE_COLS)
+# Pages that are no tiles of 32x32: rows, and tiles of fewer faces. Each lies at the start of a tile of L1.
 
 
-def join_rows(pages: Array, shape: tuple[int, ...]) -> Array:
-    """``[row, 32, 32]`` back to ``shape``."""
-    flat = pages.reshape(-1, 2, FACE_ROWS, 2, FACE_COLS).swapaxes(2, 3).reshape(-1, TILE_ELEMENTS)
-    return flat[:, : shape[-1]].reshape(shape)
+def page_sizes(spec: TensorSpec) -> tuple[int, int]:
+    """Rows and columns of a page that moves as a whole."""
+    return (1, spec.shape[-1]) if spec.layout == ROWS else spec.tile
 
 
-def split_pages(spec: TensorSpec, values: Array) -> Array:
-    return split_rows(values) if spec.layout == ROWS else split_tiles(values)
+def has_own_pages(spec: TensorSpec) -> bool:
+    return page_sizes(spec) != (TILE_ROWS, TILE_COLS)
 
 
-def join_pages(spec: TensorSpec, pages: Array) -> Array:
-    return join_rows(pages, spec.shape) if spec.layout == ROWS else join_tiles(pages, spec.shape)
+def page_elements(spec: TensorSpec) -> int:
+    rows, columns = page_sizes(spec)
+    return rows * columns
 
 
 def page_count(spec: TensorSpec) -> int:
-    """Tiles of a tensor; rows of one that moves by rows."""
-    return prod(spec.shape[:-1]) if spec.layout == ROWS else prod(spec.shape) // TILE_ELEMENTS
+    return prod(spec.shape) // page_elements(spec)
 
 
 def page_bytes(spec: TensorSpec) -> int:
-    """A tile, or one row of elements."""
-    size = tile_bytes(spec.dtype)
-    return size if spec.layout == "tile" else spec.shape[-1] * size // TILE_ELEMENTS
+    """Of the tensor's memory: a tile, or one row of elements."""
+    elements = spec.shape[-1] if spec.layout == ROW_MAJOR else page_elements(spec)
+    return elements * tile_bytes(spec.dtype) // TILE_ELEMENTS
+
+
+def _in_faces(values: Array, rows: int, columns: int) -> Array:
+    """``[..., rows, columns]`` to ``[page, element]``, in the order of memory."""
+    if rows == 1:
+        return values.reshape(-1, columns)
+    down, across = values.shape[-2] // rows, values.shape[-1] // columns
+    pages = values.reshape(-1, down, rows, across, columns).swapaxes(2, 3)
+    faces = pages.reshape(-1, rows // FACE_ROWS, FACE_ROWS, columns // FACE_COLS, FACE_COLS).swapaxes(2, 3)
+    return faces.reshape(-1, rows * columns)
+
+
+def _out_of_faces(flat: Array, shape: tuple[int, ...], rows: int, columns: int) -> Array:
+    if rows == 1:
+        return flat.reshape(shape)
+    down, across = shape[-2] // rows, shape[-1] // columns
+    pages = flat.reshape(-1, rows // FACE_ROWS, columns // FACE_COLS, FACE_ROWS, FACE_COLS).swapaxes(2, 3)
+    return pages.reshape(-1, down, across, rows, columns).swapaxes(2, 3).reshape(shape)
+
+
+def split_pages(spec: TensorSpec, values: Array) -> Array:
+    """Elements to ``[page, 32, 32]``."""
+    import numpy as np
+
+    if not has_own_pages(spec):
+        return split_tiles(values)
+    flat = _in_faces(values, *page_sizes(spec))
+    tiles = np.zeros((len(flat), TILE_ELEMENTS), values.dtype)
+    tiles[:, : flat.shape[1]] = flat
+    return np.ascontiguousarray(tiles.reshape(-1, 2, 2, FACE_ROWS, FACE_COLS).swapaxes(2, 3)).reshape(-1, TILE_ROWS, TILE_COLS)
+
+
+def join_pages(spec: TensorSpec, pages: Array) -> Array:
+    """``[page, 32, 32]`` back to elements."""
+    if not has_own_pages(spec):
+        return join_tiles(pages, spec.shape)
+    return _out_of_faces(flat_pages(spec, pages), spec.shape, *page_sizes(spec))
+
+
+def flat_pages(spec: TensorSpec, pages: Array) -> Array:
+    """``[page, 32, 32]`` to ``[page, element]``: what memory has of each."""
+    flat = pages.reshape(-1, 2, FACE_ROWS, 2, FACE_COLS).swapaxes(2, 3).reshape(-1, TILE_ELEMENTS)
+    return flat[:, : page_elements(spec)]

@@ -194,10 +194,3 @@ def test_rows_longer_than_a_tile():
     tensors = [rows(np.zeros((1, 2, 2, 1030), np.float32), "float32"), rows(np.zeros((1, 4, 4, 1030), np.float32), "float32")]
     with pytest.raises(KernelError, match="1030 elements, more than the 1024 of a tile"):
         upsampled.compile(*tensors)
-
-
-def test_releases_without_the_call(kernels):
-    tensors = [rows(np.zeros((1, 2, 2, 32), np.float32), "float32"), rows(np.zeros((1, 4, 4, 32), np.float32), "float32")]
-    with pytest.raises(KernelError, match="TW114"):
-        upsampled.compile(*tensors, metal="0.62")
-    assert "noc_async_read_page(" in upsampled.compile(*tensors, metal="0.69").cpp["reader"]

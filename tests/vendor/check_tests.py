@@ -18,7 +18,7 @@ import stand_in
 ROOT = Path(__file__).resolve().parents[2]
 FORMS = (
     "any_size", "batched_transfers", "block_parts", "external_code", "kernel_names", "many_nets", "more_dimensions", "numbers_from_data",
-    "row_blocks", "row_major", "scans", "shards", "shared_buffers", "slices", "wait_any", "whole_operation",
+    "row_blocks", "row_major", "scans", "shards", "shared_buffers", "slices", "tile_sizes", "wait_any", "whole_operation",
 )  # fmt: skip
 
 

@@ -27,16 +27,16 @@ from tilewright.builder.blocks import (
     transposed,
     whole,
 )
-from tilewright.builder.row_blocks import ANY_PLACE, require_tiles
 from tilewright.builder.scans import cumsum, dropout, place_of_extreme, topk
 from tilewright.builder.thread import ThreadBuilder
+from tilewright.builder.tile_sizes import check_function, check_product
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import MEAN, ReshapeOp
 from tilewright.dtypes import BY_PRECISION
-from tilewright.lang.buffers import check_tile
+from tilewright.lang.buffers import checked_tile
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 from tilewright.narrowing import as_tuple, is_list
 
@@ -235,8 +235,7 @@ def call_function(thread: ThreadBuilder, name: str, args: list[Any], named: dict
     require_compute(thread, f"ttl.{name}")
     args, named = by_position(name, args, named)
     if name in BLOCK_FUNCTIONS:
-        if BLOCK_FUNCTIONS[name] not in ANY_PLACE:
-            require_tiles(thread, f"ttl.{name}", args)
+        check_function(thread, name, BLOCK_FUNCTIONS[name], args, named)
         return HANDLERS[BLOCK_FUNCTIONS[name]](thread, args, named)
     op = BY_PYTHON.get(name) or COMPOSITE_BY_PYTHON[name]
     return _exponential(thread, op, args, dict(named)) if op.name == "exp" else call_op(thread, op, args, named)
@@ -292,7 +291,7 @@ def matmul(thread: ThreadBuilder, left: Any, right: Any) -> Block:
     for side in (left, right):
         if not isinstance(side, Block):
             raise thread.problem("TW004", f"matmul takes blocks, not {described(side)}", help="block @ block")
-    require_tiles(thread, "a product", [left, right])
+    check_product(thread, [left, right])
     first, second = whole(thread, left), whole(thread, right)
     for side in (first, second):
         require_float(thread, "matmul", side)
@@ -412,7 +411,7 @@ def _reshaped(thread: ThreadBuilder, source: Block, shape: tuple[int, ...]) -> B
 
 def _fill(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block | BareFill:
     like = next((arg for arg in args if isinstance(arg, Block)), None)
-    check_tile(named.get("tile"), thread.emitter.span)
+    checked_tile(named.get("tile"), thread.emitter.span)
     numbers = [arg for arg in (*args, named.get("value")) if is_number(arg)]
     shape = named.get("shape", like.shape if like else None)
     if shape is None and len(args) == len(numbers) == 1 and is_number(args[0]):

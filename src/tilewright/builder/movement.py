@@ -17,8 +17,9 @@ from tilewright.builder.buffers import acquired, loops_since, stored
 from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
 from tilewright.builder.parts import copied_runs, store_part
-from tilewright.builder.row_blocks import check_stored
 from tilewright.builder.thread import ThreadBuilder
+from tilewright.builder.tile_sizes import check_stored
+from tilewright.builder.tile_sizes import described as described_tile
 from tilewright.builder.values import Acquisition, Block, ReadyReceive, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Note, fail
 from tilewright.dialects.attributes import (
@@ -43,8 +44,8 @@ from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.pipes import Pipe
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_list
-from tilewright.program import ROWS
 from tilewright.records import record
+from tilewright.tile_pages import page_sizes
 
 RELEASES = {"pop": CBPopOp, "push": CBPushOp}
 RELEASE_OF = {"wait": "pop", "reserve": "push"}
@@ -287,12 +288,13 @@ def _fits(buffer: CircularBuffer, part: TensorSlice) -> bool:
 
 def _check_sizes(thread: ThreadBuilder, part: TensorSlice, block: Block) -> None:
     assert block.held is not None
-    own, rows = block.held.buffer.row_elements, part.tensor.spec.shape[-1] if part.tensor.spec.layout == ROWS else 0
-    if own != rows:
-        kinds = [f"has rows of {count} elements" if count else "counts tiles" for count in (rows, own)]
-        message = f"'{part.name}' {kinds[0]}, block of '{block.held.buffer.name}' {kinds[1]}"
+    own, pages = block.held.buffer.tile, page_sizes(part.tensor.spec)
+    if own != pages:
+        kinds = [described_tile(sizes) for sizes in (pages, own)]
+        message = f"'{part.name}' consists of {kinds[0]}, a block of '{block.held.buffer.name}' of {kinds[1]}"
         notes = (Note("the buffer is made here", block.held.buffer.span),)
-        raise thread.problem("TW114", message, notes=notes, help="make the buffer like this tensor, with its last size")
+        code = "TW114" if 1 in (own[0], pages[0]) else "TW115"
+        raise thread.problem(code, message, notes=notes, help="make the buffer like this tensor")
     if _plain(part.shape) != _plain(block.shape):
         sliced, held = ("x".join(map(str, _plain(shape))) for shape in (part.shape, block.shape))
         raise thread.problem(

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from tilewright import hardware
 from tilewright.builder.emitter import Emitter, erase_unused_arithmetic
 from tilewright.builder.extents import ThreadSites
 from tilewright.builder.values import Acquisition, CountedLoop, folded
@@ -20,6 +21,7 @@ from tilewright.dialects.attributes import (
     SemaphoreType,
     cb_type,
     i32_attr,
+    i32_list,
     i64_attr,
     int_array,
     text_attr,
@@ -36,6 +38,7 @@ from tilewright.lang.pipes import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR, ROWS
 from tilewright.records import record
+from tilewright.tile_pages import has_own_pages, page_elements
 
 COPIES_LIMIT = 128  # of the innermost body, over all loops unrolled around it
 
@@ -107,8 +110,8 @@ class ThreadBuilder:
             }
             if buffer.origin != "user":
                 attributes["origin"] = StringAttr(buffer.origin)
-            if buffer.row_elements:
-                attributes["row_elements"] = i32_attr(buffer.row_elements)
+            if buffer.tile != (hardware.TILE_ROWS, hardware.TILE_COLS):
+                attributes["tile_sizes"] = i32_list(buffer.tile)
             if buffer.group is not None:
                 attributes["allocation_group"] = i32_attr(buffer.group)
             if buffer.tensor is not None:
@@ -136,7 +139,7 @@ class ThreadBuilder:
                     "tensor_index": i32_attr(tensor.index),
                     "name": text_attr(spec.name),
                     **({"layout": StringAttr(spec.layout)} if spec.layout in (ROW_MAJOR, ROWS) else {}),
-                    **({"row_elements": i32_attr(spec.shape[-1])} if spec.layout == ROWS else {}),
+                    **({"page_elements": i32_attr(page_elements(spec))} if has_own_pages(spec) else {}),
                     **({"significant_bits": i32_attr(HALF_BITS)} if spec.element == "float16" else {}),
                 },
                 location=location_of(place),

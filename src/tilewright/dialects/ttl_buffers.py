@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from tilewright import hardware
 from tilewright.dialects.assembly import (
     FlatOp,
     Operand,
@@ -50,8 +51,8 @@ CORE_RANGES = "core_ranges"  # of a buffer that only some cores have
 class BindCBOp(PlainOp):
     """``%0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2} : <[2, 2], !ttcore.tile<32x32, bf16>, 2>``
 
-    ``alias_of`` names another index over the same memory; both are filled and released together. ``row_elements``: every tile of
-    it holds one row of so many elements.
+    ``alias_of`` names another index over the same memory; both are filled and released together. ``tile_sizes``: its tiles are
+    filled in part, with so many rows and columns.
     """
 
     name = "ttl.bind_cb"
@@ -86,9 +87,9 @@ class BindCBOp(PlainOp):
         return attribute.value.data
 
     @property
-    def row_elements(self) -> int:
-        attribute = self.attributes.get("row_elements")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+    def tile_sizes(self) -> tuple[int, int]:
+        sizes = int_list(self, "tile_sizes")
+        return (sizes[0], sizes[1]) if len(sizes) == 2 else (hardware.TILE_ROWS, hardware.TILE_COLS)
 
     @property
     def backed(self) -> bool:
@@ -237,8 +238,8 @@ LAYOUTS = ("tile", ROW_MAJOR, ROWS)
 class TensorAccessorOp(FlatOp):
     """``%a = ttl.tensor_accessor {tensor_index = 0 : i32, name = "lhs"} : !ttl.accessor<…>``: an argument of the kernel.
 
-    ``layout = "row_major"``: it is stored row by row, not in tiles; ``"rows"``: so it is, and moves by rows of ``row_elements``.
-    ``significant_bits``: its values have no more than these.
+    ``layout = "row_major"``: it is stored row by row, not in tiles; ``"rows"``: so it is, and moves by rows.
+    ``page_elements``: of rows, and of tiles that are not 32x32. ``significant_bits``: its values have no more than these.
     Text may give the tensor itself instead of its number:
     ``ttl.tensor_accessor %lhs : tensor<4x4x!ttcore.tile<…>> -> !ttl.accessor<…>``.
     """
@@ -294,9 +295,9 @@ class TensorAccessorOp(FlatOp):
         return isinstance(attribute, StringAttr) and attribute.data == ROW_MAJOR
 
     @property
-    def row_elements(self) -> int:
-        """Elements of a page that is one row and moves as a whole; 0 if it does not."""
-        attribute = self.attributes.get("row_elements")
+    def page_elements(self) -> int:
+        """Elements of a page that moves as a whole and is no tile of 32x32; 0 if it is one."""
+        attribute = self.attributes.get("page_elements")
         return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 
     @property

@@ -169,9 +169,9 @@ class Arguments:
     def _accessor(self, op: KernelCallOp, name: str, address: str, used: set[str]) -> list[str]:
         if self.release < (0, 69):
             dtype, in_dram = text_value(op, "dtype"), text_value(op, "memory") != "l1"
-            if "row_elements" in op.attributes:
-                message = f"tensor '{text_value(op, 'name')}' moves by rows of elements, which ttnn before 0.69 has no call for"
-                raise fail("TW114", message, help="--metal 0.69 or newer, or buffers in tiles")
+            if "page_elements" in op.attributes:
+                message = f"pages of tensor '{text_value(op, 'name')}' are no 32x32 tiles; ttnn reads such from 0.69 on"
+                raise fail("TW115", message, help="--metal 0.69 or newer, or tiles of 32x32")
             if "page_bytes" in op.attributes:  # rows of elements
                 fields = (f".bank_base_address = {address}", f".page_size = {int_value(op, 'page_bytes')}")
                 return [f"const InterleavedAddrGen<{'true' if in_dram else 'false'}> {name} = {{{', '.join(fields)}}};"]

@@ -112,7 +112,7 @@ def build_kernel(kernel: KernelFunction, values: Arguments, options: Options) ->
 
 def _settle_rows(kernel: KernelFunction, build: Build, tensors: list[KernelTensor]) -> None:
     """Row-major tensors move by rows if a buffer counts elements, else by tiles, of which they then must consist."""
-    rows = any(buffer.row_elements for buffer in build.buffers)
+    rows = any(buffer.tile[0] == 1 for buffer in build.buffers)
     for tensor in tensors:
         if tensor.spec.layout == ROW_MAJOR and rows:
             tensor.spec = in_rows(tensor.spec, kernel.span)

@@ -14,7 +14,7 @@ from typing import Any
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
 from tilewright.builder.parts import part_of
-from tilewright.builder.row_blocks import require_tiles
+from tilewright.builder.tile_sizes import require_tiles
 from tilewright.builder.values import Block, Region, TensorSlice, described
 from tilewright.diagnostics import counted
 from tilewright.frontend.debugging import spelt

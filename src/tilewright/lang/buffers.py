@@ -41,7 +41,7 @@ class CircularBuffer:
         self.first_tile = first_tile  # of that shard
         self.name = ""
         self.origin = "user"  # or "compiler"
-        self.row_elements = 0  # of a block that counts elements: each of its rows has a tile
+        self.tile: tuple[int, int] = (hardware.TILE_ROWS, hardware.TILE_COLS)  # one row of elements, of a block that counts those
         self.group: int | None = None  # of buffers that the author says may share memory
 
     @property
@@ -69,7 +69,7 @@ def make_circular_buffer_like(
     build = current_build("make_circular_buffer_like(…)")
     span = caller_span("make_circular_buffer_like", "make_dataflow_buffer_like")
     count = buffer_factor
-    check_tile(arguments.pop("tile", None), span)
+    tile = checked_tile(arguments.pop("tile", None), span, tensor.spec.tile if isinstance(tensor, KernelTensor) else None)
     for name, value in arguments.items():
         if BUFFER_ARGUMENTS.get(name) != "buffer_factor":
             raise fail("TW004", f"a buffer has no argument '{name}'", span, help="shape= and block_count=")
@@ -90,7 +90,7 @@ def make_circular_buffer_like(
         span=span,
     )
     buffer.group = group_number(build.groups, allocation_group)
-    buffer.row_elements = row
+    buffer.tile = (1, row) if row else tile
     return build.add_buffer(buffer)
 
 
@@ -102,19 +102,28 @@ def row_elements(tensor: Any, shape: Any) -> int:
     spec = tensor.spec if isinstance(tensor, KernelTensor) else None
     if spec is None or spec.layout != ROW_MAJOR:
         return 0
+    last = spec.shape[-1]
     sizes: tuple[int, ...] = tuple(as_tuple(shape))
     tiles = tiles_of(spec)
     fits = len(sizes) > 1 and all(have >= want for have, want in zip(tiles[::-1], sizes[::-1], strict=False))
     whole = len(spec.shape) > 1 and not spec.shape[-1] % hardware.TILE_COLS and not spec.shape[-2] % hardware.TILE_ROWS
-    *_, last = spec.shape
     return last if sizes[-1:] == (last,) and not (fits and whole) else 0
 
 
-def check_tile(tile: Any, span: Span) -> None:
-    """``tile=(32, 32)``, or an object of ttnn's with that ``tile_shape``."""
-    if tile is not None and tuple(getattr(tile, "tile_shape", tile)) != (hardware.TILE_ROWS, hardware.TILE_COLS):
-        found = "x".join(map(str, getattr(tile, "tile_shape", tile)))
-        raise fail("TW008", f"tiles of {found}: other sizes than 32x32 are not supported", span, help="leave tile= out")
+def checked_tile(tile: Any, span: Span, like: tuple[int, int] | None = None) -> tuple[int, int]:
+    """``tile=(16, 32)``, or an object of ttnn's with that ``tile_shape``; that of the tensor if there is none."""
+    whole = (hardware.TILE_ROWS, hardware.TILE_COLS)
+    if tile is None:
+        return like or whole
+    given = as_tuple(getattr(tile, "tile_shape", tile))
+    sizes = next((each for each in hardware.TILE_SIZES if each == given), None)
+    if sizes is None:
+        known = ", ".join("x".join(map(str, each)) for each in hardware.TILE_SIZES)
+        raise fail("TW115", f"tiles of {'x'.join(map(str, given))}", span, help=f"the chip's tiles here are {known}")
+    if like is not None and sizes != like:
+        found = "x".join(map(str, like))
+        raise fail("TW115", f"tile={sizes} for a tensor in tiles of {found}", span, help="leave tile= out: it is the tensor's")
+    return sizes
 
 
 MOST_TILES = 2**31 - 1  # of what 32-bit integers of the device count; L1 holds far less, which is said with its size
@@ -159,7 +168,7 @@ def make_dfb(
     name = dtype_name(str(getattr(dtype, "name", None) or dtype))
     if name is None:
         raise fail("TW004", f"{dtype!r} is no dtype of a tile", span, help='for example "bf16" or ttnn.float32')
-    check_tile(tile, span)
+    sizes = checked_tile(tile, span)
     buffer = CircularBuffer(
         shape=checked_shape(shape, span),
         dtype=name,
@@ -167,6 +176,7 @@ def make_dfb(
         index=len(build.buffers),
         span=span,
     )
+    buffer.tile = sizes
     buffer.group = group_number(build.groups, allocation_group)
     return build.add_buffer(buffer)
 

@@ -84,8 +84,9 @@ def tiles_of(spec: TensorSpec) -> tuple[int, ...]:
     shape = (1, *spec.shape) if len(spec.shape) == 1 else spec.shape
     if spec.layout == ROWS:
         return (*shape[:-1], 1)
+    down, across = spec.tile
     rows, cols = shape[-2], shape[-1]
-    return (*shape[:-2], -(-rows // hardware.TILE_ROWS), -(-cols // hardware.TILE_COLS))
+    return (*shape[:-2], -(-rows // down), -(-cols // across))
 
 
 def is_tensor(value: Any) -> bool:
@@ -117,6 +118,12 @@ def describe(value: Any, name: str, span: Span | None = None) -> TensorSpec:
     element = element_of(value)
     element = element if element in TRAVELS_AS else ""
     spec = TensorSpec(name=name, shape=shape, dtype=dtype, element=element, logical_shape=padded_from, **_placement(value))
+    if (tile := tile_of(value)) != spec.tile:
+        spec = replace(spec, tile=tile)
+        if tile not in hardware.TILE_SIZES or spec.sharding or dtype not in BIT_DTYPES:
+            kind = "" if tile not in hardware.TILE_SIZES else "sharded and " if spec.sharding else f"{dtype} and "
+            message = f"tensor '{name}' is {kind}in {'x'.join(map(str, tile))} tiles"
+            raise fail("TW115", message, span, help="keep it in tiles of 32x32: leave tile= of ttnn.from_torch out")
     if spec.layout == ROW_MAJOR and (spec.sharding or dtype not in BIT_DTYPES):
         found = "sharded" if spec.sharding else dtype
         raise fail(
@@ -136,6 +143,14 @@ def in_rows(spec: TensorSpec, span: Span) -> TensorSpec:
         message = f"rows of '{spec.name}' have {spec.shape[-1]} elements, more than the {hardware.TILE_ELEMENTS} of a tile"
         raise fail("TW114", message, span, help="make the buffers in tiles, or reshape the tensor to shorter rows")
     return replace(spec, layout=ROWS)
+
+
+def tile_of(value: Any) -> tuple[int, int]:
+    """Rows and columns of the tiles of a tensor, of ttnn's or another."""
+    found = getattr(value, "tile", None) if hasattr(value, "padded_shape") and not _is_row_major(value) else None
+    found = value.get_tile() if found is None and hasattr(value, "get_tile") and not _is_row_major(value) else found
+    sizes = getattr(found, "tile_shape", None)
+    return (hardware.TILE_ROWS, hardware.TILE_COLS) if sizes is None else (int(sizes[0]), int(sizes[1]))
 
 
 def visible(name: str, value: Any) -> tuple[Any, ...]:
@@ -188,7 +203,7 @@ def padded_to_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def check_aligned(spec: TensorSpec, span: Span | None) -> None:
     """What is left are tensors whose memory has no padding: rows of elements, and tensors without any."""
-    rows, cols = hardware.TILE_ROWS, hardware.TILE_COLS
+    rows, cols = spec.tile
     if len(spec.shape) < 2:
         raise fail(
             "TW105",

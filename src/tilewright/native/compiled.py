@@ -21,7 +21,17 @@ from tilewright.native.findings import Finding, NativeError
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic
 from tilewright.sim.numerics.accumulate import cancellation_warnings
-from tilewright.tile_pages import folded_tiles, join_pages, page_bytes, pages_by_place, shard_tiles, split_pages
+from tilewright.tile_pages import (
+    flat_pages,
+    folded_tiles,
+    has_own_pages,
+    join_tiles,
+    page_bytes,
+    page_elements,
+    pages_by_place,
+    shard_tiles,
+    split_tiles,
+)
 
 if TYPE_CHECKING:
     from tilewright.native.driver import NativeResult
@@ -71,14 +81,20 @@ def from_face_order(pages: Array) -> Array:
 
 def in_memory(spec: compiled.TensorSpec, pages: Array) -> Array:
     """Tiles ``[page, 32, 32]`` in the order the device keeps the tensor in."""
-    if spec.layout in (compiled.ROW_MAJOR, compiled.ROWS):
-        return np.ascontiguousarray(join_pages(spec, pages))
+    if spec.layout == compiled.ROW_MAJOR:
+        return np.ascontiguousarray(join_tiles(pages, spec.shape))
+    if has_own_pages(spec):
+        return np.ascontiguousarray(flat_pages(spec, pages))
     return pages if spec.dtype in PACKED else to_face_order(pages)
 
 
 def from_memory(spec: compiled.TensorSpec, raw: Array) -> Array:
-    if spec.layout in (compiled.ROW_MAJOR, compiled.ROWS):
-        return split_pages(spec, raw.reshape(spec.shape))
+    if spec.layout == compiled.ROW_MAJOR:
+        return split_tiles(raw.reshape(spec.shape))
+    if has_own_pages(spec):
+        tiles = np.zeros((raw.size // page_elements(spec), hardware.TILE_ELEMENTS), raw.dtype)
+        tiles[:, : page_elements(spec)] = raw.reshape(len(tiles), -1)
+        return from_face_order(tiles)
     return raw if spec.dtype in PACKED else from_face_order(raw)
 
 

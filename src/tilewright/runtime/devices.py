@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
+from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.dtypes import BLOCK_FLOATS
-from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, Descriptor, Device, DeviceTensor, Ttnn, core_ranges
@@ -100,8 +100,9 @@ def on_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
         raise fail("TW106", message, help=f"ttnn.to_layout(tensor, ttnn.{wanted}_LAYOUT) first")
     if spec.layout in (ROW_MAJOR, ROWS):
         return value
-    if tuple(value.get_tile().tile_shape) != (TILE_ROWS, TILE_COLS):
-        raise fail("TW106", f"tiles of tensor '{name}' are not {TILE_ROWS}x{TILE_COLS}", help="use tiles of the usual size")
+    if tuple(value.get_tile().tile_shape) != spec.tile:
+        sizes = "x".join(map(str, spec.tile))
+        raise fail("TW106", f"tiles of tensor '{name}' are not {sizes}", help="the kernel was compiled for tiles of that size")
     return value
 
 
@@ -121,17 +122,17 @@ def to_device(ttnn: Ttnn, value: Any, spec: TensorSpec, device: Device) -> Devic
     from tilewright.lang.tensors import to_array, to_bits
 
     kind, layout = getattr(ttnn, DATA_TYPES[spec.dtype]), layout_of(ttnn, spec)
+    sizes = {"tile": ttnn.Tile(list(spec.tile))} if spec.tile != (hardware.TILE_ROWS, hardware.TILE_COLS) else {}
     if spec.dtype == "bf16":
-        return ttnn.to_device(
-            ttnn.Tensor(Bfloat16Array(to_bits(value)), kind, None, layout), device, memory_config=memory_config(ttnn, spec)
-        )
+        host = ttnn.Tensor(Bfloat16Array(to_bits(value)), kind, None, layout, **sizes)
+        return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
     array = to_array(value)
     if not array.flags.writeable:
         array = array.copy()  # ttnn refuses arrays it may not write
     if spec.dtype in BLOCK_FLOATS:
         host = ttnn.to_dtype(ttnn.Tensor(array, ttnn.float32, None, layout), kind)
     else:
-        host = ttnn.Tensor(array, kind, None, layout)
+        host = ttnn.Tensor(array, kind, None, layout, **sizes)
     return ttnn.to_device(host, device, memory_config=memory_config(ttnn, spec))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.emit.spelling import CHANGED, release
-from tilewright.hardware import tile_bytes
+from tilewright.hardware import TILE_COLS, TILE_ROWS, tile_bytes
 from tilewright.program import (
     ROW_MAJOR,
     ROWS,
@@ -72,6 +72,7 @@ def facts(program: Program) -> dict[str, Any]:
                 "shape": tensor.shape,
                 "dtype": DATA_TYPES[tensor.dtype],
                 "layout": "ROW_MAJOR_LAYOUT" if tensor.layout in (ROW_MAJOR, ROWS) else "TILE_LAYOUT",
+                **({"tile": tensor.tile} if tensor.tile != (TILE_ROWS, TILE_COLS) else {}),
                 "memory": tensor.memory,
                 "sharding": tensor.sharding,
                 "shard": tensor.shard_shape,

@@ -143,13 +143,14 @@ def to_device(tensor: Mapping[str, Any], array: Any, device: Any) -> Any:
     import numpy
 
     kind = getattr(ttnn, tensor["dtype"])
+    sizes = {"tile": ttnn.Tile(list(tensor["tile"]))} if "tile" in tensor else {}
     if tensor["dtype"] == "bfloat16":
-        host = ttnn.Tensor(Bfloat16Array(rounded_bits(array)), kind, None, getattr(ttnn, tensor["layout"]))
+        host = ttnn.Tensor(Bfloat16Array(rounded_bits(array)), kind, None, getattr(ttnn, tensor["layout"]), **sizes)
     elif "bfloat" in tensor["dtype"]:
         wide = ttnn.Tensor(array.astype(numpy.float32), ttnn.float32, None, getattr(ttnn, tensor["layout"]))
         host = ttnn.to_dtype(wide, kind)
     else:
-        host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, getattr(ttnn, tensor["layout"]))
+        host = ttnn.Tensor(array.astype(tensor["dtype"]), kind, None, getattr(ttnn, tensor["layout"]), **sizes)
     return ttnn.to_device(host, device, memory_config=memory_config(tensor))
 
 

@@ -43,10 +43,9 @@ class Tensor:
 def check_argument(spec: TensorSpec, array: Array) -> None:
     if tuple(array.shape) != tuple(spec.shape):
         raise fail("TW516", f"tensor '{spec.name}' has shape {tuple(array.shape)}, the program wants {tuple(spec.shape)}")
-    if spec.layout == ROWS:
-        return
-    if len(spec.shape) < 2 or spec.shape[-1] % hardware.TILE_COLS or spec.shape[-2] % hardware.TILE_ROWS:
-        raise fail("TW516", f"tensor '{spec.name}' of shape {tuple(spec.shape)} is not made of whole 32x32 tiles")
+    rows, columns = spec.tile
+    if spec.layout != ROWS and (len(spec.shape) < 2 or spec.shape[-1] % columns or spec.shape[-2] % rows):
+        raise fail("TW516", f"tensor '{spec.name}' of shape {tuple(spec.shape)} is not made of whole {rows}x{columns} tiles")
 
 
 class DirectMemory:

@@ -395,9 +395,9 @@ class MovementConverter:
         }
         if op.by_rows:
             attributes["page_bytes"] = i32_attr(kind.dims[-1] * kind.tile.bytes // TILE_ROWS)
-        if op.row_elements:
-            attributes["page_bytes"] = i32_attr(op.row_elements * kind.tile.bytes // TILE_ELEMENTS)
-            attributes["row_elements"] = i32_attr(op.row_elements)
+        if op.page_elements:
+            attributes["page_bytes"] = i32_attr(op.page_elements * kind.tile.bytes // TILE_ELEMENTS)
+            attributes["page_elements"] = i32_attr(op.page_elements)
         new = call("tensor_accessor", (), [KernelAccessorType()], attributes, op)
         new.results[0].name_hint = op.tensor_name
         insert_before(new, op)

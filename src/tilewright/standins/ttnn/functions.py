@@ -132,7 +132,7 @@ def from_torch(
     chosen = as_data_type(dtype, as_data_type(values.dtype.name, DataType.FLOAT32))
     if layout is None:
         layout = Layout.TILE if chosen.is_block_format else Layout.ROW_MAJOR
-    return Tensor(values, chosen, device, layout, memory_config)
+    return Tensor(values, chosen, device, layout, memory_config, tile=tile)
 
 
 def to_torch(tensor: Tensor, dtype: Any = None, **_settings: Any) -> Any:

@@ -224,13 +224,13 @@ def folded(shape: Sequence[int]) -> tuple[int, int]:
     return rows, columns
 
 
-def padded(shape: Sequence[int], layout: Any) -> Shape:
+def padded(shape: Sequence[int], layout: Any, tile: Sequence[int] = (TILE_ROWS, TILE_COLS)) -> Shape:
     """``shape`` as it is stored: tile layout rounds the last two dimensions up to whole tiles, and has two at least."""
     if layout is not Layout.TILE:
         return Shape(shape or (1,))
     whole = [1] * (2 - len(shape)) + [*shape]
-    whole[-1] += -whole[-1] % TILE_COLS
-    whole[-2] += -whole[-2] % TILE_ROWS
+    whole[-1] += -whole[-1] % tile[1]
+    whole[-2] += -whole[-2] % tile[0]
     return Shape(whole)
 
 

@@ -140,12 +140,14 @@ class Tensor:
         *,
         dtype: DataType | None = None,  # names that its other functions have
         memory_config: MemoryConfig | None = None,
+        tile: Tile | None = None,
         **_settings: Any,
     ) -> None:
         if isinstance(device, Layout):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"ttnn.Tensor takes (tensor, data_type, device, layout, mem_config), and {device!r} is no device")
         self.dtype = data_type or dtype or DataType.BFLOAT16
         self.array = stored(tensor, self.dtype)
+        self.tile = tile or Tile()
         self.layout = layout or Layout.TILE
         self._device = device
         self._memory_config = mem_config or memory_config or DRAM_MEMORY_CONFIG
@@ -158,15 +160,11 @@ class Tensor:
 
     @property
     def padded_shape(self) -> Shape:
-        return padded(self.array.shape, self.layout)
+        return padded(self.array.shape, self.layout, self.tile.tile_shape)
 
     @property
     def logical_shape(self) -> Shape:
         return self.shape
-
-    @property
-    def tile(self) -> Tile:
-        return Tile()
 
     def get_tile(self) -> Tile:
         return self.tile
@@ -227,6 +225,7 @@ class Tensor:
             "layout": self.layout,
             "device": self._device,
             "memory_config": self._memory_config,
+            "tile": self.tile,
         }
         settings.update(changes)
         return Tensor(self.array, **settings)
