@@ -25,20 +25,22 @@ def allocate(
     problem: Problem,
     allocator: Allocator = "optimal",
     schedule: Schedule = "source",
+    *,
+    whole: bool = False,
 ) -> Plan:
     """A checked plan. ``schedule`` is the op order of ``linear-scan`` (``auto``: phase 0 where it pays); the other allocators
-    choose their own.
+    choose their own. With ``whole`` ``optimal`` raises DoesNotFit for a region that does not fit as it is, and looks no further.
 
     ``linear-scan`` falls back to ``optimal`` when it does not fit and says so in the plan's notes. Raises DoesNotFit
     only if a single op cannot run within the capacity.
     """
-    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source")
+    return checked_plan(problem, allocator, schedule if allocator == "linear-scan" else "source", whole)
 
 
 @lru_cache(maxsize=64)
-def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule) -> Plan:
+def checked_plan(problem: Problem, allocator: Allocator, schedule: Schedule, whole: bool = False) -> Plan:
     """Remembered: kernels have equal regions, and passes ask again what another pass has asked."""
-    plan = _allocated(problem, allocator, schedule)
+    plan = optimal(problem, whole=True) if whole else _allocated(problem, allocator, schedule)
     check(problem, plan)
     parts = tuple(replace(part, requirements=requirements(problem, part.allocation)) for part in plan.parts)
     return replace(plan, parts=parts, remedies=remedies(problem, plan))

@@ -167,22 +167,25 @@ class MoveGenerator:
     ) -> None:
         """Find slots for loads, copy and result, dropping leaves where that is needed or saves an unwritten slot."""
         _, held, dirty, _, buffered, _ = state
-        unwritten_matter = self._unwritten_matter(executed)
+        zeroed = variant.rule == ZEROED
+        if zeroed and dirty >= self.slots:
+            return  # a written slot stays written
         occupied = held.bit_count()
         new = missing.bit_count() + copy
-        droppable = (held if self.options.recompute else held & (buffered | self.extra)) & ~variant.in_dst
-        spare = droppable.bit_count()
         least = max(occupied + new - self.slots, 0)
+        droppable = (held if self.options.recompute else held & (buffered | self.extra)) & ~variant.in_dst
+        spare = droppable.bit_count() if droppable else 0
         if least > spare:
             return
+        unwritten_matter = self._unwritten_matter(executed)
         most = least
-        if spare and (unwritten_matter or variant.rule == ZEROED):
+        if spare and (unwritten_matter or zeroed):
             most = max(least, min(spare, occupied + new - dirty))
         destroyed = self._destroyed(variant, held) if variant.rule == IN_PLACE and not copy else 0
         for count in range(least, most + 1):
-            for dropped in _subsets(droppable, count):
-                in_use = occupied - count + new
-                now_dirty = max(dirty, in_use)
+            in_use = occupied - count + new
+            now_dirty = max(dirty, in_use)
+            for dropped in _subsets(droppable, count) if count else NOTHING:
                 kept = (held | missing) & ~(dropped | dying | destroyed)
                 places = self._result_places(variant, kept, in_use, now_dirty, bool(dying & ~dropped), buffered, executed)
                 for dropped_for_result, final_dirty in places:
@@ -317,10 +320,10 @@ class MoveGenerator:
         result.append((price, 0, after, Move(spills=spills, packs=packs, is_cut=True)))
 
 
+NOTHING = (0,)  # the one subset without a bit
+
+
 def _subsets(mask: int, count: int) -> Iterator[int]:
-    """All subsets of ``mask`` with ``count`` bits, as masks."""
-    if count == 0:
-        yield 0
-        return
+    """All subsets of ``mask`` with ``count`` bits, as masks; at least one."""
     for group in combinations(tuple(bits(mask)), count):
         yield sum(1 << value for value in group)

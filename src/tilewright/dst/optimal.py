@@ -149,13 +149,17 @@ PHASES: tuple[Callable[[Draft], None], ...] = (
 )
 
 
-def optimal(problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT) -> Plan:
-    """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above."""
+def optimal(problem: Problem, *, effort: Effort = WHOLE, size_limit: int = SIZE_LIMIT, whole: bool = False) -> Plan:
+    """The cheapest plan: proved up to ``size_limit`` ops as far as the effort goes, heuristic above. ``whole``: in one part."""
     is_large = len(problem.ops) > size_limit
     effort = LARGE if is_large else effort
     draft = Draft(problem=problem, effort=effort, is_large=is_large)
     for phase in PHASES:
         phase(draft)
+        if whole and phase is as_list_schedules and len(draft.parts) != 1:
+            break  # what follows is splits
+    if whole and len(draft.parts) > 1:
+        raise DoesNotFit("the region has to be split", needed=problem.capacity + 1, capacity=problem.capacity)
     if not draft.parts:
         assert draft.short_of is not None
         raise draft.short_of

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from tilewright.dst.allocation import Allocation, Copy, Execute, Load, Step
 from tilewright.dst.bounds import Bounds
-from tilewright.dst.effort import Effort
+from tilewright.dst.effort import LITTLE, Effort
 from tilewright.dst.layouts import best_layout, rank
 from tilewright.dst.model import COST_SHIFT, IN_PLACE, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move, Options
@@ -256,10 +256,12 @@ class Optimizer:
         outputs = self.model.outputs.bit_count()
         for slots in range(self.problem.capacity - outputs, self.bounds.least_slots - 1, -1):
             tiles = min((self.problem.capacity - slots + outputs) // max(outputs, 1), self.problem.tiles)
-            tight = self.bounds.tight(1, slots)
+            spared, tight = self._spared(tiles), self.bounds.tight(1, slots)
             if tight == float("inf"):
                 return  # still fewer slots fit even less
-            if self._may_improve((tight or self.bounds.quick(1)) - self._spared(tiles)):
+            if tight is None and spared < LITTLE * self.best.cycles_per_tile:
+                continue
+            if self._may_improve((tight or self.bounds.quick(1)) - spared):
                 self._searched(1, slots, 0.0)
 
     @property

@@ -207,7 +207,8 @@ def _cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> 
         return config, ""
     choice = _Choice(computes, context, config)
     if options.fp32_dest_acc is None and not config.fp32_dest_acc_en and any(map(_multiplies_in_dst, computes)):
-        choice.consider("32-bit DST", replace(config, fp32_dest_acc_en=True))
+        # Half as many slots that do not hold a region cost more than what its products save.
+        choice.consider("32-bit DST", replace(config, fp32_dest_acc_en=True), whole=choice.runs)
     if options.full_sync is None and choice.full_sync_may_win():
         choice.consider("full sync", replace(choice.best, dst_full_sync_en=True))
     return choice.best, "; ".join(choice.reasons)
@@ -222,8 +223,13 @@ class _Choice:
         self.reasons: list[str] = []
         self.plans: dict[ComputeConfig, list[tuple[Problem, Plan]] | None] = {}
 
-    def consider(self, name: str, config: ComputeConfig) -> None:
-        cost, other = self._cost(self.best), self._cost(config)
+    @property
+    def runs(self) -> bool:
+        """Whether every region can run under the best configuration."""
+        return self._allocated(self.best) is not None
+
+    def consider(self, name: str, config: ComputeConfig, *, whole: bool = False) -> None:
+        cost, other = self._cost(self.best), self._cost(config, whole=whole)
         if other < WORTH_IT * cost:
             self.reasons.append(f"{name} saves cycles: {other:.0f} against {cost:.0f} for a block of every region")
             self.best = config
@@ -235,16 +241,16 @@ class _Choice:
         regions = self._allocated(self.best)
         return regions is None or any(_profits(problem, plan) for problem, plan in regions)
 
-    def _cost(self, config: ComputeConfig) -> float:
-        regions = self._allocated(config)
+    def _cost(self, config: ComputeConfig, *, whole: bool = False) -> float:
+        regions = self._allocated(config, whole=whole)
         if regions is None:
             return float("inf")
         return sum(exposed_cycles(problem, plan.parts) * problem.tiles for problem, plan in regions)
 
-    def _allocated(self, config: ComputeConfig) -> list[tuple[Problem, Plan]] | None:
+    def _allocated(self, config: ComputeConfig, *, whole: bool = False) -> list[tuple[Problem, Plan]] | None:
         """All regions under ``config``; None if one cannot run."""
         if config not in self.plans:
-            self.plans[config] = plans_under(config, self.computes, self.context)
+            self.plans[config] = plans_under(config, self.computes, self.context, whole=whole)
         return self.plans[config]
 
 

@@ -120,9 +120,10 @@ def region_problem(
 
 
 def plans_under(
-    config: ComputeConfig, computes: Sequence[ComputeOp], context: PassContext
+    config: ComputeConfig, computes: Sequence[ComputeOp], context: PassContext, *, whole: bool = False
 ) -> list[tuple[Problem, Plan]] | None:
-    """What the allocator would answer for regions under a configuration, each on its own; None if one could not run.
+    """What the allocator would answer for regions under a configuration, each on its own; None if one could not run, or if one
+    would be split where only ``whole`` ones are asked for.
 
     This is how `ttl-set-compute-config` asks what a configuration costs before it chooses one. Nothing is decided by asking:
     `ttl-tile-and-assign-dst` asks again, of the regions there are then, and the allocator remembers what it answered.
@@ -131,7 +132,7 @@ def plans_under(
     if not all(op.forms for problem in problems for op in problem.ops):
         return None
     try:
-        return [(problem, allocate(problem)) for problem in problems]
+        return [(problem, allocate(problem, whole=whole)) for problem in problems]
     except DoesNotFit:
         return None
 
