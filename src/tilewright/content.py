@@ -370,7 +370,7 @@ class Content:
         self.parts.append(f"class {kind.__module__}.{kind.__qualname__}")
         self.items((class_of(kind), *kind.__bases__))
         if isinstance(kind, EnumMeta):
-            for name, member in kind.__members__.items():  # pyright: ignore
+            for name, member in kind.__members__.items():
                 self.parts.append(name)
                 self.value(member._value_)  # pyright: ignore
             self._waiting += [item for item in kind.__dict__.items() if isinstance(item[1], DESCRIBED)]

@@ -125,4 +125,4 @@ __all__ = [
     "wait_any",
 ]
 LATER = ("SRAMStorage",)  # what `__getattr__` imports when it is asked for
-__all__ += [*LATER, *MODULE_NAMES, *annotation_names(), *UNSUPPORTED]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += [*LATER, *MODULE_NAMES, *annotation_names(), *UNSUPPORTED]

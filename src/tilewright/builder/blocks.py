@@ -482,9 +482,9 @@ def is_core_number(thread: ThreadBuilder, value: object) -> bool:
         return value.numbers is not None
     if not is_dynamic(value) or not is_int_like(value):
         return False
-    low, high = bounds(value)  # pyright: ignore[reportArgumentType]
+    low, high = bounds(value)
     unrollable = thread.unrolling.next_loop() is not None
-    found = leaves(value)  # pyright: ignore[reportArgumentType]
+    found = leaves(value)
     return high - low < 2**MOST_BITS and not (unrollable and any(thread.emitter.is_of_loop(leaf) for leaf in found))
 
 

@@ -518,7 +518,7 @@ def int_list(op: Operation, key: str) -> tuple[int, ...]:
 
 
 def constant(value: int) -> ConstantOp:
-    return ConstantOp.create(result_types=[INDEX], properties={"value": index_attr(value)}, location=NOWHERE)  # pyright: ignore
+    return ConstantOp.create(result_types=[INDEX], properties={"value": index_attr(value)}, location=NOWHERE)
 
 
 def constant_of(value: SSAValue) -> int | None:

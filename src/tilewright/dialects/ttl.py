@@ -36,6 +36,7 @@ from tilewright.dialects.assembly import (
 from tilewright.dialects.attributes import (
     AccessorType,
     CBType,
+    ThreadAttr,
     TileType,
     int_list,
     int_value,
@@ -398,7 +399,7 @@ class YieldOp(FlatOp):
 def thread_kind(function: Operation) -> str:
     """``compute`` or ``noc``; text that says nothing computes, as the specification's listings do."""
     attribute = function.attributes.get("ttl.kernel_thread")
-    return "compute" if attribute is None else attribute.parameters[0].data  # pyright: ignore
+    return attribute.kind.data if isinstance(attribute, ThreadAttr) else "compute"
 
 
 def compute_functions(module: ModuleOp) -> list[FuncOp]:

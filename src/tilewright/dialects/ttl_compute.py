@@ -156,12 +156,13 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
         expect(self, len(self.maps) == len(operands), "needs one indexing map per operand")
         expect(self, len(self.block.args) == len(operands), "its body has one argument per operand")
         for value, argument in zip(operands, self.block.args, strict=True):
-            is_tiles = is_tensor_type(value.type) and isinstance(value.type.element_type, TileType)
-            expect(self, is_tiles and value.type.element_type == argument.type, "body arguments are tiles of the operands")  # pyright: ignore
+            tile = value.type.element_type if is_tensor_type(value.type) else None
+            expect(self, isinstance(tile, TileType) and tile == argument.type, "body arguments are tiles of the operands")
         dims = len(self.iterator_types or ())
         for value, map_ in zip(operands, self.maps, strict=True):
             expect(self, map_.data.num_dims == dims, "each map has as many dimensions as there are iterators")
-            expect(self, len(map_.data.results) == value.type.get_num_dims(), "a map gives one index per operand dimension")  # pyright: ignore
+            rank = block_type_of(value).get_num_dims()
+            expect(self, len(map_.data.results) == rank, "a map gives one index per operand dimension")
         last = self.block.last_op
         expect(self, last is not None and last.name == "ttl.yield", "ends in ttl.yield")
         assert last is not None

@@ -29,7 +29,7 @@ def operations(root: Operation) -> list[Operation]:
 
 def of_kind(root: Operation, kind: type[Kind]) -> list[Kind]:
     """Those of `operations` that are of exactly this class."""
-    return [op for op in operations(root) if type(op) is kind]  # pyright: ignore[reportReturnType]
+    return [op for op in operations(root) if type(op) is kind]
 
 
 def _collect(root: Operation, found: list[Operation]) -> None:

@@ -123,10 +123,10 @@ def _unrolls(thread: Thread, condition: Value) -> bool:
 
 def _equal(first: Any, second: Any) -> bool:
     if is_tuple(first):
-        pairs = zip(first, second, strict=False)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return len(first) == len(second) and all(  # pyright: ignore[reportUnknownArgumentType]
-            a is b or (type(a) is type(b) and _equal(a, b))  # pyright: ignore[reportUnknownArgumentType]
-            for a, b in pairs  # pyright: ignore[reportUnknownVariableType]
+        pairs = zip(first, second, strict=False)
+        return len(first) == len(second) and all(
+            a is b or (type(a) is type(b) and _equal(a, b))
+            for a, b in pairs
         )
     plain = (int, float, str, bool, type(None))
     return (isinstance(first, plain) or is_dynamic(first)) and first == second
@@ -149,7 +149,7 @@ def _stays(thread: Thread, value: Any) -> bool:
     if isinstance(value, TensorSlice):
         return value.again is not None
     if is_tuple(value):
-        return all(_stays(thread, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return all(_stays(thread, item) for item in value)
     if isinstance(value, Choice):
         return _stays(thread, value.when_true) and _stays(thread, value.when_false)
     return not isinstance(value, (Unusable, Transfer, Parted, list, dict)) and value is not MISSING
@@ -286,7 +286,7 @@ def localised(thread: Thread, value: Any) -> Any:
     if isinstance(value, TensorSlice) and value.again is not None:
         return value.again()
     if is_tuple(value):
-        return tuple(localised(thread, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(localised(thread, item) for item in value)
     return value
 
 

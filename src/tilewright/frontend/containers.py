@@ -407,7 +407,7 @@ def _indices(thread: Thread, written: ast.expr) -> list[Index]:
     if isinstance(written, ast.Slice):
         return _index(thread, written)
     value = thread.evaluate(written)
-    return [(item, written) for item in value] if is_tuple(value) else _spread(value, written)  # pyright: ignore
+    return [(item, written) for item in value] if is_tuple(value) else _spread(value, written)
 
 
 def _index(thread: Thread, written: ast.expr) -> list[Index]:

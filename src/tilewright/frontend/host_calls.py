@@ -270,9 +270,9 @@ def _not_taken(thread: Thread, callee: Any, value: Any, node: ast.AST) -> Kernel
 
 def kernel_values_in(value: Any) -> list[Any]:
     if is_dict(value):
-        value = list(value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        value = list(value.values())
     if is_list(value):
-        return [found for item in value for found in kernel_values_in(item)]  # pyright: ignore[reportUnknownVariableType]
+        return [found for item in value for found in kernel_values_in(item)]
     return [value] if is_kernel_value(value) else []
 
 

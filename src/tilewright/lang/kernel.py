@@ -65,7 +65,7 @@ class Arguments:
 
     def call(self, function: Callable[..., Any], values: dict[str, Any]) -> Any:
         """``function`` with ``values`` where the parameters want them: by position, by name, or gathered."""
-        bound = BoundArguments(self.signature, values)  # pyright: ignore[reportArgumentType]
+        bound = BoundArguments(self.signature, values)
         return function(*bound.args, **bound.kwargs)
 
 

@@ -184,8 +184,9 @@ def _read_by_matrix_unit(function: FuncOp, *, by_permission: bool, binary_ops: b
             possible = binary_ops and isinstance(op, TileOpBase) and op.SPEC.form(Unit.FPU) is not None
             if not possible and not isinstance(op, MATRIX_OPS):
                 continue
-            if all(isinstance(operand, BlockArgument) for operand in op.operands):
-                buffers = [buffer_of(compute.operands[operand.index]) for operand in op.operands]  # pyright: ignore
+            arguments = [operand for operand in op.operands if isinstance(operand, BlockArgument)]
+            if len(arguments) == len(op.operands):
+                buffers = [buffer_of(compute.operands[argument.index]) for argument in arguments]
                 if not possible or by_permission or all(fits_source(buffer) for buffer in buffers):
                     found.update(buffers)
     return found

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilewright.dialects.attributes import text_value
+from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
@@ -116,7 +116,7 @@ def _made_behind(stores: list[StoreOp], parted: Parted) -> list[Operation]:
     assert home is not None
     order = {op: position for position, op in enumerate(home.ops)}
     needed = {op for store in stores for op in _math_from(store, home, order, order[parted.branches])}
-    return sorted(needed - {parted.view.owner}, key=order.__getitem__)  # pyright: ignore[reportArgumentType]
+    return sorted(needed - {defining_op(parted.view)}, key=order.__getitem__)
 
 
 def _math_from(store: StoreOp, home: Block, order: dict[Operation, int], first: int) -> set[Operation]:

@@ -115,7 +115,7 @@ def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...])
     used = [index for index in indices if index in reading.parallel]
     fixed = [index for index in indices if index not in reading.parallel]
     sizes = [size for size, index in zip(target.shape, indices, strict=True) if index in reading.parallel]
-    covered = all(reading.parallel[leaf] == size for leaf, size in zip(used, sizes, strict=True))  # pyright: ignore
+    covered = all(reading.parallel[leaf] == size for leaf, size in zip(used, sizes, strict=True))
     if any(index != 0 for index in fixed) or len(set(used)) != len(used) or len(used) + target.shape.count(1) < len(target.shape):
         raise Trouble(
             "TW001",
@@ -123,7 +123,7 @@ def _target_axes(reading: Reading, target: Fragment, indices: tuple[Value, ...])
             help="index it with the variables of T.Parallel themselves, as in C[i, j]",
         )
     if not covered:
-        extents = tuple(reading.parallel[leaf] for leaf in used)  # pyright: ignore
+        extents = tuple(reading.parallel[leaf] for leaf in used)
         raise Trouble(
             "TW104",
             f"T.Parallel covers {extents} of fragment '{target.name}' {target.shape}",
@@ -168,7 +168,7 @@ class Resolver:
             raise Trouble("TW004", f"the whole of fragment '{fragment.name}' inside T.Parallel", help="read an element of it")
         leaves = [index for index in indices if index in self.reading.parallel]
         sizes = [size for index, size in zip(indices, fragment.shape, strict=True) if index in self.reading.parallel]
-        if leaves != list(indices) or sizes != [self.reading.parallel[leaf] for leaf in leaves]:  # pyright: ignore
+        if leaves != list(indices) or sizes != [self.reading.parallel[leaf] for leaf in leaves]:
             part = self.reading.parts.read(self.reading, fragment, indices)
             if part is not None:
                 return self._read(part)
@@ -183,8 +183,8 @@ class Resolver:
                 help="offsets, strides and gathers are not supported: copy the part you need to a fragment of its own",
             )
         for leaf, size in zip(leaves, sizes, strict=True):
-            if self.reading.parallel[leaf] != size:  # pyright: ignore
-                extent = self.reading.parallel[leaf]  # pyright: ignore
+            if self.reading.parallel[leaf] != size:
+                extent = self.reading.parallel[leaf]
                 raise Trouble("TW101", f"T.Parallel runs over {extent} entries, '{fragment.name}' has {fragment.shape}")
         return Read(fragment, None, self._form(fragment, leaves))
 

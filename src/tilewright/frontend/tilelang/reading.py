@@ -346,7 +346,7 @@ def _ranges(reading: Reading, fragment: Fragment, indices: tuple[Value, ...]) ->
         (leaf, factor), *others = terms or {(0, 0)}
         if others or factor != 1 or leaf not in reading.parallel or leaf in leaves:
             return None
-        size = reading.parallel[leaf]  # pyright: ignore
+        size = reading.parallel[leaf]
         if start % hardware.TILE_ROWS or start < 0 or start + size > extent:
             return None
         ranges.append((start, size))

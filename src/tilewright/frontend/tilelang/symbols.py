@@ -52,7 +52,7 @@ class Arithmetic:
     __rshift__, __rrshift__ = _operator(">>")
     __lt__, __gt__ = _operator("<")[0], _operator(">")[0]
     __le__, __ge__ = _operator("<=")[0], _operator(">=")[0]
-    __eq__, __ne__ = _operator("==")[0], _operator("!=")[0]  # pyright: ignore[reportAssignmentType]
+    __eq__, __ne__ = _operator("==")[0], _operator("!=")[0]
 
     def __neg__(self) -> Any:
         return combine("*", self, -1) if isinstance(self, Index) else Apply("neg", (expression(self),))

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright import op_costs
 from tilewright.diagnostics import Span
-from tilewright.dialects.attributes import TileType
+from tilewright.dialects.attributes import TileType, defining_op
 from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Unit
 from tilewright.dialects.ttl import name_of
@@ -115,7 +115,7 @@ def region_problem(
         round_trips=trips,
         round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
     )
-    buffers = tuple(name_of(buffer_of(value).owner, "") for value in compute.inputs)  # pyright: ignore[reportArgumentType]
+    buffers = tuple(name_of(defining_op(buffer_of(value)), "") for value in compute.inputs)
     return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute))
 
 

@@ -339,6 +339,6 @@ def _keeps_zero(op: TensorMathOp) -> bool:
     given = {param.name: numbers.get(param.name, param.default) for param in row.params}
     try:
         with np.errstate(all="ignore"):
-            return bool(np.all(np.asarray(applicable(row.reference)(*[np.zeros(1)] * row.arity, **given)) == 0))  # pyright: ignore
+            return bool(np.all(np.asarray(applicable(row.reference)(*[np.zeros(1)] * row.arity, **given)) == 0))
     except (TypeError, AttributeError, ValueError):
         return False

@@ -14,6 +14,7 @@ from dataclasses import field
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilewright.dialects.attributes import defining_op
 from tilewright.dialects.ttl import (
     DEBUG_OPS,
     KEEP_IN_DST,
@@ -84,7 +85,7 @@ def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
     order: list[Operation] = []
     seen: set[Operation] = set()
     for root in roots:
-        stack: list[tuple[Operation, bool]] = [(root.owner, False)] if is_math(root) else []  # pyright: ignore
+        stack: list[tuple[Operation, bool]] = [(defining_op(root), False)] if is_math(root) else []
         while stack:
             op, ready = stack.pop()
             if ready:
@@ -92,7 +93,7 @@ def math_below(roots: Sequence[SSAValue]) -> list[Operation]:
             elif op not in seen:
                 seen.add(op)
                 stack.append((op, True))
-                stack += [(operand.owner, False) for operand in reversed(op.operands) if is_math(operand)]  # pyright: ignore
+                stack += [(defining_op(operand), False) for operand in reversed(op.operands) if is_math(operand)]
     return order
 
 
@@ -122,17 +123,17 @@ def levels_with(order: list[Operation], cut: set[SSAValue]) -> dict[Operation, i
     below: dict[Operation, list[SSAValue]] = {}
     for op in order:
         below[op] = [o for o in op.operands if is_math(o)]
-        earliest[op] = max((earliest[o.owner] + (o in cut) for o in below[op]), default=0)  # pyright: ignore
+        earliest[op] = max((earliest[defining_op(o)] + (o in cut) for o in below[op]), default=0)
     latest: dict[Operation, int] = {}
     level: dict[Operation, int] = {}
     for op in reversed(order):
         level[op] = latest.get(op, earliest[op])
         for value in below[op]:
-            owner: Operation = value.owner  # pyright: ignore
+            owner = defining_op(value)
             bound = level[op] - (value in cut)
             latest[owner] = min(latest.get(owner, bound), bound)
     for op in order:
-        cut |= {value for value in below[op] if level[value.owner] < level[op]}  # pyright: ignore
+        cut |= {value for value in below[op] if level[defining_op(value)] < level[op]}
     return level
 
 
@@ -148,7 +149,7 @@ def _regions(order: list[Operation], cut: set[SSAValue], level: dict[Operation, 
     for op in order:
         for value in op.operands:
             if is_math(value) and value not in cut:
-                leader[find(value.owner)] = find(op)  # pyright: ignore
+                leader[find(defining_op(value))] = find(op)
     found: dict[Operation, FusedRegion] = {}
     for op in order:
         root = find(op)

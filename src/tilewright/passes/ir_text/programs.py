@@ -444,9 +444,9 @@ def _number_tensors(kernel: Operation, whole: Operation) -> None:
 
 def _name_tensor(op: TensorAccessorOp, tensors: list[BlockArgument]) -> None:
     value = _behind(op.tensor)
-    if value not in tensors:
+    if not isinstance(value, BlockArgument) or value not in tensors:
         raise fail("TW603", f"{op.name}: the tensor is no argument of the program", place_of(op))
-    number = tensors.index(value)  # pyright: ignore
+    number = tensors.index(value)
     op.operands = []
     op.attributes["tensor_index"] = i32_attr(number)
     op.attributes.setdefault("name", StringAttr(value.name_hint or f"tensor{number}"))

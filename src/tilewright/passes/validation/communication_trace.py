@@ -324,7 +324,7 @@ class Writer:
         owner = value.owner
         if isinstance(owner, CoreOp):
             self.by_core = True
-            return f"core[{owner.results.index(value)}]"  # pyright: ignore
+            return f"core[{owner.results.index(value)}]"
         if isinstance(owner, CoreTableOp):
             self.by_core = True
             self.tables.append(owner.values)

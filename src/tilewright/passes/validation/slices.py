@@ -10,7 +10,7 @@ from dataclasses import field
 
 from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant_of
@@ -100,8 +100,8 @@ class Ranges:
         if number is not None:
             return number, number
         owner = value.owner
-        if isinstance(owner, CoreOp):
-            return 0, self.grid[owner.results.index(value)] - 1  # pyright: ignore
+        if isinstance(value, OpResult) and isinstance(owner, CoreOp):
+            return 0, self.grid[value.index] - 1
         if isinstance(owner, WorkOp):
             return 0, owner.argument.largest
         if isinstance(owner, (RuntimeArgumentOp, ReadElementOp, WaitAnyOp)):

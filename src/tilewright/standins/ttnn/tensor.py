@@ -143,7 +143,7 @@ class Tensor:
         tile: Tile | None = None,
         **_settings: Any,
     ) -> None:
-        if isinstance(device, Layout):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(device, Layout):
             raise TypeError(f"ttnn.Tensor takes (tensor, data_type, device, layout, mem_config), and {device!r} is no device")
         self.dtype = data_type or dtype or DataType.BFLOAT16
         self.array = stored(tensor, self.dtype)
