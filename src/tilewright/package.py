@@ -8,6 +8,7 @@
     package/KERNEL/runner.py        launches the files through ttnn on machines without Tilewright
     package/KERNEL/kernel_artifact.json   what tt-xla and tt-mlir take for a TT-Lang operation, if it was asked for
 
+The program is text, not the values that the cache has (`dialects/stored_ir.py`): whoever is given a package can read it.
 Nothing in a package is executed when it is loaded: it is data, and every byte of it is checked first.
 """
 

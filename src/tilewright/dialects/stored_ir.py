@@ -2,6 +2,9 @@
 
 Attributes stand in a table, each once and behind what it is made of. Values have numbers in the order of their definition. Only
 the ops and attributes of a program after its last pass are known; with any other, a module is not stored.
+
+A package (`tilewright/package.py`) holds text: it is made once, leaves this machine, and is looked at by people and by MLIR's
+tools. The cache is read in every process and only by the version that wrote it, and a module it cannot hold is compiled again.
 """
 
 from __future__ import annotations
