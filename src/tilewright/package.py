@@ -15,7 +15,7 @@ Nothing in a package is executed when it is loaded: it is data, and every byte o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import partial
@@ -77,6 +77,15 @@ def write(
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return target
+
+
+def distinct(programs: Sequence[Program]) -> list[Program]:
+    """Each once: the same kernel may have been made several times."""
+    found: dict[Any, Program] = {}
+    for program in programs:
+        setup = (program.grid, program.tensors, program.buffers, program.threads, program.semaphores, program.config)
+        found.setdefault((program.name, setup, tuple(sorted(program.cpp.items()))), program)
+    return list(found.values())
 
 
 def described(program: Program) -> dict[str, Any]:
@@ -281,13 +290,22 @@ class Package:
 
     def run(self, name: str, *tensors: Any, **numbers: int) -> Any:
         """Where the session wants it: simulator, native, or the device that the tensors live on."""
+        return self._call(self.variant(name, tensors), tensors, numbers)
+
+    def __getitem__(self, folder: str) -> Callable[..., Any]:
+        """The kernel in one folder of the package: ``package["scaled-2"](x, out)``."""
+        found = [each for each in self.variants if each.folder == folder]
+        if not found:
+            raise fail("TW607", f"package {self.folder.name} has no folder '{folder}'", help=self._listed(self.variants))
+        return lambda *tensors, **numbers: self._call(self._only(found, folder, tensors), tensors, numbers)
+
+    def _call(self, variant: Variant, tensors: Sequence[Any], numbers: Mapping[str, int]) -> Any:
         from tilewright import execution
         from tilewright.lang.tilelang_tensors import TensorArguments
 
-        variant = self.variant(name, tensors)
         if sorted(numbers) != sorted(variant.numbers):
             given, wanted = (", ".join(sorted(names)) or "none" for names in (numbers, variant.numbers))
-            raise fail("TW607", f"'{name}' was given the numbers {given}", help=f"it takes {wanted}")
+            raise fail("TW607", f"'{variant.name}' was given the numbers {given}", help=f"it takes {wanted}")
         if variant.caller is None:
             execution.run(self.program(variant), tensors, numbers)
             return None
@@ -297,13 +315,21 @@ class Package:
 
     def variant(self, name: str, tensors: Sequence[Any]) -> Variant:
         """The one built for tensors like these."""
-        built = [each for each in self.variants if each.name == name]
-        found = next((each for each in built if each.takes(tensors)), None)
-        if found is None:
+        return self._only([each for each in self.variants if each.name == name], name, tensors)
+
+    def _only(self, built: Sequence[Variant], name: str, tensors: Sequence[Any]) -> Variant:
+        found = [each for each in built if each.takes(tensors)]
+        if len(found) > 1:  # kernels of one name, or one with other constants: the tensors do not tell which is meant
+            raise fail("TW607", f"{len(found)} kernels '{name}' were built for these tensors", help=self._listed(found))
+        if not found:
             shown = ", ".join(_shown(spec) for spec in built[0].described(tensors)) if built else ""
             covered = "; ".join(each.text for each in built)
             raise fail("TW607", f"'{name}' was not built for ({shown})", help=f"build that shape too; it was built for {covered}")
-        return found
+        return found[0]
+
+    @staticmethod
+    def _listed(variants: Sequence[Variant]) -> str:
+        return f"name a folder of the package: {', '.join(f'package[{each.folder!r}]' for each in variants)}"
 
     def program(self, variant: Variant) -> Program:
         """The program, from its text. Files were checked when the package was loaded and are checked again here."""

@@ -303,3 +303,24 @@ def test_a_tilelang_package_takes_what_its_kernel_takes(tmp_path: Path):
         assert (found == np.tril(a.astype(np.float32) * w)).all()
     with pytest.raises(KernelError, match=r"was not built for \(64x96 bfloat16, 64 float32\)"):
         package.causal(a, w[:64])
+
+
+def test_kernels_of_one_name_and_shape_are_named_by_their_folders(tmp_path: Path):
+    """Another constant makes another kernel, and the tensors do not tell which one is meant."""
+    text = SCRIPT.replace("* 0.5", "* FACTOR").replace("\nrng =", "\nFACTOR = 0.5\nrng =")
+    again = "\nFACTOR = 2.0\nscaled_sum(a, b, out)\nttl.operation(grid=(2, 1))(scaled_sum.function)(a, b, out)  # the same once more\n"
+    (tmp_path / "twice.py").write_text(text + again)
+    assert main(["build", str(tmp_path / "twice.py"), "-o", str(tmp_path / "package")]) == 0
+    package = tilewright.load(tmp_path / "package")
+    rng = np.random.default_rng(1)
+    a, b = (rng.uniform(-1, 1, (96, 64)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    out = np.zeros_like(a)
+    with pytest.raises(KernelError, match=r"2 kernels 'scaled_sum' were built for these tensors") as found:
+        package.scaled_sum(a, b, out)
+    assert "package['scaled_sum-2'], package['scaled_sum-3']" in str(found.value)
+    for folder, factor in (("scaled_sum-2", 0.5), ("scaled_sum-3", 2.0)):
+        package[folder](a, b, out)
+        wide = np.float32
+        assert np.allclose(out.astype(wide), np.exp(a.astype(wide)) * factor + b.astype(wide), rtol=2e-2, atol=2e-2)
+    with pytest.raises(KernelError, match="has no folder 'other'"):
+        package["other"]

@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"tilewright build: {arguments.source} called no kernel", file=sys.stderr)
             return 1
         target = package.write(
-            programs, Path(arguments.output), source=Path(arguments.source).name, extra=tuned_configs(arguments.source),
-            artifacts=arguments.artifact,
+            package.distinct(programs), Path(arguments.output), source=Path(arguments.source).name,
+            extra=tuned_configs(arguments.source), artifacts=arguments.artifact,
         )  # fmt: skip
     except BaseException as error:
         return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
