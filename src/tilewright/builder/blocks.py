@@ -17,7 +17,8 @@ from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block, Choice, described, fold, folded, grows_in_place, unfold, value_type
 from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list, number_attr
-from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, Param, TileOp
+from tilewright.dialects.composed_calls import SFPU_REDUCE_SINCE
+from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, Param, TileOp, release_key
 from tilewright.dialects.tile_ops import (
     BY_NAME,
     BY_OPERATOR,
@@ -373,10 +374,19 @@ def product(thread: ThreadBuilder, left: Block, right: Block, dtype: str, *, tra
     return emit(thread, MatmulOp, [left, right], (left.shape[0], right.shape[1]), dtype, attributes)
 
 
-def reduced(thread: ThreadBuilder, kind: str, operands: Sequence[Block], dims: Sequence[int], dtype: str) -> Block:
-    """The first operand summed or maximised along ``dims``; a second one is the tile that scales it."""
+def reduced(
+    thread: ThreadBuilder, kind: str, operands: Sequence[Block], dims: Sequence[int], dtype: str, *, exact: bool = False
+) -> Block:
+    """The first operand summed or maximised along ``dims``; a second one is the tile that scales it. ``exact``: whatever options
+    say, no bit of an f32 may be lost."""
     shape = tuple(1 if axis in dims else size for axis, size in enumerate(operands[0].shape))
-    return emit(thread, ReduceOp, operands, shape, dtype, {"kind": StringAttr(kind), "dims": i64_list(dims)})
+    attributes: dict[str, Attribute] = {"kind": StringAttr(kind), "dims": i64_list(dims)}
+    if exact and dtype == "f32":
+        if release_key(thread.build.metal) < SFPU_REDUCE_SINCE:
+            message = f"ttnn {thread.build.metal} cannot reduce f32 without losing bits, which this function relies on"
+            raise thread.problem("TW401", message, help="choose 0.78 or newer")
+        attributes["exact"] = UnitAttr()
+    return emit(thread, ReduceOp, operands, shape, dtype, attributes)
 
 
 def require_compute(thread: ThreadBuilder, what: str) -> None:

@@ -27,12 +27,13 @@ from tilewright.builder.blocks import (
     transposed,
     whole,
 )
+from tilewright.builder.integer_reductions import integer_reduction
 from tilewright.builder.scans import cumsum, dropout, place_of_extreme, topk
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.tile_sizes import check_function, check_product
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.tile_op import FLOAT_DTYPES, Composite, TileOp
+from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import MEAN, ReshapeOp
 from tilewright.dtypes import BY_PRECISION
@@ -144,7 +145,8 @@ def reduction(kind: str) -> Callable[..., Block]:
         if "scaler" in settings:
             blocks.append(settings["scaler"])
         source = whole(thread, blocks[0])
-        require_float(thread, f"reduce_{kind}", source)
+        if source.dtype not in INTEGER_DTYPES or len(blocks) > 1:
+            require_float(thread, f"reduce_{kind}", source)
         require_rows_and_columns(thread, f"reduce_{kind}", source)
         dims = dims_of(thread, settings.get("dims"), len(source.shape))
         shape = tuple(1 if axis in dims else size for axis, size in enumerate(source.shape))
@@ -155,6 +157,8 @@ def reduction(kind: str) -> Callable[..., Block]:
         dims = tuple(dim for dim in dims if dim not in source.reduced)
         if not dims:
             return unfold(source, shape)  # one element is its own sum, mean and maximum
+        if source.dtype in INTEGER_DTYPES:
+            return unfold(integer_reduction(thread, kind, source, dims), shape)
         # A scaler tile is an operand; a reserved block given after it only names the place of the result.
         scalers = [block for block in blocks[1:] if block.held is None or block.held.kind == "wait"]
         operands = [source, *(readable(thread, block) for block in scalers[:1])]
@@ -206,12 +210,17 @@ def _folded_dims(thread: ThreadBuilder, what: str, block: Block, dims: tuple[int
 
 def reduce_min(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
     """The matrix unit has no minimum: it is the negated maximum of the negated block."""
+    first = next((arg for arg in args if isinstance(arg, Block)), None)
+    if first is not None and first.dtype in INTEGER_DTYPES:
+        return reduction("min")(thread, args, named)
     negative = [apply_op(thread, BY_NAME["neg"], [arg], {}) if index == 0 and isinstance(arg, Block) else arg
                 for index, arg in enumerate(args)]  # fmt: skip
     return apply_op(thread, BY_NAME["neg"], [reduction("max")(thread, negative, named)], {})
 
 
 def reduce_mean(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
+    for block in (arg for arg in args if isinstance(arg, Block)):
+        require_float(thread, "reduce_mean", block)
     total = reduction("sum")(thread, args, named)
     source = readable(thread, next(arg for arg in args if isinstance(arg, Block)))
     count = 1

@@ -92,7 +92,7 @@ def _settings(
     return found
 
 
-def _op(thread: ThreadBuilder, name: str, *operands: Any, **params: Any) -> Block:
+def applied(thread: ThreadBuilder, name: str, *operands: Any, **params: Any) -> Block:
     blocks = [operand for operand in operands if isinstance(operand, Block)]
     if len(blocks) < len(operands):
         like = blocks[0]
@@ -103,10 +103,10 @@ def _op(thread: ThreadBuilder, name: str, *operands: Any, **params: Any) -> Bloc
 def _extreme(thread: ThreadBuilder, block: Block, dim: int, *, smallest: bool = False) -> Block:
     """The largest or smallest element of every row or column."""
     block = at_size(thread, block, block.shape) if block.open else block
-    source = _op(thread, "neg", block) if smallest else block
-    result = reduced(thread, "max", [source], (dim,), source.dtype)
+    source = applied(thread, "neg", block) if smallest else block
+    result = reduced(thread, "max", [source], (dim,), source.dtype, exact=True)
     result.reduced = tuple(sorted({dim, *block.reduced}))
-    return _op(thread, "neg", result) if smallest else result
+    return applied(thread, "neg", result) if smallest else result
 
 
 def cumsum(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
@@ -127,14 +127,14 @@ def cumsum(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Blo
     if source.dtype != "f32":
         return summed(source)
     coarse = converted(thread, source, "bf16")
-    rest = converted(thread, _op(thread, "sub", source, converted(thread, coarse, "f32")), "bf16")
-    return _op(thread, "add", summed(coarse), summed(rest))
+    rest = converted(thread, applied(thread, "sub", source, converted(thread, coarse, "f32")), "bf16")
+    return applied(thread, "add", summed(coarse), summed(rest))
 
 
 def _place(thread: ThreadBuilder, source: Block, best: Block, dim: int, places: Block) -> Block:
     """The first place along ``dim`` where the block is ``best``, as an f32."""
-    hit = converted(thread, _op(thread, "eq", source, best), "f32")
-    return _extreme(thread, _op(thread, "where", hit, places, NOWHERE), dim, smallest=True)
+    hit = converted(thread, applied(thread, "eq", source, best), "f32")
+    return _extreme(thread, applied(thread, "where", hit, places, NOWHERE), dim, smallest=True)
 
 
 def _places(thread: ThreadBuilder, source: Block, dim: int) -> Block:
@@ -178,11 +178,11 @@ def topk(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> tuple
         best = _extreme(thread, rest, dim)
         found = _place(thread, rest, best, dim, places)
         here = apply_pair(thread, BY_NAME["eq"], slots, float(number))
-        values = _op(thread, "where", here, converted(thread, best, "f32"), values)
-        indices = _op(thread, "where", here, found, indices)
+        values = applied(thread, "where", here, converted(thread, best, "f32"), values)
+        indices = applied(thread, "where", here, found, indices)
         if number + 1 < k:
-            taken = converted(thread, _op(thread, "eq", places, found), rest.dtype)
-            rest = _op(thread, "where", taken, LEAST, rest)
+            taken = converted(thread, applied(thread, "eq", places, found), rest.dtype)
+            rest = applied(thread, "where", taken, LEAST, rest)
     return converted(thread, values, source.dtype), _as_index(thread, "topk", indices, settings.get("dtype", "u32"))
 
 
@@ -196,15 +196,15 @@ def dropout(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Bl
         raise thread.problem("TW004", f"dropout with p={described(p) if not is_number(p) else p}", help=remedy)
     wide = float(source.shape[1] * hardware.TILE_COLS)
     down = apply_pair(thread, BY_NAME["mul"], pattern(thread, "rows", source.shape), wide)
-    bits = converted(thread, _op(thread, "add", down, pattern(thread, "columns", source.shape)), "u32")
-    bits = _op(thread, "add", bits, _seeded(thread, seed, bits))
+    bits = converted(thread, applied(thread, "add", down, pattern(thread, "columns", source.shape)), "u32")
+    bits = applied(thread, "add", bits, _seeded(thread, seed, bits))
     for factor, shift in MIXING:
-        bits = _op(thread, "mul", bits, factor)
-        bits = _op(thread, "bitwise_xor", bits, _op(thread, "logical_right_shift", bits, shift))
-    chance = converted(thread, _op(thread, "logical_right_shift", bits, 32 - RANDOM_BITS), "f32")
+        bits = applied(thread, "mul", bits, factor)
+        bits = applied(thread, "bitwise_xor", bits, applied(thread, "logical_right_shift", bits, shift))
+    chance = converted(thread, applied(thread, "logical_right_shift", bits, 32 - RANDOM_BITS), "f32")
     kept = apply_pair(thread, BY_NAME["ge"], chance, float(round(p * 2**RANDOM_BITS)))
     scaled = apply_pair(thread, BY_NAME["mul"], source, 1.0 / (1.0 - p))
-    return _op(thread, "where", converted(thread, kept, source.dtype), scaled, 0.0)
+    return applied(thread, "where", converted(thread, kept, source.dtype), scaled, 0.0)
 
 
 def _seeded(thread: ThreadBuilder, seed: Any, like: Block) -> Any:
@@ -215,6 +215,6 @@ def _seeded(thread: ThreadBuilder, seed: Any, like: Block) -> Any:
     if is_core_number(thread, seed):
         number = number_block(thread, seed, filled(thread, 0.0, like.shape, "f32"))
         if number is not None:
-            return _op(thread, "mul", converted(thread, number, "u32"), spread)
+            return applied(thread, "mul", converted(thread, number, "u32"), spread)
     remedy = "a whole number from 0 to 2**32 - 1, or an integer of this core or iteration of at most 16 bits"
     raise thread.problem("TW004", f"dropout with seed={described(seed) if not is_number(seed) else seed}", help=remedy)

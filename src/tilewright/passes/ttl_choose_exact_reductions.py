@@ -51,7 +51,7 @@ def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
         return
     kept = _kept_in_dst(function)
     chosen = [op for op in operations(function) if isinstance(op, ReduceOp) and _may_be_exact(op)]
-    chosen = chosen if options.f32_reductions == "exact" else []
+    chosen = [op for op in chosen if op.exact or options.f32_reductions == "exact"]
     for op in (*chosen, *kept):
         op.attributes["exact"] = UnitAttr()
     if chosen:
