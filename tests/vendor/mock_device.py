@@ -23,16 +23,15 @@ def compiled(kernel: kernel_corpus.CorpusKernel, folder: Path, target: Mapping[s
 
 
 def tensors_of(ttnn: Any, device: Any, program: Program) -> list[Any]:
-    return [
-        ttnn.allocate_tensor_on_device(
-            ttnn.Shape(tensor.shape),
-            getattr(ttnn, DATA_TYPES[tensor.dtype]),
-            layout_of(ttnn, tensor),
-            device,
-            memory_config(ttnn, tensor),
-        )
-        for tensor in program.tensors
-    ]
+    return [tensor_of(ttnn, device, tensor) for tensor in program.tensors]
+
+
+def tensor_of(ttnn: Any, device: Any, tensor: TensorSpec) -> Any:
+    shape, kind, layout = ttnn.Shape(tensor.shape), getattr(ttnn, DATA_TYPES[tensor.dtype]), layout_of(ttnn, tensor)
+    if tensor.tile != (32, 32):
+        spec = ttnn.TensorSpec(shape, kind, layout, tile=ttnn.Tile(list(tensor.tile)))
+        return ttnn.allocate_tensor_on_device(spec, device)
+    return ttnn.allocate_tensor_on_device(shape, kind, layout, device, memory_config(ttnn, tensor))
 
 
 def problem_of(ttnn: Any, device: Any, program: Program) -> str:
