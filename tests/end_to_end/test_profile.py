@@ -339,6 +339,40 @@ def test_one_barrier_for_several_reads_needs_no_advice():
     assert times(fused(4), *arrays) == times(batched, *arrays)
 
 
+def test_one_barrier_for_reads_that_follow_each_other_is_tried():
+    """Each operand by itself, which the compiler leaves as it is: results of the first may be wanted early."""
+
+    @ttl.operation(grid=(1, 1))
+    def turns(a, b, y):
+        a_dfb, b_dfb, y_dfb = (ttl.make_dataflow_buffer_like(each, shape=(1, 1), block_count=2) for each in (a, b, y))
+
+        @ttl.compute()
+        def compute():
+            for _ in range(8):
+                with a_dfb.wait() as block, y_dfb.reserve() as y_blk:
+                    y_blk.store(ttl.math.abs(block))
+                with b_dfb.wait() as block, y_dfb.reserve() as y_blk:
+                    y_blk.store(ttl.math.abs(block))
+
+        @ttl.datamovement()
+        def read():
+            for column in range(8):
+                with a_dfb.reserve() as block:
+                    ttl.copy(a[0:1, column : column + 1], block).wait()
+                with b_dfb.reserve() as block:
+                    ttl.copy(b[0:1, column : column + 1], block).wait()
+
+        @ttl.datamovement()
+        def write():
+            for column in range(16):
+                with y_dfb.wait() as block:
+                    ttl.copy(block, y[0:1, column : column + 1]).wait()
+
+    told = turns.profile(*[np.zeros((32, 256), BF16)] * 2, np.zeros((32, 512), BF16))
+    best = told.advice[0]
+    assert best.change == "one barrier for reads that follow each other in read" and best.gain > 0.25
+
+
 def test_advice_never_does_less():
     """A size that the loops do not follow would leave work out: it is not advised."""
     told = fused(4).profile(*[np.zeros((128, 128), BF16)] * 4)

@@ -27,6 +27,7 @@ def variants(program: Program) -> Iterator[tuple[str, Program]]:
     for change, rewrite in (
         ("reads before waiting for results", _reads_first),
         ("operands read in the opposite order", _swap_reads),
+        ("one barrier for reads that follow each other", _one_barrier),
     ):
         module = program.module.clone()
         changed = _rewrite(module, rewrite)
@@ -134,6 +135,36 @@ def _reads_first(block: Block) -> bool:
 
 def _swap_reads(block: Block) -> bool:
     return _swap_pairs(_groups(block), lambda first, second: _is_read(first) and _is_read(second))
+
+
+def _one_barrier(block: Block) -> bool:
+    """Reads of several buffers wait once, behind the last; then all are pushed. The compiler joins those it knows to gain."""
+    changed = False
+    run: list[Group] = []
+    for group in (*_groups(block), []):
+        used = {buffer for each in run for op in each for buffer in _buffers(op)}
+        if group and _is_read(group) and _tail(group) and not used & {buffer for op in group for buffer in _buffers(op)}:
+            run.append(group)
+            continue
+        tails = [_tail(each) for each in run]
+        for barrier, *pushes in tails[:-1]:
+            for op in pushes:
+                op.detach()
+                block.insert_op_before(op, tails[-1][1])
+            barrier.detach()
+            barrier.erase()
+            changed = True
+        run = []
+    return changed
+
+
+def _tail(group: Group) -> Group:
+    """The barrier of a read and the pushes behind it, if nothing else stands there."""
+    places = [place for place, op in enumerate(group) if _call(op) == READ_BARRIER]
+    if len(places) != 1:
+        return []
+    tail = [op for op in group[places[0] :] if _calls(op)]  # arithmetic may stay where it is
+    return tail if len(tail) > 1 and all(_call(op) == "cb_push_back" for op in tail[1:]) else []
 
 
 def _swap_pairs(groups: Sequence[Group], wanted: Callable[[Group, Group], bool]) -> bool:
