@@ -11,7 +11,7 @@ import timed_kernels
 from published_rows import Row, arch_of
 
 from tilewright import hardware, kernels, op_costs
-from tilewright.kernels import matmul as plans
+from tilewright.kernels.matmul import allowed, space
 from tilewright.kernels.timing_estimates import matmul_microseconds
 from tilewright.timing import timeline
 from tilewright.timing_constants import constants_of
@@ -65,11 +65,11 @@ def own_plan(row: Row) -> float | None:
     if m * k * n > MOST_PRODUCTS:
         return None
     arch = arch_of(row)
-    space = plans.space(m, n, k, arch)
-    configs = [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
+    choices = space(m, n, k, arch)
+    configs = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     judged = ("block_m", "block_n", "block_k", "multicast", "grid")
-    allowed = [config for config in configs if plans.allowed(**{name: config[name] for name in judged}, M=m, N=n, chip=arch)]
-    best = min(allowed, key=lambda config: matmul_microseconds(m, n, k, "bf16", arch, **config))
+    good = [config for config in configs if allowed(**{name: config[name] for name in judged}, M=m, N=n, chip=arch)]
+    best = min(good, key=lambda config: matmul_microseconds(m, n, k, "bf16", arch, **config))
     tensors = [unallocated(shape) for shape in ((m, k), (k, n), (m, n))]
     program = kernels.matmul.compile(*tensors, arch=arch, fp32_dest_acc=True, math_fidelity="HiFi4", **best)
     return timeline.run(program).microseconds / 1000
