@@ -53,3 +53,8 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 def class_of(value: object) -> type[Any]:
     return type(value)
+
+
+def is_integer(value: object) -> bool:
+    """Python's integers and NumPy's; no truth, and not the class of integers, which has the same methods."""
+    return not isinstance(value, bool) and hasattr(class_of(value), "__index__")

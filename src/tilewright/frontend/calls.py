@@ -333,8 +333,7 @@ def _inline(
 
 def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast.Lambda, node: ast.AST) -> Any:
     if sum(open_frame.code is frame.code for open_frame in thread.frames) >= MOST_NESTED:
-        remedy = "helpers are inlined: what ends the recursion must be known at compile time; use a loop"
-        raise thread.error("TW005", f"'{frame.function_name}' calls itself without end", node, help=remedy)
+        raise _endless(thread, frame, node)
     caller = thread.span(node)
     thread.frames.append(frame)
     try:
@@ -345,9 +344,16 @@ def _run_inlined(thread: Thread, frame: Frame, definition: ast.FunctionDef | ast
     except KernelError as error:
         note = Note(f"while inlining '{frame.function_name}', called here", caller)
         raise KernelError(*(replace(found, notes=(*found.notes, note)) for found in error.diagnostics)) from None
+    except RecursionError:  # Python's stack ends first where a helper is called from callbacks of pipes
+        raise _endless(thread, frame, node) from None
     finally:
         thread.frames.pop()
         thread.at(node)
+
+
+def _endless(thread: Thread, frame: Frame, node: ast.AST) -> KernelError:
+    remedy = "helpers are inlined: what ends the recursion must be known at compile time; use a loop"
+    return thread.error("TW005", f"'{frame.function_name}' calls itself without end", node, help=remedy)
 
 
 YIELDS = (ast.Yield, ast.YieldFrom)

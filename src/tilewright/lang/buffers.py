@@ -13,7 +13,7 @@ from tilewright.lang.allocation import group_number
 from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor, tiles_of
-from tilewright.narrowing import as_tuple
+from tilewright.narrowing import as_tuple, is_integer
 from tilewright.program import ROW_MAJOR, TensorSpec
 from tilewright.tile_pages import pages_by_place, shard_tiles
 
@@ -150,10 +150,6 @@ def checked_count(count: Any, span: Span) -> int:
             help="a buffer holds at least one block; two let producer and consumer work at the same time",
         )
     return int(count)
-
-
-def is_integer(value: Any) -> bool:
-    return not isinstance(value, bool) and hasattr(value, "__index__")
 
 
 SHARDED_CONFIG = "ttnn.create_sharded_memory_config(tensor.shape, core_grid, ttnn.ShardStrategy.HEIGHT)"

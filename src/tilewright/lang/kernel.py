@@ -20,7 +20,7 @@ from tilewright.lang.names import (
     OPTION_NAMES,
 )
 from tilewright.lang.tensors import is_tensor
-from tilewright.narrowing import class_of, is_dict
+from tilewright.narrowing import class_of, is_dict, is_integer
 from tilewright.options import Options, wanted_instead
 from tilewright.records import record
 
@@ -112,7 +112,7 @@ def annotation_of(annotation: Any) -> RuntimeIntAnnotation | None:
 
 
 def checked(name: str, wanted: RuntimeIntAnnotation, value: Any, span: Span) -> RuntimeInteger:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if not is_integer(value):
         raise fail("TW004", f"argument '{name}' is {value!r}", span, help="it is annotated as ttl.runtime_int: give an integer")
     number = int(value)
     if not wanted.low <= number <= wanted.high:

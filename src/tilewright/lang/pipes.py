@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.grid import Core, PipeSpec, Range, folded_grid
 from tilewright.lang.building import caller_span, current_build, possible_build, thread_only
-from tilewright.narrowing import as_tuple, is_slice
+from tilewright.narrowing import as_tuple, is_integer, is_slice
 from tilewright.records import record
 
 NET_METHODS = ("if_src", "if_dst", "is_src", "is_dst", "is_active")
@@ -117,7 +117,7 @@ def _one(name: str, values: tuple[Any, ...], span: Span) -> Any:
 
 
 def _index(value: Any, span: Span) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if not is_integer(value):
         raise fail("TW004", f"a coordinate of a pipe is an integer, not {value!r}", span, help="src=(0, 0); dst may have slices")
     return int(value)
 
@@ -180,7 +180,7 @@ class Semaphore:
     def __init__(self, initial_value: int = 0) -> None:
         build = current_build("Semaphore(…)")
         self.span = caller_span("Semaphore")
-        if isinstance(initial_value, bool) or not hasattr(initial_value, "__index__") or initial_value < 0:
+        if not is_integer(initial_value) or initial_value < 0:
             raise fail("TW004", f"initial_value is {initial_value!r}", self.span, help="an integer of 0 or more")
         self.initial_value = initial_value
         self.name = ""

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.integers import Leaf, Node, Value, is_dynamic, is_truth, make
+from tilewright.narrowing import class_of
 from tilewright.records import record
 
 
@@ -274,7 +275,7 @@ def raw(value: Any) -> Value:
 
 
 def is_integer(value: Any) -> bool:
-    return isinstance(value, Index) or (hasattr(value, "__index__") and not isinstance(value, Arithmetic))
+    return isinstance(value, Index) or (hasattr(class_of(value), "__index__") and not isinstance(value, Arithmetic))
 
 
 def expression(value: Any) -> Expression:
@@ -287,7 +288,7 @@ def expression(value: Any) -> Expression:
         return Position(value.value)
     if isinstance(value, Corner):
         return TensorElement(value.tensor, value.starts)
-    if isinstance(value, (int, float)) or hasattr(value, "__float__"):
+    if isinstance(value, (int, float)) or hasattr(class_of(value), "__float__"):
         return Number(float(value))
     if isinstance(value, Tensor):
         raise Trouble(
