@@ -141,6 +141,34 @@ def test_operations_meet_in_a_tensor(kernels, name):
     assert "noc_semaphore_wait_min" in program.cpp["reader"]
 
 
+TWICE = """
+@ttl.operation(grid="full")
+def from_behind(x, out):
+    a, o = buffers(x, out)
+    last, cores = x.shape[1] // 32 - 1, ttl.grid_size(dims=1)
+    for c in range(ttl.node(dims=1), last + 1, cores):
+        load(x, a, 0, last - c)
+        with a.wait() as v, o.reserve() as r:
+            r.store(v + 1)
+        save(o, out, 0, last - c)
+
+
+@ttl.operation(grid=(4, 1))
+def kernel(x, z, out):
+    scale(x, out, 3.0)
+    from_behind(z, out)
+"""
+
+
+def test_the_later_of_two_operations_that_write_a_tensor_wins(kernels):
+    """Tiles are written by one core and then by another: not before all have written theirs."""
+    x, z = numbers((32, 256)), numbers((32, 256), 2)
+    out = np.zeros_like(x)
+    program = kernels.run(PARTS + TWICE, x, z, out)
+    assert np.abs(out - (z + 1)).max() <= 1e-6
+    assert "noc_semaphore_wait_min" in program.cpp["writer"]
+
+
 THROUGH_BUFFERS = """
 @ttl.operation(grid="full")
 def bring(x, target):

@@ -2,7 +2,7 @@
 
 Each thread of the kernel runs its parts of all operations, one after the other, in the order of the calls. Operations hand blocks
 over through buffers that one of them fills and another reads. Through a tensor they do it behind a barrier: before an operation
-reads what an earlier one wrote, or writes what it read, all cores have come to the end of the earlier one.
+reads what an earlier one wrote, or writes what it read or wrote, all cores have come to the end of the earlier one.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _place_barriers(phases: list[Phase], build: Build) -> None:
     for phase in phases:
         read, written = (set[int]().union(*sets.values()) for sets in (phase.reads, phase.writes))
         known_reads, known_writes = (set[int]().union(*sets.values()) for sets in (reads, writes))
-        if read & known_writes or written & known_reads:
+        if read & known_writes or written & (known_reads | known_writes):  # the later one's values stay
             barriers = barriers or Barriers(build)
             leaving = [slot for slot in ("read", "write") if reads[slot] or writes[slot]]
             entering = [slot for slot in ("read", "write") if phase.parts[slot]]
