@@ -103,6 +103,20 @@ def test_columns_and_everything_are_reduced(kernels, dims, axes, result, tiles):
     close(out, x.astype(np.float64).max(axis=axes, keepdims=True), "f32")
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("x_blk + 1", lambda x: x + 1), ("ttl.math.where(x_blk < 0, x_blk * 0 - 2, x_blk)", lambda x: np.where(x < 0, -2, x))],
+)
+def test_a_mean_of_everything_counts_the_elements_inside(kernels, value, expected):
+    """Rows and columns have a mask each; a ``where`` of the kernel is none."""
+    x = normal((45, 77), "f32", 1)
+    out = np.zeros((1, 1), x.dtype)
+    body = f"o.store(ttl.math.reduce_mean({value}, dims=[0, 1]))"
+    source = text(body, block=(2, 3), result=(1, 1), place="0:2, 0:3", target="0:1, 0:1")
+    kernels.run(source, x, out)
+    close(out, expected(x.astype(np.float64)).mean(keepdims=True), "f32")
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_softmax_by_rows_on_several_cores(kernels, dtype):
     x = normal((100, 200), dtype, -3)

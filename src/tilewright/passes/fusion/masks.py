@@ -38,15 +38,16 @@ LINES = ("rows", "columns")
 
 def mask_padding(module: ModuleOp, means: Sequence[Operation], context: PassContext) -> None:
     values = PaddingOfValues(module, context)
+    unmasked: dict[SSAValue, SSAValue] = {}
     for function in compute_functions(module):
-        masks = Masks(function, module, values)
+        masks = Masks(function, module, values, unmasked)
         for op in operations(function):
             if isinstance(op, ReduceOp):
                 _mask_reduction(op, values, masks, context)
             elif isinstance(op, MatmulOp):
                 _mask_product(op, values, masks, context)
     for op in means:
-        _count_inside(op, values)
+        _count_inside(op, values, unmasked)
 
 
 def _mask_reduction(op: ReduceOp, values: PaddingOfValues, masks: Masks, context: PassContext) -> None:
@@ -80,6 +81,7 @@ def _replace(
             help=f"reduce the block that was read, let one block hold all {LINES[axis]} of the tensor, or pad the tensor",
         )
     op.operands[index] = masked(value, mask, identity, op)
+    masks.unmasked[op.operands[index]] = value
     where = f"all but the first {inside} {LINES[axis]}" if isinstance(inside, int) else f"{LINES[axis]} outside the tensor"
     context.trace.decide(
         NAME, f"{where} are {identity:g} for {what}", "they are padding, and a mask keeps them out", place=f"line {line_of(op)}"
@@ -105,14 +107,15 @@ def masked(value: SSAValue, mask: SSAValue, identity: float, before: Operation) 
     return choice.results[0]
 
 
-def _count_inside(op: Operation, values: PaddingOfValues) -> None:
+def _count_inside(op: Operation, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]) -> None:
     """A mean divides by the number of elements that are no padding."""
     dims = int_list(op, MEAN)
     total = op.operands[0].owner
     if not isinstance(total, ReduceOp):
         return
-    source = total.source.owner
-    value = source.operands[1] if isinstance(source, TENSOR_OPS["where"]) and source.operands[1] in values else total.source
+    value = total.source
+    while value in unmasked:  # once per axis
+        value = unmasked[value]
     inside, count = values.of(value).inside, 1
     for axis in dims:
         size = inside[axis]
@@ -130,10 +133,13 @@ def _count_inside(op: Operation, values: PaddingOfValues) -> None:
 class Masks:
     """Blocks of ones and zeros for one compute thread, made where they are first needed."""
 
-    def __init__(self, function: FuncOp, module: ModuleOp, values: PaddingOfValues) -> None:
+    def __init__(
+        self, function: FuncOp, module: ModuleOp, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]
+    ) -> None:
         self.function = function
         self.module = module
         self.values = values
+        self.unmasked = unmasked  # what was masked, by the result of the mask
         self.blocks: dict[tuple[object, ...], SSAValue] = {}
 
     def block_for(self, op: Operation, value: SSAValue, axis: int, inside: Inside) -> SSAValue | None:

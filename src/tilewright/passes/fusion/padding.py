@@ -113,9 +113,6 @@ class PaddingOfValues:
             for op in self.ops:
                 changed = self._visit(op) or changed
 
-    def __contains__(self, value: SSAValue) -> bool:
-        return value in self.values
-
     def of(self, value: SSAValue) -> Padding:
         return self.values.get(value, Padding())
 
