@@ -186,3 +186,33 @@ def test_one_name_stands_for_blocks_of_several_threads(kernels):
     out = np.zeros_like(a)
     kernels.run_everywhere(ONE_NAME, a, out)
     assert np.abs(out - a * a).max() <= 1e-6
+
+
+HELPER = """
+from tilewright import ttl
+
+def load(buffer, source):
+    block = buffer.reserve()
+    ttl.copy(source, block).wait()
+    block.push()
+    return buffer.wait()
+
+@ttl.operation(grid=(2, 1))
+def kernel(a, out):
+    a_dfb, out_dfb = (ttl.make_dataflow_buffer_like(t, shape=(1, 2), block_count=2) for t in (a, out))
+    core = ttl.node(dims=1)
+    values = load(a_dfb, a[core, 0:2])
+    with out_dfb.reserve() as result:
+        result.store(values + 1.0)
+    values.pop()
+    with out_dfb.wait() as done:
+        ttl.copy(done, out[core, 0:2]).wait()
+"""
+
+
+def test_a_helper_is_given_a_slice(kernels):
+    """The slice is an argument, so every thread cuts it; a compute kernel cannot address tensors."""
+    a = numbers((64, 64), np.float32, 10)
+    out = np.zeros_like(a)
+    kernels.run_everywhere(HELPER, a, out)
+    assert np.abs(out - (a + 1)).max() <= 1e-6

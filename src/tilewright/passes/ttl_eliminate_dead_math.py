@@ -1,6 +1,9 @@
 """Dead code elimination: math that no store reads, directly or through other math, and views of blocks that only it read.
 
-Requires: expressions, not yet regions. Ensures: every op of math has a reader.
+Slices of tensors go too: where one body was cut into threads, a slice that a helper was given is written in all of them, and
+a compute kernel has no means to address a tensor.
+
+Requires: expressions, not yet regions. Ensures: every op of math and every slice of a compute thread has a reader.
 """
 
 from __future__ import annotations

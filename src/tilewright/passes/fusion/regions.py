@@ -28,7 +28,15 @@ from tilewright.dialects.ttl import (
     TransposeOp,
     shape_of,
 )
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+)
 from tilewright.dialects.walking import erase, operations
 from tilewright.records import record
 
@@ -215,9 +223,12 @@ def _adds_to_one_of(store: StoreOp, earlier: list[StoreOp]) -> bool:
     return "accumulate" in store.attributes and any(store.target is other.target for other in earlier)
 
 
+READS_ONLY = (*BLOCK_MATH, AttachCBOp, TensorSliceOp, TensorAccessorOp)  # a helper cuts the slice, another thread copies it
+
+
 def erase_dead_math(function: FuncOp) -> int:
-    """Takes out math without readers, and the views of blocks that only it read; says how many ops of math went."""
-    pending = [op for op in operations(function) if isinstance(op, (*BLOCK_MATH, AttachCBOp))]
+    """Takes out math and names of places (``READS_ONLY``) without readers; says how many ops of math went."""
+    pending = [op for op in operations(function) if isinstance(op, READS_ONLY)]
     gone: set[Operation] = set()
     count = 0
     while pending:
@@ -226,7 +237,7 @@ def erase_dead_math(function: FuncOp) -> int:
             continue
         gone.add(op)
         count += isinstance(op, BLOCK_MATH)
-        pending += [o.owner for o in op.operands if isinstance(o.owner, (*BLOCK_MATH, AttachCBOp))]
+        pending += [o.owner for o in op.operands if isinstance(o.owner, READS_ONLY)]
         erase(op)
     return count
 
