@@ -118,6 +118,26 @@ def test_a_mean_of_everything_counts_the_elements_inside(kernels, value, expecte
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_a_moving_edge_is_transposed(kernels, dtype):
+    """The mask that comes with each block says which of its columns are inside, and the sum is over rows of the transpose."""
+    x = normal((32, 75), dtype, 2)
+    out = np.zeros((1, 96), x.dtype)
+    body = "o.store(ttl.math.reduce_sum(ttl.math.transpose(x_blk + 1), dims=[0]))"
+    kernels.run(text(body, steps=3, place="0:1, i:i+1"), x, out)
+    pieces = [(x.astype(np.float64)[:, start : start + 32] + 1).sum(1) for start in (0, 32, 64)]
+    close(out, np.concatenate(pieces)[None], dtype)
+
+
+def test_the_largest_few_are_inside(kernels):
+    """What was taken out of a block leaves its edge where it was."""
+    x = normal((40, 70), "f32", -9)
+    out = np.zeros((40, 3), x.dtype)
+    body = "values, places = ttl.math.topk(x_blk, 3, dims=[1]); o.store(values)"
+    kernels.run(text(body, block=(2, 3), result=(2, 1), place="0:2, 0:3", target="0:2, 0:1"), x, out)
+    close(out, -np.sort(-x.astype(np.float64), axis=1)[:, :3], "f32")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_softmax_by_rows_on_several_cores(kernels, dtype):
     x = normal((100, 200), dtype, -3)
     out = np.zeros_like(x)

@@ -18,6 +18,7 @@ from tilewright.dialects.ttl import (
     FillBlockOp,
     MatmulOp,
     ReduceOp,
+    TransposeOp,
     compute_functions,
     dtype_of,
     shape_of,
@@ -27,7 +28,7 @@ from tilewright.dialects.walking import insert_after, insert_before, line_of, of
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.padding import ALL, ANY, LOST, Inside, PaddingOfValues
+from tilewright.passes.fusion.padding import ALL, ANY, LOST, Inside, Moving, PaddingOfValues
 from tilewright.passes.fusion.reduce_scalers import data_movement_thread, last_bind
 from tilewright.passes.validation.events import bind_of
 
@@ -133,9 +134,7 @@ def _count_inside(op: Operation, values: PaddingOfValues, unmasked: dict[SSAValu
 class Masks:
     """Blocks of ones and zeros for one compute thread, made where they are first needed."""
 
-    def __init__(
-        self, function: FuncOp, module: ModuleOp, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]
-    ) -> None:
+    def __init__(self, function: FuncOp, module: ModuleOp, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]) -> None:
         self.function = function
         self.module = module
         self.values = values
@@ -146,8 +145,9 @@ class Masks:
         """One row or column of tiles, with ones where ``value`` is inside its tensor; None if nobody knows."""
         dtype = "f32" if dtype_of(value.type) == "f32" else "bf16"
         tiles = shape_of(value.type)[axis]
-        if isinstance(inside, Operation):
-            return self._beside(inside, axis, tiles, dtype)
+        if isinstance(inside, Moving):
+            found = self._beside(inside.wait, inside.axis, tiles, dtype)
+            return found if found is None or inside.axis == axis else _turned(found, op)
         if inside == LOST:
             return None
         key = (axis, tiles, inside, dtype)
@@ -179,9 +179,8 @@ class Masks:
         mover.body.block.insert_ops_after([start, fill], last_bind(there))
         return ops[-1].results[0]
 
-    def _beside(self, wait: Operation, axis: int, tiles: int, dtype: str) -> SSAValue | None:
+    def _beside(self, wait: CBWaitOp, axis: int, tiles: int, dtype: str) -> SSAValue | None:
         """The mask that came with the block that ``wait`` got."""
-        assert isinstance(wait, CBWaitOp)
         bind = bind_of(wait.buffer)
         key = (wait, axis, dtype)
         if key in self.blocks:
@@ -201,6 +200,15 @@ class Masks:
             if op.buffer is wait.buffer:
                 insert_before(CBPopOp.create(operands=[here], location=op.location), op)
         return self.blocks[key]
+
+
+def _turned(mask: SSAValue, before: Operation) -> SSAValue:
+    """A row of tiles as a column, or a column as a row."""
+    rows, columns = shape_of(mask.type)
+    kind = block_type((columns, rows), dtype_of(mask.type))
+    turn = TransposeOp.create(operands=[mask], result_types=[kind], location=before.location)
+    insert_before([turn], before)
+    return turn.results[0]
 
 
 def _fill(buffer: SSAValue, start: SSAValue, axis: int, limit: int, location: LocationAttr) -> Operation:

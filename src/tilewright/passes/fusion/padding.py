@@ -35,6 +35,7 @@ from tilewright.dialects.ttl_buffers import (
     CBReserveOp,
     CBWaitOp,
     CopyOp,
+    FillPatternOp,
     PublishCBOp,
     TensorAccessorOp,
     TensorSliceOp,
@@ -47,8 +48,17 @@ from tilewright.passes.validation.events import acquire_of, bind_of, functions_o
 from tilewright.passes.validation.slice_points import Points, Unknown
 from tilewright.records import record
 
+
+@record
+class Moving:
+    """As many as along ``axis`` of the block that ``wait`` got: they differ from one block of its buffer to the next."""
+
+    wait: CBWaitOp
+    axis: int  # not that of the value, behind a transpose
+
+
 # How many rows or columns of elements are inside, counted from the start of the block.
-Inside: TypeAlias = "int | Operation"  # an op: the wait whose blocks differ in it
+Inside: TypeAlias = "int | Moving"
 ALL = -1
 ANY = -2  # one number or one line repeats: it goes with any size
 LOST = -3
@@ -85,7 +95,7 @@ def _common(sides: Sequence[Inside]) -> Inside:
     counts = [side for side in sides if isinstance(side, int) and side >= 0]
     if counts:
         return min(counts)
-    moving = next((side for side in sides if isinstance(side, Operation)), None)
+    moving = next((side for side in sides if isinstance(side, Moving)), None)
     if moving is not None:
         return moving
     return next((word for word in (LOST, ALL) if word in sides), ANY)
@@ -107,6 +117,7 @@ class PaddingOfValues:
         }
         reads = [op for op in self.ops if isinstance(op, CopyOp) and isinstance(op.source.type, SliceType)]
         self.copied = {op: self._copied(op) for op in reads}
+        self.filled = {_buffer_written(op) for op in self.ops if isinstance(op, (StoreOp, CopyOp))}
         changed = True
         while changed:
             changed = False
@@ -187,6 +198,8 @@ class PaddingOfValues:
     def _visit(self, op: Operation) -> bool:
         if isinstance(op, CopyOp):
             return self._copy(op)
+        if isinstance(op, FillPatternOp):
+            return self._fill(bind_of(op.buffer).cb_index, Padding((ANY, ANY), zero=False))
         if isinstance(op, StoreOp):
             value = self.values.get(op.value)
             return value is not None and self._fill(_buffer_written(op), _in_whole(op, _apart(value)))
@@ -281,8 +294,10 @@ class PaddingOfValues:
             return None
         found = self.buffers.get(bind_of(wait.buffer).cb_index)
         if found is None:
-            return Padding() if bind_of(wait.buffer).backed else None
-        rows, columns = (side if side != VARIES else LOST if op.tile_offset else wait for side in found.inside)
+            return Padding() if bind_of(wait.buffer).cb_index not in self.filled else None
+        rows, columns = (
+            side if side != VARIES else LOST if op.tile_offset else Moving(wait, axis) for axis, side in enumerate(found.inside)
+        )
         if "first_tile" in op.attributes:
             starts = divmod(op.first_tile, shape_of(op.block.type)[-1])
             sizes = shape_of(op.results[0].type)
@@ -294,7 +309,7 @@ class PaddingOfValues:
 
 def _of_part(inside: Inside, start: int, size: int, side: int) -> Inside:
     """Of the tiles from ``start`` on, how many elements are inside."""
-    if isinstance(inside, Operation):
+    if isinstance(inside, Moving):
         return LOST
     if inside < 0:
         return inside
@@ -304,7 +319,7 @@ def _of_part(inside: Inside, start: int, size: int, side: int) -> Inside:
 
 def _apart(padding: Padding) -> Padding:
     """In another buffer: masks do not go along there."""
-    rows, columns = (LOST if isinstance(side, Operation) or side == VARIES else side for side in padding.inside)
+    rows, columns = (LOST if isinstance(side, Moving) or side == VARIES else side for side in padding.inside)
     return Padding((rows, columns), padding.zero)
 
 
