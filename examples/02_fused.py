@@ -1,6 +1,6 @@
-"""exp(a * b + c) in one pass over the data, in blocks of 8x8 tiles. The spelling is the second generation's.
+"""exp(a * b + c) in one pass over the data, in blocks of 8x8 tiles.
 
-    tilewright run examples/02_fused.py
+    tilewright run examples/02_fused.py  # look at explain: one DST slot per tile, eight tiles per acquire
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A grid of 8x8 cores and work that does not divide evenly: 11 x 13 blocks, each core checks its bounds.
 
-    tilewright run examples/03_grid.py
+    tilewright run examples/03_grid.py  # look at run: each core checks its bounds
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """One expression, two results of p = a * b: relu(p), which the packer makes, and p + c, for which the product is added onto c.
 
-    tilewright run examples/04_two_outputs.py
+    tilewright run examples/04_two_outputs.py  # look at explain: the product is computed once
 """
 
 import numpy as np

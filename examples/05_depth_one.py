@@ -1,6 +1,6 @@
 """Buffers of one block each: reader, compute and writer take turns, and L1 holds no more than it must.
 
-tilewright run examples/05_depth_one.py
+    tilewright run examples/05_depth_one.py  # look at profile: what more blocks would gain
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Each node owns a strip of tiles. It sends its first tile to the left and its last to the right, and combines every tile with the
 ones before and behind it. The two ends of a row have one neighbour only.
 
-    tilewright run examples/09_halo.py
+    tilewright run examples/09_halo.py  # look at explain -o page.html: two nets, one each way
 """
 
 import numpy as np

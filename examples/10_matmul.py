@@ -3,7 +3,7 @@
 Node (column, row) computes one block of C. The first node of each row reads that row's blocks of A and sends them along the row;
 the first node of each column does the same with B.
 
-    tilewright run examples/10_matmul.py
+    tilewright run examples/10_matmul.py  # look at profile: reads per product
 """
 
 import ml_dtypes

@@ -1,6 +1,6 @@
 """A tensor that lives in the L1 of the cores, changed where it is: no reader, no writer, no copy.
 
-tilewright run examples/11_sharded.py
+    tilewright run examples/11_sharded.py  # look at compile: there is no reader and no writer
 """
 
 import numpy as np

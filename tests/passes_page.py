@@ -27,7 +27,7 @@ Every rewrite of the IR, in order, grouped into the stages of the specification;
 opt --list` prints the list, `--print-ir-after PASS` the IR behind one. This page is made from `src/tilewright/pipeline.py`, the
 docstrings of the passes and their tests below `tests/filecheck`: `make docs`.
 
-Below each pass stands what it changes in the IR of its test: lines with `-` are there before it, lines with `+` after it. Types at the end of
+Each pass is followed by what it changes in the IR of its test: lines with `-` are there before it, lines with `+` after it. Types at the end of
 lines are left out.
 """
 CHECKS = Path(__file__).parent / "filecheck"

@@ -17,7 +17,7 @@ from tilewright.cli.main import COMMANDS, main
 from tilewright.report.page import unpacked
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-ADD = str(EXAMPLES / "01_add.py")
+ADD = str(EXAMPLES / "16_older_names.py")
 
 SCRIPT = """
 import numpy as np
@@ -135,11 +135,11 @@ def test_program_json_has_what_a_launcher_needs(tmp_path: Path):
 
 
 def test_emit_runner_writes_a_script_beside_the_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["compile", str(EXAMPLES / "01_add.py"), "-o", str(tmp_path), "--emit-runner"]) == 0
+    assert main(["compile", str(EXAMPLES / "16_older_names.py"), "-o", str(tmp_path), "--emit-runner"]) == 0
     (runner,) = tmp_path.rglob("runner.py")
     compile(runner.read_text(encoding="utf-8"), str(runner), "exec")
     assert str(runner) in capsys.readouterr().out and (runner.parent / "compute.cpp").exists()
-    assert main(["compile", str(EXAMPLES / "01_add.py"), "--emit-runner"]) == 2
+    assert main(["compile", str(EXAMPLES / "16_older_names.py"), "--emit-runner"]) == 2
     assert "-o DIR" in capsys.readouterr().err
 
 

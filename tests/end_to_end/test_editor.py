@@ -14,7 +14,7 @@ pytest.importorskip("pygls", reason="the extra lsp is not installed")
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "01_add.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "16_older_names.py"
 SECONDS = 60
 
 

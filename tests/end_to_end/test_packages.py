@@ -251,7 +251,7 @@ def test_what_tuning_found_goes_with_the_package(tmp_path: Path):
     from tilewright.tune import results
 
     script = tmp_path / "kernels.py"
-    script.write_text((Path(__file__).resolve().parents[2] / "examples" / "01_add.py").read_text())
+    script.write_text((Path(__file__).resolve().parents[2] / "examples" / "16_older_names.py").read_text())
     found = '{"format": 1, "entries": []}\n'
     results.beside(str(script)).write_text(found)
     assert main(["build", str(script), "-o", str(tmp_path / "package")]) == 0

@@ -8,7 +8,7 @@ examples:
   tilewright compile examples/01_add.py -o build --metal 0.62 --allocator linear-scan --no-fpu-binary-ops
   tilewright compile examples/01_add.py --print-ir-after-all
   tilewright compile kernel.mlir -o build
-  tilewright compile examples/01_add.py -o build --emit-runner && python build/add_multitile_kernel/runner.py
+  tilewright compile examples/01_add.py -o build --emit-runner && python build/add/runner.py
 """
 
 from __future__ import annotations

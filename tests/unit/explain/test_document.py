@@ -156,7 +156,7 @@ def test_a_wrong_kernel_has_its_error_notes_and_page(tmp_path: Path):
 
 
 def test_the_command_prints_the_document(capsys: pytest.CaptureFixture[str]):
-    assert main(["explain", "--json", str(ROOT / "examples" / "01_add.py")]) == 0
+    assert main(["explain", "--json", str(ROOT / "examples" / "16_older_names.py")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert complaints(document) == []
     assert [kernel["name"] for kernel in document["kernels"]] == ["add_multitile_kernel"]
