@@ -48,7 +48,7 @@ const recorder = {
 };
 canvas.getContext = () => recorder;
 canvas.dispatchEvent(new KeyboardEvent('keydown', {key: '0'}));
-const named = [...document.querySelectorAll('.keys > span')].filter(each => each.querySelector('.swatch'));
+const named = [...document.querySelectorAll('#time .keys > span')].filter(each => each.querySelector('.swatch'));
 const keys = named.map(each => [getComputedStyle(each.querySelector('.swatch')).backgroundColor, each.textContent]);
 return {marks, width: canvas.clientWidth, height: canvas.clientHeight, keys};
 """
