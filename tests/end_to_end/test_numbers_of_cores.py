@@ -192,3 +192,45 @@ def test_loops_whose_ends_each_core_knows_stay_inside_a_table(kernels):
     with pytest.raises(KernelError) as caught:
         kernels.compile(LOOPS.format(start="node + 1", stop="node + 2"), x, out)
     assert "TW017" in str(caught.value) and "the index is 4 on core (3, 0), of 4 entries" in str(caught.value)
+
+
+COUNTED = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3, 1))
+def kernel(x, out):
+    x_buffer = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    out_buffer = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
+    node = ttl.node(dims=1)
+
+    @ttl.compute()
+    def compute():
+        for i in range(node + 1):
+            with x_buffer.wait() as a, out_buffer.reserve() as o:
+                o.store(a + 1.0)
+
+    @ttl.datamovement()
+    def read():
+        count = 0
+        for i in range(node + 1):
+            for j in range(i, i + 1):
+                count = count + 1
+            with x_buffer.reserve() as block:
+                ttl.copy(x[node, USED], block).wait()
+
+    @ttl.datamovement()
+    def write():
+        for i in range(node + 1):
+            with out_buffer.wait() as block:
+                ttl.copy(block, out[node, i]).wait()
+"""
+
+
+@pytest.mark.parametrize("used", ["i", "count - 1"])
+def test_a_counter_of_nested_loops_of_which_each_core_runs_another_number(kernels, used):
+    """Whether anybody reads the counter or not."""
+    x = np.random.default_rng(3).uniform(-1, 1, (96, 96)).astype(np.float32)
+    out = np.zeros_like(x)
+    kernels.run(COUNTED.replace("USED", used), x, out)
+    inside = np.kron(np.tri(3), np.ones((32, 32)))
+    assert (out == np.where(inside, x + np.float32(1), 0)).all()

@@ -274,15 +274,15 @@ class _RoleEmitter:
         body = op.body.block
         before = set(self.live)
         yielded = terminator_operands(body)
-        wanted = any(result in before for result in op.results)
-        inner = [] if wanted else self.block_lines(body, indent + "    ")
-        if wanted or (inner and yielded):
-            # Carried values are kept only where the loop is: its body is written once more, with them.
-            self.live = before | set(yielded)
-            inner = self.block_lines(body, indent + "    ")
         bounds = (op.lb, op.ub, op.step)
         varying = any(bound in self.thread.varies for bound in bounds)
         decides = varying and self.role == SKELETON
+        wanted = any(result in before for result in op.results)
+        inner = [] if wanted else self.block_lines(body, indent + "    ")
+        if wanted or ((inner or decides) and yielded):
+            # Carried values are kept only where the loop is: its body is written once more, with them.
+            self.live = before | set(yielded)
+            inner = self.block_lines(body, indent + "    ")
         if not inner and not decides and not wanted:
             self.live = before
             return []
