@@ -1,4 +1,4 @@
-"""A block times a number that the device knows only while it runs."""
+"""A parameter of a function that the device knows only while it runs."""
 
 from tilewright import ttl
 
@@ -14,7 +14,7 @@ def kernel(lhs, rhs, out):
         for i in range(1):
             with a_cb.wait() as a, b_cb.wait() as b, out_cb.reserve() as o:
                 for j in range(200):
-                    o.store(a * j + b)  # error TW004 at `a * j`: does not combine with an integer that is known per core
+                    o.store(ttl.math.clamp(a, 0.0, j) + b)  # error TW004 at `ttl.math.clamp(a, 0.0, j)`: must be a number known at compile time, not an integer
 
     @ttl.datamovement()
     def read():

@@ -7,6 +7,7 @@ another; inits of the one do not disturb the other; a stateless vector op needs 
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -15,7 +16,7 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import KernelCBType, defining_op, int_value, text_attr, trip_count
+from tilewright.dialects.attributes import KernelCBType, defining_op, int_value, text_attr, text_value, trip_count
 from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
@@ -41,6 +42,7 @@ from tilewright.records import record
 NAME = "ttkernel-place-inits"
 
 STARTUPS = ("init_sfpu", "binary_op_init_common", "mm_init")
+OWN_STARTUP = re.compile(rf"\b(compute_kernel_hw_startup|unary_op_init_common|mm_block_init|{'|'.join(STARTUPS)})\s*[<(]")
 EXTERNAL_CALL = "ttkernel.extern_call"  # C++ of the author's own sets engines up as it likes, and leaves the packer plain
 AFTER_EXTERNAL = {"edge": WHOLE_TILES, "relu": "none"}
 ENGINES = ("fpu", "sfpu")  # states that a call's own init sets
@@ -144,7 +146,7 @@ class _Placement:
     def _start_external(self, startups: list[KernelCallOp], foreign: list[KernelCallOp]) -> None:
         """The author's code sets up what it computes with; the engines start once, before it, for its first call's buffers."""
         owner = next((op for op in foreign if _buffers(op)), None)
-        if owner is None or startups:
+        if owner is None or startups or any(OWN_STARTUP.search(text_value(op, "code")) for op in foreign):
             return
         filled: set[int] = {place[0] for place in nested_value(owner.attributes["blocks"]) if place[4]}
         read = [value for place, value in enumerate(owner.operands) if value in _buffers(owner) and place not in filled]
