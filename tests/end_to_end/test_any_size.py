@@ -117,6 +117,24 @@ def test_a_mean_of_everything_counts_the_elements_inside(kernels, value, expecte
     close(out, expected(x.astype(np.float64)).mean(keepdims=True), "f32")
 
 
+@pytest.mark.parametrize(("sign", "expected"), [("+", lambda x, w: x + w), ("*", lambda x, w: x * w)])
+def test_a_tensor_ends_where_the_other_goes_on(kernels, sign, expected):
+    """Elements of the larger one that stand beside padding do not count: a sum has a mask, and a product is zero there."""
+    x, w = normal((40, 75), "f32"), normal((64, 96), "f32", 2)
+    out = np.zeros((40, 1), x.dtype)
+    body = f"o.store(ttl.math.reduce_sum(x_blk {sign} w_blk, dims=[1]))"
+    source = text(body, block=(2, 3), result=(2, 1), place="0:2, 0:3", target="0:2, 0:1")
+    for old, new in (
+        ("(x, out)", "(x, w, out)"),
+        ("    @ttl.compute()", "    c = ttl.make_dataflow_buffer_like(w, shape=(2, 3), block_count=1)\n\n    @ttl.compute()"),
+        ("a.wait() as x_blk,", "a.wait() as x_blk, c.wait() as w_blk,"),
+        ("with a.reserve() as blk:", "with a.reserve() as blk, c.reserve() as w_blk:\n                ttl.copy(w[0:2, 0:3], w_blk).wait()"),
+    ):
+        source = source.replace(old, new)
+    kernels.run(source, x, w, out)
+    close(out, expected(x.astype(np.float64), w.astype(np.float64)[:40, :75]).sum(1, keepdims=True), "f32")
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
 def test_a_moving_edge_is_transposed(kernels, dtype):
     """The mask that comes with each block says which of its columns are inside, and the sum is over rows of the transpose."""

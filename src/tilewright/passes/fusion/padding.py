@@ -271,7 +271,9 @@ class PaddingOfValues:
             return None
         (rows, columns), zero = known[0].inside, known[0].zero
         if isinstance(op, TensorMathOp):
-            return Padding(_combined(known), all(operand.zero for operand in known) and _keeps_zero(op))
+            inside = _combined(known)
+            ends = [_ends_with(operand, inside) for operand in known]
+            return Padding(inside, all(operand.zero for operand in known) and _keeps_zero(op, ends))
         if isinstance(op, ReduceOp):
             inside = [ANY if axis in op.dims else side for axis, side in enumerate((rows, columns))]
             return Padding((inside[0], inside[1]), zero and text_value(op, "kind") == "sum")
@@ -340,17 +342,23 @@ def _buffer_written(op: StoreOp | CopyOp) -> int:
     return bind_of(acquire.operands[0]).cb_index if isinstance(acquire, CBReserveOp) else -1
 
 
-def _keeps_zero(op: TensorMathOp) -> bool:
-    """Whether zeros give zero, by the meaning of the op's row."""
+def _ends_with(operand: Padding, result: tuple[Inside, Inside]) -> bool:
+    """Whether all elements of the operand that are outside of the result are outside of the operand too."""
+    return all(own in (ANY, side) or side in (ALL, ANY) for own, side in zip(operand.inside, result, strict=True))
+
+
+def _keeps_zero(op: TensorMathOp, ends: Sequence[bool]) -> bool:
+    """Whether zeros of the operands that end there, and any numbers of the others, give zero, by the meaning of the op's row."""
     numbers = {
         name: value.value.data for name, value in op.attributes.items() if isinstance(value, (FloatAttr, IntegerAttr))
     }
     row = op.SPEC
     if row.name == "typecast":
-        return True
+        return all(ends)
     given = {param.name: numbers.get(param.name, param.default) for param in row.params}
+    operands = [np.zeros(2) if end else np.array([-1.5, 2.5]) for end in ends]
     try:
         with np.errstate(all="ignore"):
-            return bool(np.all(np.asarray(applicable(row.reference)(*[np.zeros(1)] * row.arity, **given)) == 0))
+            return bool(np.all(np.asarray(applicable(row.reference)(*operands, **given)) == 0))
     except (TypeError, AttributeError, ValueError):
         return False
