@@ -425,6 +425,13 @@ READERS = {
             with other_dfb.reserve() as block:
                 ttl.copy(a[i, 0:2], block).wait()
     """,
+    "unpacked": """
+        for i in range(2):
+            source, (row, *columns) = (a, (i, 0, 2)) if node == 0 else (b, (node * 2 + i, 0, 2))
+            with dfb.reserve() as block, other_dfb.reserve() as other:
+                ttl.copy(source[row, columns[0] : columns[1]], block).wait()
+                ttl.copy(a[i, 0:2], other).wait()
+    """,
     "if statement": """
         for i in range(2):
             if node == 0:

@@ -318,17 +318,20 @@ def tabulated(thread: Thread, value: Any, function: Callable[[Any], Any]) -> Any
     """A function of a number that every core knows from its start, worked out at compile time for each number it may be."""
     if isinstance(value, Choice):
         first, second = (tabulated(thread, side, function) for side in (value.when_true, value.when_false))
-        return _chosen(thread, value.condition, first, second)
+        return chosen(thread, value.condition, first, second)
     if not is_dynamic(value):
         return function(value)
     low, high = bounds(value)
     result = function(high)
     for number in range(high - 1, low - 1, -1):
-        result = _chosen(thread, make("==", value, number), function(number), result)
+        result = chosen(thread, make("==", value, number), function(number), result)
     return result
 
 
-def _chosen(thread: Thread, condition: Value, first: Any, second: Any) -> Any:
+def chosen(thread: Thread, condition: Value, first: Any, second: Any) -> Any:
+    """One of two things that exist whichever branch a core takes."""
+    if first is second:
+        return first
     known = _known_per_core(condition, first, second)
     if known is not None:
         return known

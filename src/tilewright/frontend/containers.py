@@ -15,8 +15,9 @@ from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
 from tilewright.builder.parts import part_of
 from tilewright.builder.tile_sizes import require_tiles
-from tilewright.builder.values import Block, Region, TensorSlice, described
+from tilewright.builder.values import Block, Choice, Region, TensorSlice, described
 from tilewright.diagnostics import counted
+from tilewright.frontend.choices import chosen
 from tilewright.frontend.debugging import spelt
 from tilewright.frontend.thread import Thread, native, truth
 from tilewright.frontend.values import RUNTIME_VALUES, Text
@@ -508,7 +509,7 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         set_element(thread, target, value, node)
         return
     if isinstance(target, (ast.Tuple, ast.List)):
-        items = _starred(target, value if is_row(value) else None)
+        items = _starred(target, _row(thread, value))
         if items is None or len(items) != len(target.elts):
             found = described(value) if items is None else f"{len(items)} values"
             count = len(target.elts)
@@ -520,6 +521,16 @@ def bind_target(thread: Thread, target: ast.expr, value: Any, node: ast.AST) -> 
         set_attribute(thread, target, value)
         return
     raise thread.error("TW001", "assignment to this", target, help="assign to a plain name")
+
+
+def _row(thread: Thread, value: Any) -> Any:
+    """The items of a row; of a choice between rows of one length, the choices between their items."""
+    if not isinstance(value, Choice):
+        return value if is_row(value) else None
+    first, second = _row(thread, value.when_true), _row(thread, value.when_false)
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return [chosen(thread, value.condition, *pair) for pair in zip(first, second, strict=True)]
 
 
 def _starred(target: ast.Tuple | ast.List, items: Any) -> Any:
