@@ -101,6 +101,8 @@ def test_each_core_takes_every_fourth_row(engine: str, kernels: Any):
         ("0:3:0, 0:2", "TW007", "the step of this slice of 'a' is 0"),
         ("0:3:i + 1, 0:2", "TW007", "the step of this slice of 'a' is an integer that is known per core"),
         ("0:6:2, 0:1", "TW104", "slice of 'a' has 3x1 tiles, block of 'a_dfb' has 3x2"),
+        ("0:32, 0:64", "TW104", "make the slice as large as the block; indices count tiles of 32x32, not elements"),
+        ("0:3, 0:2] * a[0:3, 0:2", "TW004", "compute with its block in the compute thread"),
     ],
 )
 def test_refused(part: str, code: str, message: str, kernels: Any):
@@ -108,7 +110,7 @@ def test_refused(part: str, code: str, message: str, kernels: Any):
     with pytest.raises(KernelError) as caught:
         kernel_of(kernels, part, (3, 2), grid=grid).compile(numbers(6, 6), numbers(6, 6))
     first = caught.value.diagnostics[0]
-    assert first.code == code and message in first.message, str(caught.value)
+    assert first.code == code and message in first.message + first.help, str(caught.value)
     assert first.help
 
 

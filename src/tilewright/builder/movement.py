@@ -297,12 +297,14 @@ def _check_sizes(thread: ThreadBuilder, part: TensorSlice, block: Block) -> None
         raise thread.problem(code, message, notes=notes, help="make the buffer like this tensor")
     if _plain(part.shape) != _plain(block.shape):
         sliced, held = ("x".join(map(str, _plain(shape))) for shape in (part.shape, block.shape))
+        sizes = part.tensor.tile_shape[-len(part.shape) :]
+        beyond = any(extent > size and extent % 32 == 0 for extent, size in zip(part.shape, sizes, strict=False))
         raise thread.problem(
             "TW104",
             f"slice of '{part.name}' has {sliced} tiles, block of '{block.held.buffer.name}' has {held}",
             label=f"{sliced} and {held}",
             notes=(Note("the buffer is made here", block.held.buffer.span),),
-            help="make the slice as large as the block",
+            help="make the slice as large as the block" + ("; indices count tiles of 32x32, not elements" if beyond else ""),
         )
     if part.dtype != block.dtype:
         raise thread.problem(

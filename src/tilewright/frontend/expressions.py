@@ -14,7 +14,7 @@ from tilewright.builder import blocks, functions
 from tilewright.builder.blocks import is_number, plain_number
 from tilewright.builder.elements import Element, compare_elements
 from tilewright.builder.network import REMOTE_METHODS, PipeEnd, RemoteSemaphore, pipe_attribute
-from tilewright.builder.values import Block, Choice, ReadyReceive, Transfer, TransferGroup, described
+from tilewright.builder.values import Block, Choice, ReadyReceive, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import calls, carried, choices, containers
 from tilewright.frontend.containers import is_object_of
@@ -178,8 +178,11 @@ def _function_instead(method: str) -> str | None:
     return next((names[word] for word in wanted if word in names), None)
 
 
+COMPUTES_ON_BLOCKS = "copy the tiles into a buffer, and compute with its block in the compute thread"
 NOT_OPERANDS: dict[type, str] = {
     CircularBuffer: "wait() for a block of a buffer and compute with it",
+    KernelTensor: COMPUTES_ON_BLOCKS,
+    TensorSlice: COMPUTES_ON_BLOCKS,
     Element: "elements are moved and compared; ttl.read_index gives an integer, and floats are computed with in blocks",
 }
 
