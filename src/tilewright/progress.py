@@ -222,8 +222,9 @@ class Bar:
 class RichBar(Bar):
     def __init__(self, about: Progress, stream: TextIO, rich_progress: Any) -> None:
         super().__init__(about, stream)
-        columns = [rich_progress.TextColumn(text) for text in ("{task.description}", "{task.fields[numbers]}")]
-        columns.insert(1, rich_progress.BarColumn())
+        title = rich_progress.TextColumn("{task.description}")
+        title.get_table_column().no_wrap, title.get_table_column().min_width = True, len(about.title)  # words behind it give way
+        columns = [title, rich_progress.BarColumn(), rich_progress.TextColumn("{task.fields[numbers]}")]
         console: Any = importlib.import_module("rich.console").Console(file=stream)
         self.bar: Any = rich_progress.Progress(*columns, console=console, transient=True)
         self.task: Any = self.bar.add_task(about.title, total=about.expected or None, numbers="")
