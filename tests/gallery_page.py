@@ -136,7 +136,7 @@ def index(found: dict[str, Seen]) -> str:
         "# Gallery",
         "",
         "Twenty kernels that people want, short enough to read. Each is a program below `examples/gallery` that checks itself against NumPy in the",
-        "simulator. Its page has the source, a picture of DST and of the engines over time, and what binds it. Times are predictions",
+        "simulator. Its page has the source, a picture of DST and of the engines over time, and what bounds the kernel. Times are predictions",
         "([how far off they are](../timing.md)). `make gallery` writes these pages.",
     ]  # fmt: skip
     for group, titles in PROGRAMS.items():
