@@ -13,7 +13,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"
 
 
 def test_there_are_examples():
-    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 16)]
+    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 17)]
 
 
 @pytest.mark.parametrize("engine", ["sim", "fast", "native"])

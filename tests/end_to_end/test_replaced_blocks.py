@@ -92,8 +92,12 @@ def test_options_of_a_call(kernels):
 
 
 def test_tiles_of_another_size_are_refused(kernels):
-    with pytest.raises(KernelError, match=r"TW008.*tiles of 16x32"):
+    with pytest.raises(KernelError, match=r"TW115.*for a tensor in tiles of 32x32"):
         kernels.compile(text("r.store(p)").replace("tile=(32, 32)", "tile=(16, 32)"), *(numbers(np.float32, n) for n in range(3)))
-    with pytest.raises(KernelError, match=r"TW008.*tiles of 16x16"):
-        body = text("r.store(p + ttl.block.fill(1.0, shape=(1, 2), tile=(16, 16)))")
-        kernels.compile(body, *(numbers(np.float32, n) for n in range(3)))
+
+
+def test_a_fill_is_one_number_in_tiles_of_any_size(kernels):
+    x, y = numbers(np.float32, 1), numbers(np.float32, 2)
+    out = np.zeros_like(x)
+    kernels.run(text("q.store(p)", "r.store(q + ttl.block.fill(1.0, shape=(1, 2), tile=(16, 16)))"), x, y, out)
+    assert (out == x + np.float32(1)).all()

@@ -6,7 +6,7 @@ from tilewright import ttl
 @ttl.operation(grid=(1, 1))
 def kernel(a, y):
     a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=2)
-    half = ttl.make_dfb("f32", shape=(1, 1), tile=(8, 32))  # error TW115 at `ttl.make_dfb`: tiles of 8x32
+    half = ttl.make_dfb("bf16", shape=(1, 1), tile=(8, 32))  # error TW115 at `ttl.make_dfb`: tiles of 8x32
 
     @ttl.compute()
     def compute():

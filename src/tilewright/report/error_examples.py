@@ -121,6 +121,10 @@ EXAMPLES = {
 - o.store(a - before)
 + o.store(a - ttl.block.broadcast(before, dims=[1], shape=(1, 1)))
 """,
+    "TW115": """
+- half = ttl.make_dfb("bf16", shape=(1, 1), tile=(8, 32))
++ half = ttl.make_dfb("bf16", shape=(1, 1), tile=(32, 32))
+""",
     "TW201": """
 - if column == 0:
 -     a_cb.pop()
