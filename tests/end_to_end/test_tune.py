@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import tuned_kernels
 
+from tilewright import kernels
 from tilewright.cli import main as command_line
 from tilewright.diagnostics import KernelError
 from tilewright.tune import measure
@@ -159,3 +160,22 @@ def test_a_call_that_leaves_nothing_says_what_to_give_too():
     assert found.code == "TW019" and "give depth too" in found.help and "multicast='none'" in found.help
     plan = {"grid": (4, 4), "multicast": "none", "block_m": 2, "block_n": 2, "block_k": 4, "depth": 2}
     assert kernels.matmul.space(*arrays, **plan).configs == [plan]
+
+
+LIBRARY = """
+import ml_dtypes
+import numpy as np
+
+from tilewright import kernels
+
+x = np.zeros((64, 64), ml_dtypes.bfloat16)
+kernels.transpose(x, np.zeros_like(x))
+"""
+
+
+def test_results_of_library_kernels_lie_beside_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    script = tmp_path / "uses.py"
+    script.write_text(LIBRARY, encoding="utf-8")
+    assert tune(str(script), "--budget", "20s", "--top", "1", "--quiet") == 0
+    assert [path.name for path in tmp_path.glob("*.json")] == ["uses.tune.json"]
+    assert not list(Path(kernels.__file__).parent.glob("*.tune.json"))

@@ -6,8 +6,8 @@ examples:
   tilewright tune script.py --scheduler tcp://head:8786            on a Dask cluster
   tilewright tune script.py --measure                              times the best on the device, too
 
-The best goes into a file beside the kernel (SCRIPT.tune.json), which later calls use. Ctrl-C keeps what was found; a second run
-goes on where the first one stopped.
+The best goes into a file beside the kernel (SCRIPT.tune.json; beside SCRIPT for kernels of the library), which later calls use.
+Ctrl-C keeps what was found; a second run goes on where the first one stopped.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def finish(arguments: argparse.Namespace, task: Task, outcome: Outcome) -> int:
             return 1
         return 130
     if not arguments.dry_run:
-        problem = task.tuned.keep([(task.problem, outcome)])
+        problem = task.tuned.keep([(task.problem, outcome)], task.tuned.results_file(arguments.source))
         if problem:
             print(f"note: {problem}", file=sys.stderr)
     return 0

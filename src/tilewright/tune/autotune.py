@@ -138,7 +138,7 @@ class Tuned:
     def _stored(self, problem: Problem, space: Space) -> Config | None:
         from tilewright.tune import results
 
-        for path, any_version in ((results.beside(self.subject.file), False), (self.table, True)):
+        for path, any_version in ((self.results_file(sys.argv[0]), False), (self.table, True)):
             if path is None:
                 continue
             entry, note = results.find(path, self.subject.name, problem.chip, problem.key, any_version=any_version)
@@ -175,6 +175,13 @@ class Tuned:
             known = known_values(self.subject, self.request, problem)
             shown = progress or quiet_progress(self.subject.name, quiet=True)
             return Search(pool, space, journal, shown, self.request.estimate, known, budget, clock).run()
+
+    def results_file(self, script: str) -> Path | None:
+        """Beside the kernel, or, if the kernel comes with the library, beside the script that calls it."""
+        from tilewright.tune import results
+
+        file = self.subject.file if self.table is None else script
+        return results.beside(file) if self.table is None or file.endswith(".py") else None
 
     def keep(self, found: Sequence[tuple[Problem, Outcome]], path: Path | None = None) -> str:
         """Into the file beside the script; what went wrong, if anything."""
