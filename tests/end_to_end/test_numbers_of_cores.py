@@ -129,6 +129,22 @@ def test_a_fraction_of_a_coordinate_may_divide_by_zero(kernels):
     assert "division by zero" in str(caught.value)
 
 
+TURNS = """count, down = 0, 10
+        for i in range(node + 1):
+            count = count + 2
+        for i in range(node, 0, -1):
+            down -= 1"""
+
+
+def test_a_block_with_a_number_that_a_loop_has_counted(kernels):
+    """Loops of which every core runs its own number of turns; what they count stays within bounds that are known."""
+    x, out = tiles(6), np.zeros((6 * 32, 32), np.float32)
+    kernels.run(KERNEL.format(**{**PLAIN, "grid": (3, 2), "before": TURNS, "value": "a / (count // 2 + 1) + down"}), x, out)
+    node = np.arange(6)[:, None, None]
+    wanted = x.astype(np.float64).reshape(6, 32, 32) / (node + 2) + 10 - node
+    assert np.abs(out.reshape(6, 32, 32) - wanted).max() <= 2.0**-20 * 10
+
+
 def test_a_block_with_a_coordinate_in_a_loop(kernels):
     x, out = tiles(24), np.zeros((24 * 32, 32), np.float32)
     kernels.run(KERNEL.format(**{**PLAIN, "grid": (4, 2), "steps": 3, "value": "a * node", "index": "node * 3 + step"}), x, out)

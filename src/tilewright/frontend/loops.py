@@ -166,6 +166,7 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
     for index, carried_name in enumerate(integers):
         body.args[1 + index].name_hint = carried_name if carried_name.isascii() else None
         frame.names[carried_name] = thread.emitter.leaf(body.args[1 + index], carried_name, -UNBOUNDED, UNBOUNDED)
+    inside = [frame.names[carried_name] for carried_name in integers]
     scopes = {n: carried.enter(thread, n, outside[n], loop, node) for n in blocks}
     frame.names.update(scopes)
     held = list(thread.held)
@@ -186,9 +187,21 @@ def _counted_loop(thread: Thread, node: ast.For, sequence: range | DynamicRange,
         )
     for index, carried_name in enumerate(integers):
         loop.results[index].name_hint = carried_name if carried_name.isascii() else None
-        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, -UNBOUNDED, UNBOUNDED)
+        low, high = _bounds_after(sequence, before[carried_name], inside[index], results[index])
+        frame.names[carried_name] = thread.emitter.leaf(loop.results[index], carried_name, low, high)
     for carried_name, scope in scopes.items():
         frame.names[carried_name] = carried.after(thread, scope, outside[carried_name], node)
+
+
+def _bounds_after(sequence: range | DynamicRange, before: Value, inside: Value, after: Value) -> tuple[int, int]:
+    """Of an integer that every turn changes by a step within bounds."""
+    (first, _), (_, last) = bounds(sequence.start), bounds(sequence.stop)
+    if sequence.step < 0:
+        (first, _), (_, last) = bounds(sequence.stop), bounds(sequence.start)
+    turns = max(0, -((first - last) // abs(sequence.step)))
+    least, most = bounds(make("-", after, inside))
+    low, high = bounds(before)
+    return max(-UNBOUNDED, low + min(0, least * turns)), min(UNBOUNDED, high + max(0, most * turns))
 
 
 def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
