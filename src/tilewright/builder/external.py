@@ -19,8 +19,8 @@ from tilewright.builder.extents import FULL
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import described, folded
 from tilewright.dialects.attributes import text_attr
+from tilewright.dialects.ttl import EXTERNAL, ExternCallOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.dialects.ttl_external import EXTERNAL, ExternCallOp
 from tilewright.integers import is_dynamic, is_int_like
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.external import ARGUMENTS, EFFECTS, AddressArgument, BufferArgument, Effect

@@ -39,6 +39,7 @@ from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
 from tilewright.dialects.ttl import (
     BLOCK_OPS,
     DEBUG_OPS,
+    EXTERNAL_OPS,
     MEAN,
     SYNC_OPS,
     TENSOR_OPS,
@@ -53,7 +54,6 @@ from tilewright.dialects.ttl import (
 from tilewright.dialects.ttl_buffers import BUFFER_OPS, MOVEMENT_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
 from tilewright.dialects.ttl_elements import ELEMENT_OPS
-from tilewright.dialects.ttl_external import EXTERNAL_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG

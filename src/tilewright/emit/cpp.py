@@ -18,7 +18,7 @@ from tilewright.dialects.assembly import plain_value
 from tilewright.dialects.attributes import I1, int_value, is_array_attr, text_value
 from tilewright.dialects.tile_op import UnitForm, dst_format, mode_text
 from tilewright.dialects.ttkernel import KernelCallOp
-from tilewright.dialects.ttl_external import EXTERNAL
+from tilewright.dialects.ttl import EXTERNAL
 from tilewright.dialects.walking import line_of, operations, span_of
 from tilewright.emit import objects, statements
 from tilewright.emit.arguments import Arguments, numbered, reserved_words

@@ -22,10 +22,9 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, number_attr, text_attr
 from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.tile_op import Unit, release_key
-from tilewright.dialects.ttl import TileOpBase, compute_functions
+from tilewright.dialects.ttl import EXTERNAL, TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
-from tilewright.dialects.ttl_external import EXTERNAL
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.allocation import Allocation, Plan
 from tilewright.dst.problem import Problem

@@ -30,7 +30,7 @@ from tilewright.dialects.attributes import (
     text_value,
 )
 from tilewright.dialects.ttkernel import CALLS, KernelAccessorType
-from tilewright.dialects.ttl import BreakpointOp, CoreOp, InitSfpuOp, PrintOp, WorkOp
+from tilewright.dialects.ttl import EXTERNAL, BreakpointOp, CoreOp, ExternCallOp, InitSfpuOp, PrintOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     CORE_RANGES,
@@ -50,7 +50,6 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
-from tilewright.dialects.ttl_external import EXTERNAL, ExternCallOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
 from tilewright.dialects.walking import erase, insert_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import Diagnostic, Note, Span
 from tilewright.dialects.attributes import CBType, buffer_type_of, int_value
-from tilewright.dialects.ttl import StoreOp, name_of
+from tilewright.dialects.ttl import ExternCallOp, StoreOp, name_of
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
     IN_DST,
@@ -28,7 +28,6 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
-from tilewright.dialects.ttl_external import ExternCallOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
 

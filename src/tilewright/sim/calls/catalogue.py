@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from tilewright.sim.calls import (
-    breakpoints,
     broadcast,
     data_movement,
+    debugging,
     elements,
     external,
     matrix,
     packing,
-    printing,
     setup,
     synchronisation,
     vector,
 )
 
-MODULES = (breakpoints, broadcast, data_movement, elements, external, matrix, packing, printing, setup, synchronisation, vector)
+MODULES = (broadcast, data_movement, debugging, elements, external, matrix, packing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:

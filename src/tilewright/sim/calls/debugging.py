@@ -1,17 +1,20 @@
-"""What a kernel prints, one line per core: ``(0, 1) read: row 3``."""
+"""What a kernel shows of itself: prints, one line per core (``(0, 1) read: row 3``), and breakpoints, where `prompt` answers."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilewright import hardware
+from tilewright.machine.processes import Wait
 from tilewright.sim import inspection
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import ROLES, Site, call
 from tilewright.sim.tensors import Tensor
 
-MOST_OPERANDS = 64  # numbers in one print that may differ between cores
+MOST_OPERANDS = 64  # numbers in one print or at one breakpoint that may differ between cores
+PROCESSORS = frozenset("ump")
+OVER = "over"
 
 
 @call("dprint", on="umpd", per_core=tuple(range(MOST_OPERANDS)))
@@ -77,3 +80,26 @@ def _tensor_text(machine: Machine, tensor: Tensor, count: int) -> str:
         tile = flat.reshape(-1, array.shape[-1])[row : row + hardware.TILE_ROWS, column : column + hardware.TILE_COLS]
         pages.append(f"page {page}:\n{inspection.array_text(tile)}")
     return f"tensor '{spec.name}' of shape {spec.shape}, {spec.dtype}, " + "\n".join(pages)
+
+
+@call("breakpoint", on="umpd", per_core=tuple(range(MOST_OPERANDS)))
+def stop(machine: Machine, site: Site, *operands: Any) -> Wait | None:
+    """Of a compute thread all three processors come first: what stands before the line is done, what follows has not begun."""
+    if not machine.is_watched:
+        return None
+    if site.role != "d":
+        meeting = machine.meetings.setdefault(site.thread, set())
+        if site.role in meeting and OVER in meeting:
+            meeting.discard(site.role)
+            if meeting == {OVER}:
+                meeting.clear()
+            return None
+        meeting.add(site.role)
+        if not meeting >= PROCESSORS:
+            return Wait(site, lambda: OVER in meeting, lambda: "waits at a breakpoint for the other processors")
+        meeting.discard(site.role)
+        meeting.add(OVER)
+    from tilewright.sim import prompt  # late: few kernels stop, and a debugger is large
+
+    prompt.ask(machine, site, operands, thread_name(machine, site).split(" ")[0])
+    return None
