@@ -1,15 +1,18 @@
-"""Circular buffers the compiler adds, and the ops that use them from inside one thread."""
+"""Circular buffers the compiler adds: inside one thread, or filled by a data-movement thread for the compute thread."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnitAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.dialects.tensor import EmptyOp
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Callable, Sequence
 
-from tilewright.dialects.attributes import buffer_type_of, cb_type, defining_op, i32_attr, text_attr
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import function_of, operations
+from xdsl.dialects.builtin import FunctionType, LocationAttr, ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, text_attr
+from tilewright.dialects.ttl import thread_kind
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.walking import function_of, insert_after, insert_before, operations
 
 SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that the next region may have it
 
@@ -83,3 +86,56 @@ def reserved(buffer: SSAValue, location: LocationAttr) -> list[Operation]:
 
 def attached(block: SSAValue, buffer: SSAValue, location: LocationAttr) -> Operation:
     return AttachCBOp.create(operands=[block, buffer], result_types=[block.type], location=location)
+
+
+def bound_in_both(
+    function: FuncOp, index: int, shape: tuple[int, ...], dtype: str, name: str, location: LocationAttr, factor: int = 1
+) -> tuple[SSAValue, SSAValue]:
+    """A buffer in the compute thread, and the same in a data-movement thread, which fills it."""
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    here = bind(function, index, shape, dtype, name, location, factor)
+    return here, bind(_data_movement_thread(module), index, shape, dtype, name, location, factor)
+
+
+def filled_once(
+    function: FuncOp,
+    index: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    name: str,
+    location: LocationAttr,
+    fill: Callable[[SSAValue], Sequence[Operation]],
+) -> SSAValue:
+    """A block that a data-movement thread fills before anything else, and that the compute thread holds to its end."""
+    here, there = bound_in_both(function, index, shape, dtype, name, location)
+    ops = waited(here, location)
+    insert_after(ops, _last_bind(here))
+    last = function.body.block.last_op
+    assert last is not None
+    insert_before(CBPopOp.create(operands=[here], location=location), last)
+    insert_after(fill(there), _last_bind(there))
+    return ops[-1].results[0]
+
+
+def _data_movement_thread(module: ModuleOp) -> FuncOp:
+    """A data-movement thread; a kernel without one gets one."""
+    for function in module.ops:
+        if isinstance(function, FuncOp) and thread_kind(function) == "noc":
+            return function
+    body = Block()
+    body.add_op(ReturnOp())
+    function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
+    function.attributes["ttl.kernel_thread"] = NOC_THREAD
+    function.attributes["ttl.role"] = text_attr("reader")
+    module.body.block.add_op(function)
+    return function
+
+
+def _last_bind(buffer: SSAValue) -> Operation:
+    """The last of the binds at the top of a function."""
+    anchor = buffer.owner
+    assert isinstance(anchor, BindCBOp)
+    while isinstance(anchor.next_op, BindCBOp):
+        anchor = anchor.next_op
+    return anchor

@@ -154,7 +154,7 @@ class RegionEmitter:
 
     def __init__(self, function: FuncOp, module: ModuleOp) -> None:
         self.function = function
-        self.scalers = Scalers(function, module)
+        self.scalers = Scalers(function)
         self.idle: dict[tuple[tuple[int, ...], str], list[SSAValue]] = {}
 
     def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:

@@ -61,7 +61,7 @@ def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
         detail = "keep_in_dst: the matrix unit would read its operand from a buffer"
         context.trace.decide(NAME, f"{counted(len(kept), 'reduction')} in DST, on the vector unit", detail)
     if chosen or kept:
-        _clear(function, Scalers(function, module), DemandedElements(function, module))
+        _clear(function, Scalers(function), DemandedElements(function, module))
 
 
 def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilewright.dialects.ttl import PatternBlockOp, compute_functions, dtype_of, shape_of
-from tilewright.dialects.ttl_buffers import CBPopOp, FillPatternOp
-from tilewright.dialects.walking import erase, insert_after, insert_before, of_kind
+from tilewright.dialects.ttl_buffers import FillPatternOp
+from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.reduce_scalers import data_movement_thread, last_bind
 
 NAME = "ttl-place-patterns"
 
@@ -27,7 +26,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
         for op in list(of_kind(function, PatternBlockOp)):
             key = (op.pattern, op.results[0].type)
             if key not in made:
-                made[key] = _filled(op, function, module)
+                made[key] = _filled(op, function)
                 shape = "x".join(map(str, shape_of(op.results[0].type)))
                 what = f"a block of {shape} tiles, pattern {op.pattern}"
                 context.trace.decide(NAME, what, "a data-movement thread fills it once")
@@ -35,18 +34,13 @@ def run(module: ModuleOp, context: PassContext) -> None:
             erase(op)
 
 
-def _filled(op: PatternBlockOp, function: FuncOp, module: ModuleOp) -> SSAValue:
+def _filled(op: PatternBlockOp, function: FuncOp) -> SSAValue:
     kind, location = op.results[0].type, op.location
+
+    def fill(there: SSAValue) -> list[Operation]:
+        return [FillPatternOp.create(operands=[there], attributes={"pattern": StringAttr(op.pattern)}, location=location)]
+
     index = compiler_buffers.next_index(function)
-    name = f"{op.pattern}_{index}"
-    here = compiler_buffers.bind(function, index, shape_of(kind), dtype_of(kind), name, location)
-    ops = compiler_buffers.waited(here, location)
-    insert_after(ops, last_bind(here))
-    last = function.body.block.last_op
-    assert last is not None
-    insert_before(CBPopOp.create(operands=[here], location=location), last)
-    mover = data_movement_thread(module)
-    there = compiler_buffers.bind(mover, index, shape_of(kind), dtype_of(kind), name, location)
-    fill = FillPatternOp.create(operands=[there], attributes={"pattern": StringAttr(op.pattern)}, location=location)
-    insert_after(fill, last_bind(there))
-    return ops[-1].results[0]
+    return compiler_buffers.filled_once(
+        function, index, shape_of(kind), dtype_of(kind), f"{op.pattern}_{index}", location, fill
+    )

@@ -29,7 +29,6 @@ from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.padding import ALL, ANY, LOST, Inside, Moving, PaddingOfValues
-from tilewright.passes.fusion.reduce_scalers import data_movement_thread, last_bind
 from tilewright.passes.validation.events import bind_of
 
 NAME = "ttl-mask-padding"
@@ -155,29 +154,18 @@ class Masks:
             self.blocks[key] = self._constant(axis, tiles, inside, dtype, op.location)
         return self.blocks[key]
 
-    def _buffer(
-        self, axis: int, tiles: int, dtype: str, factor: int, location: LocationAttr
-    ) -> tuple[SSAValue, SSAValue, FuncOp]:
-        """A buffer in the compute thread, the same in a data-movement thread, and that thread."""
+    def _buffer(self, axis: int, tiles: int) -> tuple[int, tuple[int, int], str]:
+        """Index, shape and name of a buffer for masks."""
         index = compiler_buffers.next_index(self.function)
-        shape = (tiles, 1) if axis == 0 else (1, tiles)
-        name = f"inside_{LINES[axis]}_{index}"
-        here = compiler_buffers.bind(self.function, index, shape, dtype, name, location, factor)
-        mover = data_movement_thread(self.module)
-        return here, compiler_buffers.bind(mover, index, shape, dtype, name, location, factor), mover
+        return index, (tiles, 1) if axis == 0 else (1, tiles), f"inside_{LINES[axis]}_{index}"
 
     def _constant(self, axis: int, tiles: int, inside: int, dtype: str, location: LocationAttr) -> SSAValue:
-        """Filled before anything else, and held to the end."""
-        here, there, mover = self._buffer(axis, tiles, dtype, 1, location)
-        ops = compiler_buffers.waited(here, location)
-        insert_after(ops, last_bind(here))
-        entry = self.function.body.block
-        assert entry.last_op is not None
-        entry.insert_op_before(CBPopOp.create(operands=[here], location=location), entry.last_op)
-        start = constant(0)
-        fill = _fill(there, start.results[0], axis, inside, location)
-        mover.body.block.insert_ops_after([start, fill], last_bind(there))
-        return ops[-1].results[0]
+        def fill(there: SSAValue) -> list[Operation]:
+            start = constant(0)
+            return [start, _fill(there, start.results[0], axis, inside, location)]
+
+        index, shape, name = self._buffer(axis, tiles)
+        return compiler_buffers.filled_once(self.function, index, shape, dtype, name, location, fill)
 
     def _beside(self, wait: CBWaitOp, axis: int, tiles: int, dtype: str) -> SSAValue | None:
         """The mask that came with the block that ``wait`` got."""
@@ -189,7 +177,9 @@ class Masks:
         waits = [op for op in of_kind(self.function, CBWaitOp) if op.buffer is wait.buffer]
         if copies is None or any("tiles" in op.attributes for op in waits):
             return None
-        here, there, _ = self._buffer(axis, tiles, dtype, buffer_type_of(wait.buffer).factor.data, bind.location)
+        index, shape, name = self._buffer(axis, tiles)
+        depth = buffer_type_of(wait.buffer).factor.data
+        here, there = compiler_buffers.bound_in_both(self.function, index, shape, dtype, name, bind.location, depth)
         for copy, start, limit in copies:
             insert_before(_fill(there, start, axis, limit, copy.location), copy)
         for op in waits:

@@ -6,22 +6,21 @@ Masks have ones where the result of a reduction is.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, FunctionType, LocationAttr, ModuleOp, f32
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FloatAttr, LocationAttr, f32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
 
-from tilewright.dialects.attributes import NOC_THREAD, text_attr
-from tilewright.dialects.ttl import ReduceOp, dtype_of, thread_kind
-from tilewright.dialects.ttl_buffers import BindCBOp, CBPopOp, FillScalerOp
+from tilewright.dialects.attributes import text_attr
+from tilewright.dialects.ttl import ReduceOp, dtype_of
+from tilewright.dialects.ttl_buffers import FillScalerOp
 from tilewright.passes import compiler_buffers
 
 FACES = "faces"  # the first row of every face
 
 
 class Scalers:
-    def __init__(self, function: FuncOp, module: ModuleOp) -> None:
+    def __init__(self, function: FuncOp) -> None:
         self.function = function
-        self.module = module
         self.blocks: dict[str, SSAValue] = {}
 
     def block_for(self, op: ReduceOp) -> SSAValue:
@@ -40,39 +39,9 @@ class Scalers:
         return self.blocks[pattern]
 
     def _create(self, dtype: str, name: str, location: LocationAttr, pattern: str) -> SSAValue:
+        def fill(there: SSAValue) -> list[Operation]:
+            attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
+            return [FillScalerOp.create(operands=[there], attributes=attributes, location=location)]
+
         index = compiler_buffers.next_index(self.function)
-        buffer = compiler_buffers.bind(self.function, index, (1, 1), dtype, name, location)
-        ops = compiler_buffers.waited(buffer, location)
-        entry = self.function.body.block
-        entry.insert_ops_after(ops, last_bind(buffer))
-        assert entry.last_op is not None
-        entry.insert_op_before(CBPopOp.create(operands=[buffer], location=location), entry.last_op)
-        mover = data_movement_thread(self.module)
-        there = compiler_buffers.bind(mover, index, (1, 1), dtype, name, location)
-        attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
-        fill = FillScalerOp.create(operands=[there], attributes=attributes, location=location)
-        mover.body.block.insert_op_after(fill, last_bind(there))
-        return ops[-1].results[0]
-
-
-def data_movement_thread(module: ModuleOp) -> FuncOp:
-    """A data-movement thread; a kernel without one gets one."""
-    for function in module.ops:
-        if isinstance(function, FuncOp) and thread_kind(function) == "noc":
-            return function
-    body = Block()
-    body.add_op(ReturnOp())
-    function = FuncOp("make_scalers", FunctionType.from_lists([], []), Region(body))
-    function.attributes["ttl.kernel_thread"] = NOC_THREAD
-    function.attributes["ttl.role"] = text_attr("reader")
-    module.body.block.add_op(function)
-    return function
-
-
-def last_bind(buffer: SSAValue) -> Operation:
-    """The last of the binds at the top of a function."""
-    anchor = buffer.owner
-    assert isinstance(anchor, BindCBOp)
-    while isinstance(anchor.next_op, BindCBOp):
-        anchor = anchor.next_op
-    return anchor
+        return compiler_buffers.filled_once(self.function, index, (1, 1), dtype, name, location, fill)
