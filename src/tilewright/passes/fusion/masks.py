@@ -40,7 +40,7 @@ def mask_padding(module: ModuleOp, means: Sequence[Operation], context: PassCont
     values = PaddingOfValues(module, context)
     unmasked: dict[SSAValue, SSAValue] = {}
     for function in compute_functions(module):
-        masks = Masks(function, module, values, unmasked)
+        masks = Masks(function, values, unmasked)
         for op in operations(function):
             if isinstance(op, ReduceOp):
                 _mask_reduction(op, values, masks, context)
@@ -133,9 +133,8 @@ def _count_inside(op: Operation, values: PaddingOfValues, unmasked: dict[SSAValu
 class Masks:
     """Blocks of ones and zeros for one compute thread, made where they are first needed."""
 
-    def __init__(self, function: FuncOp, module: ModuleOp, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]) -> None:
+    def __init__(self, function: FuncOp, values: PaddingOfValues, unmasked: dict[SSAValue, SSAValue]) -> None:
         self.function = function
-        self.module = module
         self.values = values
         self.unmasked = unmasked  # what was masked, by the result of the mask
         self.blocks: dict[tuple[object, ...], SSAValue] = {}
