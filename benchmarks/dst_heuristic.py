@@ -19,7 +19,7 @@ from typing import Any
 
 from dst_dags import BodyBuilder, random_text
 
-from tilewright.dst.optimal import fewest_slots, optimal
+from tilewright.dst.allocate import fewest_slots, optimal
 from tilewright.dst.problem import Problem
 from tilewright.dst.search import Exhausted
 

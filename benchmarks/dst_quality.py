@@ -17,12 +17,10 @@ from dataclasses import dataclass, replace
 from dst_dags import BODIES, PUBLISHED_COPIES, PUBLISHED_SLOTS, BodyBuilder, benchmark_problem, random_text
 from dst_peer import peer_table
 
-from tilewright.dst.allocate import allocate, checked_plan
-from tilewright.dst.allocation import Plan
-from tilewright.dst.effort import PROOF
+from tilewright.dst.allocate import allocate, checked_plan, fewest_slots, optimal
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
-from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Costs, Leaf, Problem
+from tilewright.dst.model import PROOF
+from tilewright.dst.problem import Costs, Leaf, Plan, Problem
 from tilewright.op_costs import UNCERTAINTY
 
 CAPACITIES = (4, 8, 16)

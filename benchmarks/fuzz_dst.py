@@ -17,13 +17,10 @@ from dataclasses import replace
 
 from dst_dags import COSTS, LEAF
 
-from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Plan
+from tilewright.dst.allocate import allocate, optimal, remedies
 from tilewright.dst.checker import check
-from tilewright.dst.explanation import remedies
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
-from tilewright.dst.optimal import optimal
-from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import Form, Op, Operand, Place, Plan, Problem, ResultRule
 from tilewright.progress import interruptible, progress, say
 
 DST, BUFFER = Place.DST, Place.BUFFER

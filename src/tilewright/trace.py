@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.records import record
 
 if TYPE_CHECKING:
-    from tilewright.dst.allocation import Plan
+    from tilewright.dst.problem import Plan
     from tilewright.grid import NetSpec
     from tilewright.passes.dst_assignment.dst_problem import RegionProblem
 

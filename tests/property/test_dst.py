@@ -16,10 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Copy, Execute, Layout, Load, Plan, Step
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Form, Place, Problem, ResultRule
+from tilewright.dst.problem import Copy, Execute, Form, Layout, Load, Place, Plan, Problem, ResultRule, Step
 
 SEEDS = st.integers(min_value=0, max_value=1 << 40)
 SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -16,8 +16,7 @@ from tilewright import pipeline
 from tilewright.cli.main import main
 from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import check
-from tilewright.dst.lars import lars_order
-from tilewright.dst.linear_scan import scan
+from tilewright.dst.linear_scan import lars_order, scan
 from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 from tilewright.hardware import dst_tiles
 from tilewright.report import dst_assignment

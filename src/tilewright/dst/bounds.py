@@ -13,9 +13,21 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from tilewright.dst.effort import ROW_LIMIT, SIZE_LIMIT, STEP_LIMIT
-from tilewright.dst.layouts import budgets
-from tilewright.dst.model import COPY_TIE, COST_SHIFT, IN_PLACE, SWITCH_TIE, ZEROED, ExecutedSets, Model, Variant, bits
+from tilewright.dst.model import (
+    COPY_TIE,
+    COST_SHIFT,
+    IN_PLACE,
+    ROW_LIMIT,
+    SIZE_LIMIT,
+    STEP_LIMIT,
+    SWITCH_TIE,
+    ZEROED,
+    ExecutedSets,
+    Model,
+    Variant,
+    bits,
+    budgets,
+)
 
 
 class Bounds:

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
-from tilewright.dst.problem import Form, Place, Problem, ResultRule
+from tilewright.dst.problem import Allocation, Copy, Execute, Form, Layout, Load, Part, Place, Plan, Problem, ResultRule, Step
 
 
 class CheckError(Exception):

@@ -12,13 +12,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilewright.dst.allocation import Copy, Execute, Load, Part, Step
-from tilewright.dst.copies import destroyed_value
-from tilewright.dst.lars import lars_order
-from tilewright.dst.layouts import Rank, best_layout, budgets, leaf_of, part_of, rank_of_parts, without_unread_spills
-from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Form, Place, Problem, ResultRule
-from tilewright.dst.split import buffers_needed
+from tilewright.dst.linear_scan import DoesNotFit, destroyed_value, lars_order
+from tilewright.dst.model import Rank, best_layout, budgets, leaf_of, part_of, rank_of_parts, without_unread_spills
+from tilewright.dst.problem import Copy, Execute, Form, Load, Part, Place, Problem, ResultRule, Step
+from tilewright.dst.round_trips import buffers_needed
 
 
 class OpDoesNotFit(Exception):

@@ -1,24 +1,300 @@
-"""The specification's allocator: copies, intervals, then two linear scans (shared region, then output region).
+"""The specification's allocator, phase by phase: order (LARS), copies, intervals, two linear scans (shared region, then output
+region).
 
-It keeps the source order, or that of phase 0 (LARS) on request or where that pays, loads every leaf before the first op and
-runs every op from DST.
-The slots of inputs and intermediates are shared by all tiles of an acquire; every output has a slot per tile: DST
+It keeps the source order, or that of phase 0 on request or where that pays, loads every leaf before the first op and runs every
+op from DST. The slots of inputs and intermediates are shared by all tiles of an acquire; every output has a slot per tile: DST
 index = footprint + output * U + tile. ``docs/dst-allocation.md`` walks through an example.
+
+Phase 0 is list scheduling for register pressure (LARS, Rawat et al., SC'18), with the specification's six metrics. Among the
+ready ops the one with the lexicographically greatest tuple runs next: release potential, fire potential, primary affinity,
+secondary affinity, non-live affinity penalty, critical path. Where values are used many times over (much reuse inside few
+statements) the adaptive ordering moves the critical path before the affinities, so that reuse does not interleave everything.
+Ties go to source order, so the result is deterministic. Every metric of a waiting op can only grow while others are scheduled,
+so a heap with one new entry per growth is exact and the whole takes O(edges log edges). The penalty of ops on a value with very
+many users is refreshed only near its end.
+
+Phase 1 copies a value that an in-place op destroys, for each such op but the last user. Users are counted as the specification
+does: one per op, and the pack at the end (the yield) is a user of every output, the last one. Ops that only read the value need
+no copy: that is what makes "schedule the unary consumer last" (phase 0) save one. The specification's pseudo-code copies for
+readers too; ``copy_readers`` does the same, for comparison.
+
+Phase 2 makes live intervals, and the sets of values that share a slot because an op works in place. Leaves exist at position 0,
+the first op stands at 1, a copy stands at the position of the op it is made for. The worked examples of the specification end
+the interval of an output one position after its definition (or at its last use, if that is later); outputs keep their slot
+until the pack all the same, phase 4 sees to that.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tilewright.dst.allocation import Copy, Execute, Layout, Load, Part, Plan, Step
-from tilewright.dst.copies import InsertedCopy, NoUsableForm, ScanOp, insert_copies
-from tilewright.dst.intervals import Interval, Intervals, build_intervals
-from tilewright.dst.lars import lars_order
-from tilewright.dst.layouts import priced_allocation
-from tilewright.dst.problem import Problem, ResultRule
+from tilewright.dst.model import priced_allocation
+from tilewright.dst.problem import Copy, Execute, Form, Layout, Load, Part, Place, Plan, Problem, ResultRule, Step
+
+
+@dataclass(frozen=True)
+class InsertedCopy:
+    """``node`` is a new value: the copy of ``source`` made for op ``op`` just before it runs."""
+
+    node: int
+    source: int
+    op: int
+
+
+@dataclass(frozen=True)
+class ScanOp:
+    """One op as linear scan sees it. Nodes are values of the problem, or copies (numbered after them)."""
+
+    op: int
+    form: int
+    operands: tuple[int | None, ...]  # node per form operand, None for a buffer operand
+    result: int
+    destroys: int | None  # the node whose slot the result takes
+
+
+class NoUsableForm(Exception):
+    """No form of this op runs from DST and the leaves alone."""
+
+    def __init__(self, op: int):
+        super().__init__(f"op {op} has no form that takes its operands from DST or from leaves")
+        self.op = op
+
+
+def plain_form(problem: Problem, op: int) -> int:
+    """The form with every operand in DST, else the first that takes only leaves from buffers."""
+    forms = [(number, form) for number, form in enumerate(problem.ops[op].forms) if not (form.absorbs or form.repeats)]
+    for number, form in forms:
+        if all(operand.place is Place.DST for operand in form.operands):
+            return number
+    for number, form in forms:
+        if all(operand.place is Place.DST or problem.is_leaf(operand.value) for operand in form.operands):
+            return number
+    raise NoUsableForm(op)
+
+
+def destroyed_value(form: Form) -> int | None:
+    if form.result in (ResultRule.IN_PLACE, ResultRule.ACCUMULATE) and form.reuses is not None:
+        return form.operands[form.reuses].value
+    return None
+
+
+def insert_copies(
+    problem: Problem, order: Sequence[int], *, copy_readers: bool
+) -> tuple[list[ScanOp], list[InsertedCopy]]:
+    """The ops in ``order`` with their operands renamed to copies where needed, and the copies in order of execution."""
+    forms = {op: problem.ops[op].forms[plain_form(problem, op)] for op in order}
+    users: dict[int, list[int]] = {}
+    for op in order:
+        for value in dict.fromkeys(o.value for o in forms[op].operands if o.place is Place.DST):
+            users.setdefault(value, []).append(op)
+    outputs = set(problem.outputs)
+    needs_copy: set[tuple[int, int]] = set()
+    for value, ops in users.items():
+        destroyers = [op for op in ops if destroyed_value(forms[op]) == value]
+        if not destroyers:
+            continue
+        earlier = ops if value in outputs else ops[:-1]
+        needs_copy.update((op, value) for op in earlier if copy_readers or op in destroyers)
+
+    scan_ops: list[ScanOp] = []
+    copies: list[InsertedCopy] = []
+    for op in order:
+        form = forms[op]
+        renamed: dict[int, int] = {}
+        for operand in form.operands:
+            if (op, operand.value) in needs_copy and operand.value not in renamed:
+                node = problem.value_count + len(copies)
+                copies.append(InsertedCopy(node, operand.value, op))
+                renamed[operand.value] = node
+        nodes = tuple(renamed.get(o.value, o.value) if o.place is Place.DST else None for o in form.operands)
+        destroys = nodes[form.reuses] if form.reuses is not None else None
+        number = problem.ops[op].forms.index(form)
+        scan_ops.append(ScanOp(op, number, nodes, problem.result_of(op), destroys))
+    return scan_ops, copies
+
+
+DESTROYS_SHARED_PENALTY = 100  # the specification's "large penalty": an in-place op on a value others still need
+REFRESHED_USERS = 32  # a value with more waiting users does not refresh them one by one
+REUSE_FOR_ADAPTIVE = 2.0  # uses per value from which on the critical path goes before the affinities
+
+Priority = tuple[int, int, int, int, int, int]
+
+
+def lars_order(problem: Problem, ordering: Literal["adaptive", "spec"] = "adaptive") -> list[int]:
+    """All ops in a valid order with low register pressure."""
+    scheduler = _Scheduler(problem, adaptive=ordering == "adaptive")
+    return scheduler.run()
+
+
+class _Scheduler:
+    def __init__(self, problem: Problem, *, adaptive: bool):
+        self.problem = problem
+        self.operands = [tuple(dict.fromkeys(op.operands)) for op in problem.ops]
+        self.users: list[list[int]] = [[] for _ in range(problem.value_count)]
+        for op, operands in enumerate(self.operands):
+            for value in operands:
+                self.users[value].append(op)
+        self.waiting = [len(users) for users in self.users]
+        for value in set(problem.outputs):
+            self.waiting[value] += 1  # the pack uses it last
+        self.missing = [sum(not problem.is_leaf(v) for v in operands) for operands in self.operands]
+        self.live = [False] * problem.value_count
+        self.done = [False] * len(problem.ops)
+        self.destroys = [self._destroyed(op) for op in range(len(problem.ops))]
+        self.critical = self._critical_path()
+        uses = sum(len(operands) for operands in self.operands)
+        values = sum(bool(users) for users in self.users)
+        self.critical_first = adaptive and values > 0 and uses / values >= REUSE_FOR_ADAPTIVE
+        self.heap: list[tuple[Priority, int]] = []
+
+    def _destroyed(self, op: int) -> int | None:
+        """The value this op overwrites in every form it has, if there is one."""
+        values = {destroyed_value(form) for form in self.problem.ops[op].forms if not (form.absorbs or form.repeats)}
+        if any(form.result is ResultRule.FREE for form in self.problem.ops[op].forms) or len(values) != 1:
+            return None
+        return next(iter(values))
+
+    def _critical_path(self) -> list[int]:
+        """Longest distance from each op to the end, in ops."""
+        distance = [0] * len(self.problem.ops)
+        for op in range(len(self.problem.ops) - 1, -1, -1):
+            for user in self.users[self.problem.result_of(op)]:
+                distance[op] = max(distance[op], distance[user] + 1)
+        return distance
+
+    def run(self) -> list[int]:
+        for op, missing in enumerate(self.missing):
+            if missing == 0:
+                self._push(op)
+        order: list[int] = []
+        while self.heap:
+            _, op = heapq.heappop(self.heap)
+            if not self.done[op]:
+                order.append(op)
+                self._schedule(op)
+        return order
+
+    def _push(self, op: int) -> None:
+        heapq.heappush(self.heap, (self._priority(op), op))
+
+    def _priority(self, op: int) -> Priority:
+        release = primary = secondary = sharing = 0
+        for value in self.operands[op]:
+            release += self.waiting[value] == 1
+            primary += self.live[value]
+            secondary += self.waiting[value] < len(self.users[value])
+            sharing += self.waiting[value] - 1
+        result = self.problem.result_of(op)
+        fire = sum(self.missing[user] == 1 for user in self.users[result])
+        destroyed = self.destroys[op]
+        if destroyed is not None and self.waiting[destroyed] > 1:
+            sharing += DESTROYS_SHARED_PENALTY
+        critical = self.critical[op]
+        if self.critical_first:
+            return (-release, -fire, -critical, -primary, -secondary, sharing)
+        return (-release, -fire, -primary, -secondary, sharing, -critical)
+
+    def _schedule(self, op: int) -> None:
+        self.done[op] = True
+        grown: set[int] = set()
+        for value in self.operands[op]:
+            self.waiting[value] -= 1
+            if not self.live[value] or self.waiting[value] <= REFRESHED_USERS:
+                grown.update(self.users[value])
+            self.live[value] = True
+        result = self.problem.result_of(op)
+        self.live[result] = True
+        for user in self.users[result]:
+            self.missing[user] -= 1
+            grown.add(user)
+            if self.missing[user] == 1:
+                grown.update(self.problem.op_of(v) for v in self.operands[user] if not self.problem.is_leaf(v))
+        for other in sorted(grown):
+            if self.missing[other] == 0 and not self.done[other]:
+                self._push(other)
+
+
+@dataclass(frozen=True)
+class Interval:
+    start: int
+    end: int
+
+    def hull(self, other: Interval) -> Interval:
+        return Interval(min(self.start, other.start), max(self.end, other.end))
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The in-place op at ``position`` joined ``operand`` and ``result``; ``interval`` covers their whole set by then.
+    """
+
+    position: int
+    operand: int
+    result: int
+    interval: Interval
+
+
+@dataclass
+class Intervals:
+    before: dict[int, Interval] = field(default_factory=dict[int, Interval])  # node -> interval, in order of appearance
+    merges: list[Merge] = field(default_factory=list[Merge])
+    sets: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])  # node -> all nodes of its set
+    after: dict[int, Interval] = field(default_factory=dict[int, Interval])  # node -> interval of its set
+
+
+def build_intervals(
+    ops: Sequence[ScanOp], copies: Sequence[InsertedCopy], outputs: Sequence[int], leaf_count: int
+) -> Intervals:
+    result = Intervals()
+    result.before = _plain_intervals(ops, copies, outputs, leaf_count)
+    _merge_in_place(ops, result)
+    return result
+
+
+def _plain_intervals(
+    ops: Sequence[ScanOp], copies: Sequence[InsertedCopy], outputs: Sequence[int], leaf_count: int
+) -> dict[int, Interval]:
+    start: dict[int, int] = {}
+    end: dict[int, int] = {}
+    copies_for: dict[int, list[InsertedCopy]] = {}
+    for copy in copies:
+        copies_for.setdefault(copy.op, []).append(copy)
+    used = {node for op in ops for node in op.operands if node is not None} | {copy.source for copy in copies}
+    for leaf in range(leaf_count):
+        if leaf in used or leaf in outputs:
+            start[leaf] = end[leaf] = 0
+    for position, op in enumerate(ops, start=1):
+        for copy in copies_for.get(op.op, ()):
+            end[copy.source] = position
+            start[copy.node] = end[copy.node] = position
+        for node in op.operands:
+            if node is not None:
+                end[node] = position
+        start[op.result] = end[op.result] = position
+    for value in outputs:
+        end[value] = max(end[value], start[value] + 1)
+    return {node: Interval(start[node], end[node]) for node in start}
+
+
+def _merge_in_place(ops: Sequence[ScanOp], result: Intervals) -> None:
+    members: dict[int, list[int]] = {node: [node] for node in result.before}
+    hulls = dict(result.before)  # first node of a set -> interval of the set
+    for position, op in enumerate(ops, start=1):
+        if op.destroys is None:
+            continue
+        joined = members[op.destroys]
+        first = joined[0]
+        joined.append(op.result)
+        members[op.result] = joined
+        hulls[first] = hulls[first].hull(result.before[op.result])
+        result.merges.append(Merge(position, op.destroys, op.result, hulls[first]))
+    frozen = {nodes[0]: tuple(nodes) for nodes in members.values()}
+    result.sets = {node: frozen[nodes[0]] for node, nodes in members.items()}
+    result.after = {node: hulls[nodes[0]] for node, nodes in members.items()}
+
 
 Schedule = Literal["auto", "source", "lars"]
 

@@ -12,13 +12,10 @@ import heapq
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from tilewright.dst.allocation import Allocation, Copy, Execute, Load, Step
 from tilewright.dst.bounds import Bounds
-from tilewright.dst.effort import LITTLE, Effort
-from tilewright.dst.layouts import best_layout, rank
-from tilewright.dst.model import COST_SHIFT, IN_PLACE, ZEROED, Model, Variant, bits
+from tilewright.dst.model import COST_SHIFT, IN_PLACE, LITTLE, ZEROED, Effort, Model, Variant, best_layout, bits, rank
 from tilewright.dst.moves import Move, Options
-from tilewright.dst.problem import Place
+from tilewright.dst.problem import Allocation, Copy, Execute, Load, Place, Step
 from tilewright.dst.search import Exhausted, Found, ParetoSearch, Search
 
 

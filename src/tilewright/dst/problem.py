@@ -1,14 +1,19 @@
-"""What the allocator is asked: a straight-line tile computation, how each op may be run, and how many slots there
-are.
+"""What the allocator is asked, and what it answers.
 
-The library knows no op names. An op is an index; a *form* is one way to execute it (which operands must already be in
-DST, which come straight from a buffer, what happens to the result's slot, what it costs). Values are integers: leaves
-are ``0 .. len(leaves) - 1``, the result of op ``i`` is ``len(leaves) + i``. Ops are listed in a valid (source) order.
+Asked: a straight-line tile computation, how each op may be run, and how many slots there are. The library knows no op names. An
+op is an index; a *form* is one way to execute it (which operands must already be in DST, which come straight from a buffer,
+what happens to the result's slot, what it costs). Values are integers: leaves are ``0 .. len(leaves) - 1``, the result of op
+``i`` is ``len(leaves) + i``. Ops are listed in a valid (source) order.
+
+Answered: steps on slots, how many tiles share an acquire, and what it cost. A *slot* is a DST tile as one tile of the block
+sees it. Several tiles are processed per acquire; ``Allocation.dst_index`` maps (slot, tile) to the physical DST index for the
+chosen layout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -109,3 +114,141 @@ class Problem:
 
     def result_of(self, op: int) -> int:
         return len(self.leaves) + op
+
+
+class Layout(Enum):
+    OP_MAJOR = "op-major"  # every op runs over all tiles of the sub-block before the next op; tiles share no slot
+    TILE_MAJOR = "tile-major"  # all ops of one tile, then the next; slots below ``footprint`` are shared by tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Bring a leaf from its buffer into a slot (copy_tile)."""
+
+    leaf: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """DST to DST (copy_dest_values)."""
+
+    value: int
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run op ``op`` in its form number ``form``. ``slots`` has one entry per form operand, None for a buffer operand.
+    """
+
+    op: int
+    form: int
+    slots: tuple[int | None, ...]
+    target: int
+
+
+Step = Load | Copy | Execute
+
+
+def on_slots(step: Step, place: Callable[[int], int]) -> Step:
+    """The step with every slot renamed. Slots are alike, so steps that are all renamed alike mean the same."""
+    if isinstance(step, Load):
+        return Load(step.leaf, place(step.slot))
+    if isinstance(step, Copy):
+        return Copy(step.value, place(step.source), place(step.target))
+    slots = tuple(None if slot is None else place(slot) for slot in step.slots)
+    return Execute(step.op, step.form, slots, place(step.target))
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something done because the plain answer did not fit or cost more; shown to the user."""
+
+    kind: str  # reorder, reload, form, recompute, full-sync, split
+    detail: str
+    cycles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """One acquire-to-release section, for ``tiles_per_acquire`` tiles."""
+
+    steps: tuple[Step, ...]
+    output_slots: tuple[int, ...]  # one per problem output, in pack order
+    slots: int  # slots one tile uses (op-major), or footprint + outputs (tile-major)
+    layout: Layout
+    footprint: int  # tile-major: slots shared by all tiles (inputs and intermediates); op-major: 0
+    tiles_per_acquire: int
+    math_cycles: int = 0  # per tile, without sync and inits
+    unpack_cycles: int = 0
+    pack_cycles: int = 0
+    init_cycles: int = 0  # per acquire
+    init_switches: int = 0  # per acquire
+    cycles_per_tile: float = 0.0  # the modelled T
+
+    def dst_index(self, slot: int, tile: int) -> int:
+        if self.layout is Layout.TILE_MAJOR:
+            if slot < self.footprint:
+                return slot
+            return self.footprint + (slot - self.footprint) * self.tiles_per_acquire + tile
+        return slot * self.tiles_per_acquire + tile
+
+    @property
+    def copies(self) -> int:
+        return sum(isinstance(step, Copy) for step in self.steps)
+
+    @property
+    def loads(self) -> int:
+        return sum(isinstance(step, Load) for step in self.steps)
+
+    @property
+    def distinct_loads(self) -> int:
+        return len({step.leaf for step in self.steps if isinstance(step, Load)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One compute of a (possibly split) region. ``leaves`` and ``outputs`` are values of the original problem."""
+
+    ops: tuple[int, ...]  # original op indices this part executes or recomputes
+    leaves: tuple[int, ...]  # original values this part reads from buffers, by Load.leaf and BUFFER operands
+    outputs: tuple[int, ...]  # original values this part packs, in pack order (spills first, then region outputs)
+    allocation: Allocation  # its steps name original ops and original values
+    requirements: object = None  # a ``Requirements``, for those who explain
+    spilled: int = 0  # how many of ``outputs``, from the front, go to intermediate buffers instead of region outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The whole answer. One part unless the region had to be split, or is cheaper in several."""
+
+    parts: tuple[Part, ...]
+    allocator: str  # linear-scan, lars, optimal
+    exact: bool  # proven least cost, or a heuristic above the size limit
+    remedies: tuple[Remedy, ...] = ()
+    full_sync: bool = False  # the plan needs (or gains from) full sync
+    split_by_choice: bool = False  # the region fits, but some values go through a buffer at less cost
+    notes: tuple[str, ...] = field(default=())
+    lower_bound: float = 0.0  # cycles per tile no plan without a cut can beat, 0 if unknown
+    buffers: tuple[tuple[int, int], ...] = ()  # (value, intermediate buffer) of every spill; a buffer serves one after the other
+    explanation: object = None  # what the allocator can show of its own working (``LinearScanTrace`` for linear-scan)
+
+    @property
+    def spills(self) -> tuple[int, ...]:
+        """Values that travel between parts through an intermediate buffer."""
+        return tuple(dict.fromkeys(value for part in self.parts for value in part.outputs[: part.spilled]))
+
+    @property
+    def cycles_per_tile(self) -> float:
+        return sum(part.allocation.cycles_per_tile for part in self.parts)
+
+    @property
+    def copies(self) -> int:
+        return sum(part.allocation.copies for part in self.parts)
+
+    @property
+    def reloads(self) -> int:
+        """Loads beyond the first of each leaf in each part."""
+        return sum(part.allocation.loads - part.allocation.distinct_loads for part in self.parts)

@@ -22,7 +22,7 @@ from tilewright.dialects.tile_op import Unit, Writes
 from tilewright.dialects.ttl import TileOpBase, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, DstTileOp
 from tilewright.dialects.walking import of_kind, operations, place_of
-from tilewright.dst.allocation import Layout
+from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 

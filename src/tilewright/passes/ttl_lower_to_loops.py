@@ -50,7 +50,7 @@ from tilewright.dialects.ttl_compute import (
     TileScratchOp,
 )
 from tilewright.dialects.walking import erase, of_kind
-from tilewright.dst.allocation import Layout
+from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_forms import FOLDS

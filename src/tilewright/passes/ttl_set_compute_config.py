@@ -26,8 +26,7 @@ from tilewright.dialects.ttl import EXTERNAL, TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations, span_of
-from tilewright.dst.allocation import Allocation, Plan
-from tilewright.dst.problem import Problem
+from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.context import PassContext

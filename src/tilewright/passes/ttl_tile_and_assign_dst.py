@@ -44,9 +44,8 @@ from tilewright.dialects.ttl_compute import (
 )
 from tilewright.dialects.walking import erase, insert_before, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Copy, Execute, Load, Part, Plan
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
-from tilewright.dst.problem import Place
+from tilewright.dst.problem import Copy, Execute, Load, Part, Place, Plan
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU

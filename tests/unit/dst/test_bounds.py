@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from tilewright.dst.allocate import fewest_slots, optimal
 from tilewright.dst.bounds import Bounds
 from tilewright.dst.model import COST_SHIFT, Model, mask_of
 from tilewright.dst.moves import Options, State
-from tilewright.dst.optimal import fewest_slots, optimal
 from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
 from tilewright.dst.round_trips import Estimates
 from tilewright.dst.search import Exhausted, Search

@@ -6,9 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step
 from tilewright.dst.checker import CheckError, check
-from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.problem import (
+    Allocation,
+    Copy,
+    Execute,
+    Form,
+    Layout,
+    Leaf,
+    Load,
+    Op,
+    Operand,
+    Part,
+    Place,
+    Plan,
+    Problem,
+    ResultRule,
+    Step,
+)
 
 DST, BUFFER = Place.DST, Place.BUFFER
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tilewright.dst.lars import lars_order
+from tilewright.dst.linear_scan import lars_order
 from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
 
 

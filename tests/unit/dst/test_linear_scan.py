@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tilewright.dst.allocation import Copy, Execute, Layout, Load
 from tilewright.dst.checker import check
-from tilewright.dst.intervals import Interval
-from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace, linear_scan, scan
-from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.linear_scan import DoesNotFit, Interval, LinearScanTrace, linear_scan, scan
+from tilewright.dst.problem import Copy, Execute, Form, Layout, Leaf, Load, Op, Operand, Place, Problem, ResultRule
 
 
 def body(leaves: int, ops: list[tuple[str, tuple[int, ...]]], outputs: tuple[int, ...], **settings) -> Problem:

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Copy, Execute, Layout, Load, Plan
+from tilewright.dst.allocate import allocate, fewest_slots, optimal
 from tilewright.dst.checker import check
-from tilewright.dst.effort import PROOF, TRIP
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.model import PROOF, TRIP
+from tilewright.dst.problem import Copy, Execute, Form, Layout, Leaf, Load, Op, Operand, Place, Plan, Problem, ResultRule
 
 
 def keys(problem: Problem, plan: Plan) -> list[str]:

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.dst.allocation import Execute, Layout
-from tilewright.dst.effort import PROOF
+from tilewright.dst.allocate import fewest_slots, optimal
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.optimal import fewest_slots, optimal
-from tilewright.dst.problem import Costs, Form, Leaf, Op, Operand, Place, Problem, ResultRule
+from tilewright.dst.model import PROOF
+from tilewright.dst.problem import Costs, Execute, Form, Layout, Leaf, Op, Operand, Place, Problem, ResultRule
 
 RANDOM_BODIES = 200
 EXHAUSTIVE_SEEDS = 300

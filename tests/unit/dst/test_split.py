@@ -10,7 +10,7 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Form, Op, Operand, Place, Problem, ResultRule
-from tilewright.dst.split import assign_buffers
+from tilewright.dst.round_trips import assign_buffers
 
 # Every value is wanted at the end again, so most of them wait while the rest is computed.
 WAITING = 12

@@ -17,9 +17,8 @@ from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import span_of
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Plan
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Costs, Leaf, Op, Problem
+from tilewright.dst.problem import Costs, Leaf, Op, Plan, Problem
 from tilewright.hardware import Chip, dst_tiles
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import intermediate_buffers

@@ -17,8 +17,7 @@ from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import module_of, operations
-from tilewright.dst.allocation import Part, Plan
-from tilewright.dst.problem import Problem
+from tilewright.dst.problem import Part, Plan, Problem
 from tilewright.hardware import SOURCE_FORMATS, tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext

@@ -12,8 +12,8 @@ from dataclasses import replace
 from tilewright.diagnostics import KernelError, fail
 from tilewright.dialects.attributes import PINNED, REQUIRED, int_value
 from tilewright.dialects.walking import span_of
-from tilewright.dst.allocation import Allocation, Execute, Layout, Part, Plan, on_slots
 from tilewright.dst.checker import check
+from tilewright.dst.problem import Allocation, Execute, Layout, Part, Plan, on_slots
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem
 
 

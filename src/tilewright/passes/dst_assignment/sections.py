@@ -17,10 +17,9 @@ from dataclasses import replace
 from tilewright.dialects.attributes import int_list, int_value, text_value
 from tilewright.dialects.ttl_compute import ComputeOp, ResidentTileOp
 from tilewright.dst.allocate import allocate
-from tilewright.dst.allocation import Allocation, Copy, Execute, Layout, Load, Part, Plan, Step, on_slots
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
-from tilewright.dst.problem import Op, Problem, ResultRule
+from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Op, Part, Plan, Problem, ResultRule, Step, on_slots
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import FormUse
