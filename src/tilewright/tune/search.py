@@ -184,6 +184,8 @@ class Search:
             self.progress.tell(len(self.trials), len(self.space.configs), f"best {words(self._best())}")
             if self._spent() > self.budget and self._best_looked():
                 raise BudgetEnded
+        if step is look and any(text_of(config) not in self.trials for config in items):  # there was no time for them
+            raise BudgetEnded
         self._refuse_incomplete()
 
     def _refuse_incomplete(self) -> None:
@@ -211,8 +213,11 @@ class Search:
         return trial.calls * self._pace() > self.budget - self._spent()
 
     def _fits(self, item: Config | Trial) -> bool:
-        """Whether there is still time for it when its turn comes; looks are short."""
-        return not isinstance(item, Trial) or not self._too_long(item)
+        """Whether there is still time for it when its turn comes. A look takes as long as those before; there must be one."""
+        if isinstance(item, Trial):
+            return not self._too_long(item)
+        looks = [trial.seconds for trial in self.trials.values() if trial.state == LOOKED]
+        return not looks or self._spent() + max(looks) <= self.budget
 
     def _pace(self) -> float:
         """Seconds per call on this machine: what the quickest trial took, which has the least of anything else in it."""

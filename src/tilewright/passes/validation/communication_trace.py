@@ -52,6 +52,8 @@ from tilewright.records import record
 
 EVENT_LIMIT = 1_000_000
 JOIN_LIMIT = 64
+FOLDED_RUNS = 8
+FOLDED_EVENTS = 512
 
 NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
@@ -60,6 +62,7 @@ Traces = tuple[Trace, ...]  # of the threads of one core
 
 
 Table = tuple[tuple[int, ...], ...]  # numbers per core
+Run = tuple[int, int]  # a chunk by its number, and how often it comes in a row
 
 
 class Unpredictable(Exception):
@@ -93,13 +96,13 @@ class ThreadTrace:
 
         out: list[Any] = []
         self.run(core, out, work, table, self._with_integers, number_at)
-        merged: list[tuple[int, int]] = []
+        merged: list[Run] = []
         for identity, count in self._flattened(out):
             if merged and merged[-1][0] == identity:
                 merged[-1] = (identity, merged[-1][1] + count)
             else:
                 merged.append((identity, count))
-        return tuple((self.chunks[identity], count) for identity, count in merged)
+        return tuple((self.chunks[identity], count) for identity, count in self._folded(merged))
 
     def _with_integers(self, identity: int, values: tuple[tuple[int, ...], ...]) -> int:
         """The chunk with the integers its ops were given this time."""
@@ -110,17 +113,49 @@ class ThreadTrace:
             self.chunks.append(tuple(replace(event, args=args) if args else event for event, args in pairs))
         return self.made[key]
 
-    def _joined(self, body: list[tuple[int, int]]) -> int:
+    def _joined(self, body: Sequence[Run]) -> int:
         """Chunks that follow each other in every iteration, as one."""
         key = tuple(body)
         if key not in self.made:
             self.made[key] = len(self.chunks)
-            self.chunks.append(tuple(event for identity, _ in body for event in self.chunks[identity]))
+            self.chunks.append(tuple(event for identity, count in body for event in self.chunks[identity] * count))
         return self.made[key]
 
-    def _flattened(self, out: list[Any]) -> list[tuple[int, int]]:
+    def _folded(self, runs: list[Run]) -> list[Run]:
+        """Several runs that repeat in a row as one chunk, inner loops first: machines skip rounds of a chunk.
+
+        A loop that asks for its step lists every iteration on its own, and one inside another is written out: both come back
+        here. A chunk stays short, or the rounds that are run before a state is met again would cost more than skipping saves.
+        """
+        while True:
+            folded: list[Run] = []
+            at = 0
+            while at < len(runs):
+                period = self._period(runs, at)
+                times = 1
+                while period and runs[at + times * period : at + (times + 1) * period] == runs[at : at + period]:
+                    times += 1
+                run = (self._joined(runs[at : at + period]), times) if period else runs[at]
+                if folded and folded[-1][0] == run[0]:
+                    run = (run[0], folded.pop()[1] + run[1])
+                folded.append(run)
+                at += times * period or 1
+            if len(folded) == len(runs):
+                return folded
+            runs = folded
+
+    def _period(self, runs: list[Run], at: int) -> int:
+        """How many runs from here on come again at once; 0 if none do."""
+        first = runs[at]
+        for period in range(2, min(FOLDED_RUNS, (len(runs) - at) // 2) + 1):
+            if runs[at + period] == first and runs[at : at + period] == runs[at + period : at + 2 * period]:
+                events = sum(len(self.chunks[identity]) * count for identity, count in runs[at : at + period])
+                return period if events <= FOLDED_EVENTS else 0
+        return 0
+
+    def _flattened(self, out: list[Any]) -> list[Run]:
         """Counted loops are written out, except where a run of chunks repeats as it is."""
-        flat: list[tuple[int, int]] = []
+        flat: list[Run] = []
         for entry in out:
             if isinstance(entry, int):
                 flat.append((entry, 1))
