@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tilewright.machine.events import Event
 from tilewright.passes.validation.communication_trace import FOLDED_EVENTS, ThreadTrace
 
