@@ -155,8 +155,8 @@ def timed_passes(into: dict[str, float]) -> Iterator[None]:
 
     original = pipeline.run_pass
 
-    def run_pass(name: str, module: Any, context: Any) -> None:
-        into[name] = min(into.get(name, float("inf")), cpu_ms(lambda: original(name, module, context)))
+    def run_pass(name: str, *given: Any) -> None:
+        into[name] = min(into.get(name, float("inf")), cpu_ms(lambda: original(name, *given)))
 
     pipeline.run_pass = run_pass
     try:

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from tilewright.cli.main import main
+from tilewright.passes.context import FACTS
 from tilewright.pipeline import PIPELINE
 
 PASSES = Path(__file__).resolve().parents[1] / "src" / "tilewright" / "passes"
@@ -85,7 +86,8 @@ def page() -> str:
             what, requires, ensures = promises(docstring(each.name))
             lines += ["", f"### {each.name}", "", what, "", f"* Here because: {each.reason}."]
             if each.on:
-                lines.append(f"* Only where there is: {', '.join(f'`{word}`' for word in each.on)}.")
+                words = [word if word in FACTS else f"`{word}`" for word in each.on]
+                lines.append(f"* Only where there is: {' or '.join(words)}.")
             lines += [f"* Requires: {requires}", f"* Ensures: {ensures}", *example(each.name)]
     return "\n".join(lines) + "\n"
 

@@ -6,8 +6,8 @@ for the whole stage wherever passes are chosen: ``opt -p convert-ttl-to-compute`
 can be chosen by its own name.
 
 A pass is the file of its name: ``ttl-fold-transposes`` is ``run`` of ``passes/ttl_fold_transposes.py``, loaded when it first
-runs, so that listing the passes loads none of them. What a pass looks at stands in the list too: in a kernel without broadcasts,
-those about broadcasts are not entered.
+runs, so that listing the passes loads none of them. What a pass looks at stands in the list too (`on`: ops, attributes, options,
+and the facts of ``passes/context.py``): in a kernel without broadcasts, those about broadcasts are neither loaded nor entered.
 """
 
 from __future__ import annotations
@@ -20,8 +20,22 @@ from importlib import import_module
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.stages import StageRules
-from tilewright.dialects.walking import operations
-from tilewright.passes.context import PassContext
+from tilewright.dialects.ttl import MEAN
+from tilewright.passes.context import (
+    CROWDED,
+    EXPLAINED,
+    OUTER_MATH,
+    OWN_BUFFER,
+    PADDED,
+    SAME_MATH,
+    SECOND_BLOCK,
+    SECOND_STORE,
+    SHARD,
+    TEXT,
+    UNREAD,
+    Census,
+    PassContext,
+)
 from tilewright.records import record
 from tilewright.trace import Stage
 
@@ -31,7 +45,7 @@ class Pass:
     name: str
     reason: str
     first: tuple[str, ...] = ()  # passes that have always run before it: text may enter behind their place in the list
-    on: tuple[str, ...] = ()  # ops or attributes: where none of them is, the pass has nothing to do and is not loaded
+    on: tuple[str, ...] = ()  # ops, attributes, options, facts: where none of them is, the pass has nothing to do
 
 
 TEXT_FORMS = "ttl-expand-text-forms"
@@ -39,36 +53,50 @@ DST_INDICES = "ttl-complete-dst-indices"
 PLACE_STORES = "ttl-place-stores"
 
 PIPELINE: dict[str, tuple[Pass, ...]] = {
-    "ttl-expand-text-forms": (Pass("ttl-expand-text-forms", "text says more than the front end; what follows sees one form"),),
+    "ttl-expand-text-forms": (
+        Pass("ttl-expand-text-forms", "text says more than the front end; what follows sees one form", on=(TEXT,)),
+    ),
     "ttl-validate": (  # complete what has one right answer, then judge
-        Pass("ttl-approximate-math", "an option of the kernel, on every op that can be approximate"),
+        Pass(
+            "ttl-approximate-math", "an option of the kernel, on every op that can be approximate",
+            on=("--math-approx-mode", "--approximate", EXPLAINED),
+        ),
         Pass("ttl-complete-releases", "first: what follows relies on every acquire having its release"),
         Pass("ttl-store-in-branches", "a value that branches have apart needs no buffer to join in", on=("scf.if",)),
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
-        Pass("ttl-place-blocks", "needs all releases, also of buffers made just now"),
-        Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers"),
-        Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it"),
+        Pass("ttl-place-blocks", "needs all releases, also of buffers made just now", on=(SECOND_BLOCK,)),
+        Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers", on=("allocation_group", CROWDED)),
+        Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it", on=(SHARD,)),
         Pass("ttl-start-receives-early", "a ring that sends first would stand still", on=("ttl.net_pipe",)),
-        Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts"),
+        Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts", on=("ttl.tensor_slice",)),
         Pass("ttl-validate", "reject what would hang or read garbage while the source is still visible"),
     ),
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
         Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
-        Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch"),
-        Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked"),
-        Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1"),
-        Pass("ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is"),
+        Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch", on=("ttl.copy",)),
+        Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked", on=("scf.for",)),
+        Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1", on=(OWN_BUFFER,)),
+        Pass(
+            "ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is",
+            on=(MEAN, "clipped", PADDED),
+        ),
         Pass("ttl-fold-transposes", "the matrix unit turns its right operand as it reads it", on=("ttl.transpose",)),
         Pass("ttl-fold-broadcasts", "a broadcast of a broadcast is one", on=("ttl.bcast",)),
         Pass("ttl-divide-before-broadcast", "one reciprocal per row, not a division per element", on=("ttl.bcast",)),
         Pass("ttl-simplify", "whole expressions are visible, and what divides before a broadcast has become a reciprocal"),
         Pass("ttl-drop-undemanded-broadcasts", "nobody looks at what they repeat; folding shows it", on=("ttl.bcast",)),
-        Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them"),
+        Pass("ttl-hoist-invariants", "before regions form, or the math would be part of each of them", on=(OUTER_MATH,)),
         Pass("ttl-choose-exact-reductions", "the unit decides whether a reduction can be fused", on=("ttl.reduce",)),
-        Pass("ttl-eliminate-dead-math", "expressions have their final form: what nobody stores is known"),
-        Pass("ttl-eliminate-dead-stores", "two stores into one block would be two results of a region, without an order"),
-        Pass("ttl-share-subexpressions", "regions form around stores that share math: equal math must be one"),
-        Pass("ttl-delay-releases", "stores that share math become one region, and releases between them must wait for it"),
+        Pass("ttl-eliminate-dead-math", "expressions have their final form: what nobody stores is known", on=(UNREAD,)),
+        Pass(
+            "ttl-eliminate-dead-stores", "two stores into one block would be two results of a region, without an order",
+            on=(SECOND_STORE,),
+        ),
+        Pass("ttl-share-subexpressions", "regions form around stores that share math: equal math must be one", on=(SAME_MATH,)),
+        Pass(
+            "ttl-delay-releases", "stores that share math become one region, and releases between them must wait for it",
+            on=(SECOND_STORE,),
+        ),
         Pass(
             "ttl-rematerialize-broadcasts", "a broadcast is cheaper than its trip through a buffer; levels are known now",
             on=("ttl.bcast", "ttl.reshape"),
@@ -79,13 +107,16 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-mark-demanded-faces", "calls on fewer faces cost less: before anything is priced", on=("ttl.tile_bcast",)),
         Pass("ttl-split-at-spills", "the packer takes a tile only when a region ends", on=("ttl.spill_tile_to_l1",)),
         Pass("ttl-mark-half-buffers", "float16 in f32 tiles loses nothing in the source registers", on=("significant_bits",)),
-        Pass("ttl-alias-exact-readers", "a buffer is unpacked one way; which one is configuration"),
+        Pass(
+            "ttl-alias-exact-readers", "a buffer is unpacked one way; which one is configuration",
+            on=("ttl.tile_matmul", "ttl.tile_reduce"),
+        ),
         Pass("ttl-set-compute-config", "DST width and sync decide how many slots there are"),
     ),
     "ttl-tile-and-assign-dst": (  # where running values are, then everything else about DST
         Pass("ttl-validate-faces", "while blocks still go through their buffers, where readers are seen", on=("ttl.faces",)),
-        Pass("ttl-start-sums-from-bias", "before the sum gets its place: what it starts from is part"),
-        Pass("ttl-form-accumulation-sections", "what stays in DST takes slots from all others"),
+        Pass("ttl-start-sums-from-bias", "before the sum gets its place: what it starts from is part", on=("ttl.tile_matmul",)),
+        Pass("ttl-form-accumulation-sections", "what stays in DST takes slots from all others", on=("accumulate", OWN_BUFFER)),
         Pass("ttl-hoist-reserves", "the packer can add to a block only if it is there before the loop", on=("ttl.leaves_dst",)),
         Pass("ttl-accumulate-in-l1", "sums that DST has no room for, while their loops are whole", on=("ttl.leaves_dst",)),
         Pass("ttl-tile-and-assign-dst", "order, units, slots, sub-blocks, splits"),
@@ -95,11 +126,14 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-insert-tile-regs-sync", "regions fit one acquire now; still one op to bracket", (PLACE_STORES,)),
     ),
     "ttl-lower-to-loops": (
-        Pass("ttl-complete-dst-indices", "text may leave out what follows from a slot per value"),
+        Pass("ttl-complete-dst-indices", "text may leave out what follows from a slot per value", on=(TEXT,)),
         Pass("ttl-lower-to-loops", "compute nest and pack nest, DST index from tile number", (PLACE_STORES, DST_INDICES)),
     ),
     "ttl-unroll-compute-loops": (
-        Pass("ttl-unroll-compute-loops", "optional; needs tile loops, before indices become calls", (DST_INDICES,)),
+        Pass(
+            "ttl-unroll-compute-loops", "optional; needs tile loops, before indices become calls", (DST_INDICES,),
+            on=("--enable-unroll",),
+        ),
     ),
     "convert-ttl-to-ttkernel": (Pass("convert-ttl-to-ttkernel", "only hardware calls from here on", (DST_INDICES,)),),
     "ttkernel-place-inits": (
@@ -109,10 +143,15 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
             "ttkernel-share-tables", "equal numbers per core are one argument; before arguments are counted",
             on=("ttkernel.core_table",),
         ),
-        Pass("ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet"),
+        Pass(
+            "ttkernel-start-broadcasts", "releases before 0.81 need a copy in front; inits stand before calls yet",
+            on=("ttkernel.unary_bcast",),
+        ),
         Pass("ttkernel-place-inits", "needs every call in place to know which inits are needed"),
     ),
-    "ttkernel-combine-pack-tiles": (Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs"),),
+    "ttkernel-combine-pack-tiles": (
+        Pass("ttkernel-combine-pack-tiles", "runs of packs become block packs", on=("--combine-packs",)),
+    ),
     "lower-affine": (Pass("lower-affine", "last, because earlier passes build affine indices", on=("affine.apply",)),),
 }  # fmt: skip
 PASSES = tuple(each for passes in PIPELINE.values() for each in passes)
@@ -166,18 +205,25 @@ def remaining(module: ModuleOp) -> list[str]:
     return names
 
 
-def _nothing(module: ModuleOp, context: PassContext) -> None:
-    """What a pass does that does not apply."""
-
-
-def applies(name: str, module: ModuleOp) -> bool:
+def applies(name: str, census: Census, context: PassContext) -> bool:
     wanted = BY_NAME[name].on
-    return not wanted or any(op.name in wanted or not op.attributes.keys().isdisjoint(wanted) for op in operations(module))
+    return not wanted or any(census.holds(word, context) for word in wanted)
 
 
-def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:
+def run_pass(name: str, module: ModuleOp, context: PassContext, census: Census | None = None) -> None:
     """One pass alone; `run` is what knows stages."""
-    run_it = loaded(name) if applies(name, module) else _nothing
+    census = census or Census(module)
+    seconds = 0.0
+    if applies(name, census, context):
+        seconds = _timed(name, module, context)
+        census.forget()
+    text = str(module) if context.trace.keep_ir else ""
+    context.trace.stages.append(Stage(name=name, seconds=seconds, ir=text))
+
+
+def _timed(name: str, module: ModuleOp, context: PassContext) -> float:
+    """Runs a pass; says how long it took."""
+    run_it = loaded(name)
     started = time.perf_counter()
     try:
         run_it(module, context)
@@ -185,9 +231,7 @@ def run_pass(name: str, module: ModuleOp, context: PassContext) -> None:
         if context.trace.keep_ir:
             context.trace.stages.append(Stage(name=f"{name}, as far as it came", seconds=0.0, ir=str(module)))
         raise
-    elapsed = time.perf_counter() - started
-    text = str(module) if context.trace.keep_ir else ""
-    context.trace.stages.append(Stage(name=name, seconds=elapsed, ir=text))
+    return time.perf_counter() - started
 
 
 def run(module: ModuleOp, context: PassContext, names: Iterable[str] | None = None, *, check: bool = True) -> None:
@@ -196,7 +240,8 @@ def run(module: ModuleOp, context: PassContext, names: Iterable[str] | None = No
     chosen = list(PASS_NAMES) if names is None else passes_of(names, done)
     if TEXT_FORMS not in done and any(STAGE_OF[name] in FIRST_STAGES for name in chosen):
         chosen = [TEXT_FORMS, *(name for name in chosen if name != TEXT_FORMS)]
+    census = Census(module)
     for name in chosen:
-        run_pass(name, module, context)
+        run_pass(name, module, context, census)
         if check and name in STAGES:
             RULES.check(name, module)

@@ -22,8 +22,6 @@ INDEX_OPS = ("arith.addi", "arith.muli", "arith.constant", "affine.apply", "scf.
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if not context.options.combine_packs:
-        return
     for loop in [loop for loop in of_kind(module, ForOp) if "ttl.dst_footprint" in loop.attributes]:
         _combine_loop(loop)
     for block in [block for op in operations(module) for region in op.regions for block in region.blocks]:

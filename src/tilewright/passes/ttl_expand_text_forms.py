@@ -2,7 +2,7 @@
 
 Requires: a module that verifies. Ensures: one function per thread, each with the resources it uses at its head; every block says
 which buffer it lives in; only tensor-level ops, stores and ``ttl.compute``; coordinates have as many dimensions as the grid; no
-op stands in a thread that cannot run it. The context knows grid and tensors. A module of the front end passes through.
+op stands in a thread that cannot run it. The context knows grid and tensors.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.walking import operations
 from tilewright.passes.context import PassContext
+from tilewright.passes.ir_text import blocks, linalg, tile_code
+from tilewright.passes.ir_text.programs import expand_programs, tensors_of
+from tilewright.passes.ir_text.rules import check_forms, check_threads, name_threads
 
 NAME = "ttl-expand-text-forms"
 
@@ -32,29 +35,21 @@ TEXT_FORMS = frozenset(
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if context.tensors:
-        return  # the front end made it
-    from tilewright.passes.ir_text.blocks import attach_blocks, hold_tiles  # late: most kernels are no text
-    from tilewright.passes.ir_text.programs import expand_programs, tensors_of
-    from tilewright.passes.ir_text.rules import check_forms, check_threads, name_threads
-
     expand_programs(module, context)
     name_threads(module)
     check_threads(module)
-    hold_tiles(module)
+    blocks.hold_tiles(module)
     for function in module.ops:
         if isinstance(function, FuncOp):
             if any(op.name in TEXT_FORMS or op.name.startswith("ttl.block_") for op in operations(function)):
                 _expand_function(function)
             else:
-                attach_blocks(function)
+                blocks.attach_blocks(function)
     check_forms(module, context)
-    context.tensors = tensors_of(module)
+    context.tensors, context.from_text = tensors_of(module), True
 
 
 def _expand_function(function: FuncOp) -> None:
-    from tilewright.passes.ir_text import blocks, linalg, tile_code
-
     blocks.inline_regions(function)
     blocks.attach_blocks(function)
     tile_code.expand_tile_access(function)

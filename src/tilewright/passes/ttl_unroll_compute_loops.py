@@ -1,6 +1,6 @@
-"""Writes tile loops out, one copy of the body per tile. Off unless asked for (``--enable-unroll``).
+"""Writes tile loops out, one copy of the body per tile: an option.
 
-Requires: tile loops with their strides. Ensures: with the option, no tile loop is left, and ops say which tile they are for.
+Requires: tile loops with their strides. Ensures: no tile loop is left, and ops say which tile they are for.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ PLACED = (TileOpBase, IrregularTileOp, CopyTileOp, CopyDestValuesOp, DstTileOp, 
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    if not context.options.enable_unroll:
-        return
     loops = [op for op in operations(module) if isinstance(op, ForOp) and "ttl.tile_stride" in op.attributes]
     for loop in reversed(loops):  # inner loops first
         _unroll(loop)
