@@ -22,7 +22,7 @@ from tilewright import torch as torch_operators
 from tilewright.cli import invocation
 from tilewright.cli.main import COMMANDS
 from tilewright.jit.kernel import Kernel
-from tilewright.lang.language import LanguageFunction, NotYetSupported
+from tilewright.lang.names import LanguageFunction, NotYetSupported
 from tilewright.options import CHOICES, Options
 from tilewright.tune.autotune import Tuned
 

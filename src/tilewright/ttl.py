@@ -6,17 +6,25 @@ from typing import Any
 
 from tilewright.diagnostics import KernelError
 from tilewright.jit.kernel import kernel
-from tilewright.lang.allocation import BOUNDARIES, DFBReconfiguration, DFBReset, make_dfb_allocation_group
-from tilewright.lang.allocation import AllocationGroup as DFBAllocationGroup
-from tilewright.lang.buffers import CircularBuffer, make_circular_buffer_like, make_dfb, make_tensor_backed_dfb
-from tilewright.lang.building import Program, compute, datamovement
-from tilewright.lang.coordinates import CoreFunction, grid_size
+from tilewright.lang.buffers import (
+    BOUNDARIES,
+    CircularBuffer,
+    DFBReconfiguration,
+    DFBReset,
+    make_circular_buffer_like,
+    make_dfb,
+    make_dfb_allocation_group,
+    make_tensor_backed_dfb,
+)
+from tilewright.lang.buffers import AllocationGroup as DFBAllocationGroup
+from tilewright.lang.building import PIPE_SOURCE_KERNEL, Kernel, KernelKind, Program, compute, datamovement
+from tilewright.lang.cores import CoreFunction, DstPipeIdentity, Pipe, PipeNet, Semaphore, SrcPipeIdentity, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.external import DFBAccess, DFBEffect
 from tilewright.lang.kernel import runtime_int
-from tilewright.lang.kernel_kinds import PIPE_SOURCE_KERNEL, Kernel, KernelKind
-from tilewright.lang.language import (
+from tilewright.lang.names import (
     INSTEAD,
+    MODULE_NAMES,
     FunctionFamily,
     LanguageFunction,
     NotYetSupported,
@@ -24,8 +32,6 @@ from tilewright.lang.language import (
     find_function,
     unknown_name,
 )
-from tilewright.lang.names import MODULE_NAMES
-from tilewright.lang.pipes import DstPipeIdentity, Pipe, PipeNet, Semaphore, SrcPipeIdentity
 from tilewright.lang.tensors import TensorAccessor, bf16
 
 copy = LanguageFunction("copy")

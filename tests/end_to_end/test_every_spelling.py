@@ -7,8 +7,7 @@ import pytest
 
 import op_kernels
 from tilewright.dialects import tile_ops
-from tilewright.lang.language import function_names
-from tilewright.lang.names import BLOCK_FUNCTIONS
+from tilewright.lang.names import BLOCK_FUNCTIONS, function_names
 from tilewright.native import driver
 from tilewright.program import TensorSpec
 from tilewright.sim.run import simulate

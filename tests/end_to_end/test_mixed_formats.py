@@ -6,9 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.standins.ttnn.functions import from_torch
-from tilewright.standins.ttnn.placement import Layout
-from tilewright.standins.ttnn.tensor import DataType
+from tilewright.standins.ttnn.devices import Layout
+from tilewright.standins.ttnn.tensor import DataType, from_torch
 
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 CASES = [

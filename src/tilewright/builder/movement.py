@@ -41,7 +41,7 @@ from tilewright.dialects.ttl_network import NetPipeOp, WaitAnyOp
 from tilewright.dialects.walking import erase
 from tilewright.integers import Value, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.pipes import Pipe
+from tilewright.lang.cores import Pipe
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_list
 from tilewright.records import record

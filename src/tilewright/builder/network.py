@@ -25,8 +25,8 @@ from tilewright.dialects.ttl_network import (
 from tilewright.dialects.walking import location_of
 from tilewright.grid import Core, Field, NetSpec, cores_of, folded_grid, form_of, table_of
 from tilewright.integers import Leaf, Value, bounds, is_int_like, make
+from tilewright.lang.cores import Pipe, PipeNet, Semaphore
 from tilewright.lang.kernel import RuntimeInteger
-from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.narrowing import is_list
 from tilewright.records import record
 

@@ -34,7 +34,7 @@ from tilewright.dialects.walking import location_of, remember
 from tilewright.integers import Leaf
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.lang.pipes import Semaphore
+from tilewright.lang.cores import Semaphore
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR, ROWS
 from tilewright.records import record

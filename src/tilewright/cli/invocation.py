@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from tilewright import execution
 from tilewright.options import CHOICES, METAL_RELEASES, Options, is_release, wanted_instead
 from tilewright.program import Program
-from tilewright.standins import finder, host_torch
+from tilewright.standins import finder
 from tilewright.trace import Trace, attached
 
 # Compile options as command-line flags: every field of `Options` under its own name.
@@ -229,7 +229,7 @@ def script_file(script: str) -> Generator[str, None, None]:
 
 def _cuda(packages: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     """Scripts for a GPU name it; where the language is ours, so is the device."""
-    return host_torch.installed() if "tilelang" in packages else contextlib.nullcontext()
+    return finder.cuda_on_host() if "tilelang" in packages else contextlib.nullcontext()
 
 
 def exit_code(stop: SystemExit) -> int:

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         prepare_environment()  # the script may open its device before any kernel is called
     if arguments.default_dtype:
-        from tilewright.standins.ttnn.functions import set_default_dtype
+        from tilewright.standins.ttnn.tensor import set_default_dtype
 
         set_default_dtype(arguments.default_dtype)
     settings = {

@@ -29,11 +29,9 @@ from tilewright.frontend.values import Frame
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, ThreadFunction, caller_span
-from tilewright.lang.coordinates import choosing, resolve_grid
+from tilewright.lang.building import Build, Kernel, ThreadFunction, caller_span, mismatch
+from tilewright.lang.cores import Pipe, PipeNet, Semaphore, choosing, resolve_grid
 from tilewright.lang.kernel import Arguments, KernelFunction, call_options
-from tilewright.lang.kernel_kinds import Kernel, mismatch
-from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
 from tilewright.lang.tensors import KernelTensor, check_aligned, describe, in_rows
 from tilewright.narrowing import is_dict, is_list
 from tilewright.options import Options

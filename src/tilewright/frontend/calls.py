@@ -35,14 +35,12 @@ from tilewright.frontend.syntax import function_body, function_node
 from tilewright.frontend.thread import Thread, native
 from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction, Signpost
 from tilewright.integers import make
-from tilewright.lang.allocation import BOUNDARIES
-from tilewright.lang.buffers import CircularBuffer
+from tilewright.lang.buffers import BOUNDARIES, CircularBuffer
 from tilewright.lang.building import ThreadFunction
-from tilewright.lang.coordinates import folded_places, folded_sizes, grid_size
+from tilewright.lang.cores import Pipe, PipeNet, Semaphore, folded_places, folded_sizes, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.kernel import KernelFunction
-from tilewright.lang.language import FunctionFamily, LanguageFunction, NotYetSupported, is_of_language, unsupported
-from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
+from tilewright.lang.names import FunctionFamily, LanguageFunction, NotYetSupported, is_of_language, unsupported
 from tilewright.lang.tensors import TensorAccessor
 from tilewright.narrowing import class_of
 

@@ -18,11 +18,10 @@ from tilewright.dialects.attributes import SliceType
 from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.walking import operations
 from tilewright.lang import building
-from tilewright.lang.building import Build, ThreadFunction, caller_span
+from tilewright.lang.building import Build, Kernel, ThreadFunction, caller_span
+from tilewright.lang.cores import Semaphore
 from tilewright.lang.kernel import KernelFunction
-from tilewright.lang.kernel_kinds import Kernel
-from tilewright.lang.language import LanguageFunction
-from tilewright.lang.pipes import Semaphore
+from tilewright.lang.names import LanguageFunction
 from tilewright.records import record
 
 MOST_NESTED = 32  # operations called in operations
@@ -187,6 +186,7 @@ class Barriers:
 
     def _threads(self, cores: int, number: int, total: int) -> tuple[Callable[[], None], ...]:
         """Read by the front end, as the user's threads are."""
+        # The lines of these functions stand in the comments of the emitted C++.
         arrived, go, origin = self.arrived, self.go, (0,) * len(self.grid)
 
         def arrive() -> None:

@@ -22,8 +22,8 @@ from tilewright.frontend.thread import Thread, native, of_thread, truth
 from tilewright.frontend.values import RUNTIME_VALUES, BoundMethod, LocalFunction, Scope, Unusable
 from tilewright.integers import ARITHMETIC, COMPARISONS, OPERATOR_METHODS, OPERATORS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import FunctionFamily, function_names, suggestion
-from tilewright.lang.pipes import NET_METHODS, SEMAPHORE_METHODS, Pipe, PipeNet, Semaphore
+from tilewright.lang.cores import NET_METHODS, SEMAPHORE_METHODS, Pipe, PipeNet, Semaphore
+from tilewright.lang.names import FunctionFamily, function_names, suggestion
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_row
 

@@ -18,7 +18,7 @@ from tilewright.frontend.thread import Thread
 from tilewright.frontend.values import DynamicRange, LocalFunction
 from tilewright.integers import OPERATORS, is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import LanguageFunction, find_function
+from tilewright.lang.names import LanguageFunction, find_function
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_dict, is_list, is_row, is_tuple
 from tilewright.records import record

@@ -18,7 +18,7 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.syntax import assigned_names, known_definition, own_nodes
 from tilewright.lang.kernel import Arguments, KernelFunction
-from tilewright.lang.language import is_of_language
+from tilewright.lang.names import is_of_language
 
 MOST_NESTED = 32
 Acts = Callable[[ast.AST], bool]

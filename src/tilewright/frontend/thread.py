@@ -16,9 +16,8 @@ from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.values import RUNTIME_VALUES, Frame
 from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.building import Build, ThreadFunction
-from tilewright.lang.coordinates import BodyInteger, of_core
+from tilewright.lang.cores import BodyInteger, BodyRemote, of_core
 from tilewright.lang.kernel import RuntimeInteger
-from tilewright.lang.pipes import BodyRemote
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import is_dict, is_slice
 

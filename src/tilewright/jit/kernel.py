@@ -119,7 +119,7 @@ class Kernel(KernelFunction):
 
     def _again(self, values: Any, options: Options) -> Again:
         """How to compile this kernel in other ways, for a profile that tries what would help."""
-        from tilewright.lang.block_sizes import block_sizes, rebound
+        from tilewright.lang.kernel import block_sizes, rebound
         from tilewright.timing.advice import Again
 
         def compiled(changes: Mapping[str, Any], sizes: Mapping[str, int]) -> Program:

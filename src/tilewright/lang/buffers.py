@@ -1,4 +1,9 @@
-"""Circular (dataflow) buffers as the user's code makes them: like a tensor, from a dtype, or in a tensor's shard."""
+"""Circular (dataflow) buffers as the user's code makes them: like a tensor, from a dtype, or in a tensor's shard; who shares
+memory.
+
+Which buffers may share memory, the compiler finds out by itself (`ttl-share-buffers`). A group asks for it where it would not
+be needed; boundaries between uses need no action, because buffers share a queue only if its order keeps their blocks apart.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,53 @@ from typing import Any
 from tilewright import hardware
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.grid import chip_place, cores_of
-from tilewright.lang.allocation import group_number
 from tilewright.lang.building import Build, caller_span, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor, tiles_of
 from tilewright.narrowing import as_tuple, is_integer
 from tilewright.program import ROW_MAJOR, TensorSpec
+from tilewright.records import record
 from tilewright.tile_pages import pages_by_place, shard_tiles
+
+
+class AllocationGroup:
+    """Buffers made with ``allocation_group=`` this get one piece of L1, if they are never in use together."""
+
+
+def make_dfb_allocation_group() -> AllocationGroup:
+    return AllocationGroup()
+
+
+def group_number(groups: list[AllocationGroup], group: Any) -> int | None:
+    """The number that the IR knows a group by."""
+    if group is None:
+        return None
+    if not isinstance(group, AllocationGroup):
+        raise fail(
+            "TW004", f"allocation_group is {group!r}", caller_span("make_dfb", "make_dataflow_buffer_like"),
+            help="make one with ttl.make_dfb_allocation_group()",
+        )  # fmt: skip
+    if group not in groups:
+        groups.append(group)
+    return groups.index(group)
+
+
+@record
+class DFBReset:
+    """``ttl.reset_dfbs(reset, dfbs=[…])``: the listed buffers are empty here."""
+
+    participants: tuple[Any, ...] = ()
+
+
+@record
+class DFBReconfiguration:
+    """``ttl.reconfigure_dfbs(boundary)``: what comes behind it uses other buffers."""
+
+    participants: tuple[Any, ...] = ()
+    discard_dfb_state: bool = False
+
+
+BOUNDARIES: dict[str, type] = {"reset_dfbs": DFBReset, "reset_all_dfbs": DFBReset, "reconfigure_dfbs": DFBReconfiguration}
 
 
 class CircularBuffer:

@@ -1,4 +1,10 @@
-"""What the body of a kernel creates while it runs once on the host: buffers and threads, in order; decorators of threads."""
+"""What the body of a kernel creates while it runs once on the host: buffers and threads, in order; decorators and names of
+threads.
+
+A core has one compute thread and two for data movement, whatever they are called. Names (``reader =
+ttl.Kernel(ttl.KernelKind.DATA_MOVEMENT)``, as in ``@ttl.datamovement(kernel=reader)``) say which work shares a thread: in an
+operation made of operations, and in a body without threads (`frontend/one_body.py`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, Span, fail
@@ -17,7 +24,7 @@ from tilewright.records import record
 if TYPE_CHECKING:
     from tilewright.grid import NetSpec
     from tilewright.lang.buffers import CircularBuffer
-    from tilewright.lang.pipes import Pipe, PipeNet, Semaphore
+    from tilewright.lang.cores import Pipe, PipeNet, Semaphore
 
 
 @record(frozen=False, kw_only=True)
@@ -185,3 +192,49 @@ class Program:
     def __call__(self, *_args: Any, options: str | None = None, **_kwargs: Any) -> None:
         if options:
             current_build("Program(…)").flags.append((str(options), caller_span("options")))
+
+
+class KernelKind(Enum):
+    COMPUTE = "compute"
+    DATA_MOVEMENT = "datamovement"
+
+    def __or__(self, other: object) -> tuple[KernelKind, KernelKind]:
+        return (self, other) if isinstance(other, KernelKind) else NotImplemented
+
+
+class Kernel:
+    """A thread of the operations that name it. Two of them are two threads, even of the same kind."""
+
+    def __init__(self, kind: KernelKind) -> None:
+        if not isinstance(kind, KernelKind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            remedy = "ttl.Kernel(ttl.KernelKind.COMPUTE) or ttl.Kernel(ttl.KernelKind.DATA_MOVEMENT)"
+            raise fail("TW004", f"ttl.Kernel got {kind!r}", caller_span("Kernel"), help=remedy)
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"ttl.Kernel({self.kind})"
+
+
+PIPE_SOURCE_KERNEL = Kernel(KernelKind.DATA_MOVEMENT)  # in a body without threads: the one that sends
+THREAD_KINDS = {KernelKind.COMPUTE: "compute", KernelKind.DATA_MOVEMENT: "noc"}
+WORDS = {"compute": "a compute thread", "noc": "a data-movement thread"}
+
+
+def kind_of(selector: Any) -> KernelKind | None:
+    """None for what names no thread."""
+    return selector.kind if isinstance(selector, Kernel) else selector if isinstance(selector, KernelKind) else None
+
+
+def mismatch(selector: Any, thread: str) -> tuple[str, str] | None:
+    """What is wrong with ``kernel=selector`` in a thread of this kind, and what to write."""
+    kind = kind_of(selector)
+    if kind is None:
+        return f"kernel is {selector!r}", "a ttl.Kernel or a ttl.KernelKind"
+    if THREAD_KINDS[kind] == thread:
+        return None
+    wrong = f"kernel= names {WORDS[THREAD_KINDS[kind]]}, and this is {WORDS[thread]}"
+    return wrong, f"ttl.Kernel(ttl.KernelKind.{_name(thread)})"
+
+
+def _name(thread: str) -> str:
+    return next(kind.name for kind, word in THREAD_KINDS.items() if word == thread)

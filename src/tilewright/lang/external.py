@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.language import LanguageFunction
+from tilewright.lang.names import LanguageFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.records import record
 

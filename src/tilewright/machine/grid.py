@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 
 from tilewright.grid import Core, NetSpec, PipeSpec, cores_of
-from tilewright.machine.events import Cursor, Event, Repeats, SentBlock, Trace
-from tilewright.machine.handshakes import Semaphores
-from tilewright.machine.processes import run_until_stuck
-from tilewright.machine.rings import Ring
+from tilewright.machine.resources import Ring, Semaphores
+from tilewright.machine.threads import Cursor, Event, Repeats, SentBlock, Trace, run_until_stuck
 from tilewright.records import record
 
 

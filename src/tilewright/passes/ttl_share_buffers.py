@@ -25,7 +25,7 @@ from tilewright.dialects.attributes import buffer_type_of, cb_type, int_value, i
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp
 from tilewright.dialects.walking import erase, operations, place_of, remember
-from tilewright.machine.events import Trace
+from tilewright.machine.threads import Trace
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import ThreadTrace, Unpredictable, core_groups, trace_thread

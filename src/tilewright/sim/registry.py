@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
 from tilewright.dialects.tile_op import TileOp, UnitForm
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 
 ROLES = {"u": "unpack", "m": "math", "p": "pack", "d": "data movement"}
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, Span, fail
 from tilewright.grid import chip_place
-from tilewright.machine.processes import Coroutine, cores_text, deadlock, run_until_stuck
+from tilewright.machine.threads import Coroutine, cores_text, deadlock, run_until_stuck
 from tilewright.program import Program
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic

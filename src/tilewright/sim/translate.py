@@ -24,7 +24,7 @@ from tilewright.dialects.attributes import I1, ThreadAttr, is_array_attr, is_int
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import span_of
 from tilewright.integers import FORMS, python_text
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.program import Program
 from tilewright.sim import integers, registry
 from tilewright.sim.buffers import backing_masks

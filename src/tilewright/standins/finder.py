@@ -1,12 +1,13 @@
 """Answers ``import ttl``, ``ttlang``, ``tilelang`` and ``ttnn`` with Tilewright's own modules, in this process only.
 
-Scripts written for those packages then run on a machine that has none of them. Nothing is imported before it is
-asked for.
+Scripts written for those packages then run on a machine that has none of them. torch stays the installed one; it learns to do
+without a GPU. Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -186,3 +187,51 @@ def installed(packages: Sequence[str] = PACKAGES) -> Generator[None, None, None]
         for name in {*ours, *(name for name in sys.modules if root(name) in packages)}:
             del sys.modules[name]
         sys.modules.update(before)
+
+
+class TorchFinder(MetaPathFinder):
+    """Finds the installed torch, and has it told when its import is complete."""
+
+    def __init__(self, imported: Callable[[Any], None]) -> None:
+        self.imported = imported
+        self.asked = False
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname != "torch" or self.asked:
+            return None
+        self.asked = True  # the others find it
+        spec = importlib.util.find_spec("torch")
+        self.asked = False
+        if spec is None or spec.loader is None:
+            return None
+        complete = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            complete(module)
+            self.imported(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+@contextmanager
+def cuda_on_host() -> Generator[None, None, None]:
+    """Scripts for a GPU name it: inside the block torch takes "cuda" for the host, unless it has a GPU of its own."""
+    undo: list[Callable[[], None]] = []
+
+    def tell(torch: Any) -> None:
+        if not torch.cuda.is_available():
+            from tilewright.standins.host_torch import host_for_cuda
+
+            undo.append(host_for_cuda(torch))
+
+    finder = TorchFinder(tell)
+    if sys.modules.get("torch") is not None:
+        tell(sys.modules["torch"])
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for each in undo:
+            each()

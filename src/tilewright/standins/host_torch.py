@@ -1,17 +1,12 @@
 """``device="cuda"``, ``.cuda()`` and ``.to("cuda")`` in scripts written for a GPU: the simulated device, on the host for torch.
 
-torch itself stays the installed one. It is told, once it has been imported, to make on the host what a script asks for on "cuda";
-where torch has a GPU of its own, nothing changes.
+torch itself stays the installed one. It is told, once it has been imported (`finder`), to make on the host what a script asks for
+on "cuda".
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 NO_WORK = ("synchronize", "empty_cache", "manual_seed", "manual_seed_all", "set_device", "reset_peak_memory_stats")
@@ -50,48 +45,3 @@ def _on_host(value: Any) -> Any:
     """``"cuda"``, ``"cuda:0"`` and such devices as the host; anything else as it is."""
     kind = value if isinstance(value, str) else getattr(value, "type", None) if type(value).__name__ == "device" else None
     return "cpu" if isinstance(kind, str) and kind.partition(":")[0] == "cuda" else value
-
-
-class TorchFinder:
-    """Finds the installed torch, and has it told when its import is complete."""
-
-    def __init__(self, imported: Callable[[Any], None]) -> None:
-        self.imported = imported
-        self.asked = False
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname != "torch" or self.asked:
-            return None
-        self.asked = True  # the others find it
-        spec = find_spec("torch")
-        self.asked = False
-        if spec is None or spec.loader is None:
-            return None
-        complete = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            complete(module)
-            self.imported(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-@contextmanager
-def installed() -> Generator[None, None, None]:
-    undo: list[Callable[[], None]] = []
-
-    def tell(torch: Any) -> None:
-        if not torch.cuda.is_available():
-            undo.append(host_for_cuda(torch))
-
-    finder = TorchFinder(tell)
-    if sys.modules.get("torch") is not None:
-        tell(sys.modules["torch"])
-    sys.meta_path.insert(0, finder)  # pyright: ignore[reportArgumentType]
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)  # pyright: ignore[reportArgumentType]
-        for each in undo:
-            each()

@@ -18,7 +18,7 @@ from tilewright import hardware, op_costs
 from tilewright.diagnostics import Span
 from tilewright.dialects.tile_op import COLUMN, FIRST, MEMBERS, ROW
 from tilewright.dialects.ttkernel import CALLS
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.native.program import FIDELITY_PHASES, NativeProgram
 from tilewright.native.recording import Core, RecordedCall, Recording
 from tilewright.options import Options

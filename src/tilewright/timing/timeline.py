@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.diagnostics import Diagnostic
 from tilewright.grid import chip_place
 from tilewright.hardware import CHIPS
-from tilewright.machine.processes import Coroutine, Wait, deadlock
+from tilewright.machine.threads import Coroutine, Wait, deadlock
 from tilewright.program import Program, TensorSpec
 from tilewright.records import record
 from tilewright.sim.arithmetic import Arithmetic, Format, ProductJob

@@ -13,7 +13,7 @@ from tilewright import ttl
 from tilewright.diagnostics import KernelError
 from tilewright.hardware import CHIPS
 from tilewright.jit.kernel import Kernel
-from tilewright.lang.coordinates import folded_sizes, resolve_grid
+from tilewright.lang.cores import folded_sizes, resolve_grid
 from tilewright.lang.kernel import compile_options
 from tilewright.lang.names import MODULE_NAMES
 

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
-from tilewright.lang.language import INSTEAD, NotYetSupported
+from tilewright.lang.names import INSTEAD, NotYetSupported
 
 # What its package of August 2026 exports, without the elementwise functions; and what its specification adds.
 EXPORTED = [

@@ -9,7 +9,7 @@ import pytest
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
 from tilewright.lang.tensors import KernelTensor, check_aligned, describe, from_array, from_bits, tiles_of, to_array, to_bits
-from tilewright.standins.ttnn import placement
+from tilewright.standins.ttnn import devices
 from tilewright.standins.ttnn.tensor import DataType, Tensor
 
 VALUES = np.array([1.0, -2.5, 1.00390625, 3.14159274, -0.0, 65536.0], np.float32)
@@ -50,7 +50,7 @@ def test_float32_array_as_bfloat16():
 
 
 def test_standin_tensors():
-    tensor = Tensor(grid_of(VALUES), DataType.BFLOAT16, memory_config=placement.L1_MEMORY_CONFIG)
+    tensor = Tensor(grid_of(VALUES), DataType.BFLOAT16, memory_config=devices.L1_MEMORY_CONFIG)
     spec = describe(tensor, "x")
     assert (spec.shape, spec.dtype, spec.memory, spec.layout) == ((32, 64), "bf16", "l1", "tile")
     from_array(tensor, np.ones((32, 64), np.float32))
@@ -69,10 +69,10 @@ def test_tiled_tensors_are_padded_in_memory():
 
 
 def test_what_is_refused():
-    shards = placement.create_sharded_memory_config((64, 32), placement.CoreGrid(x=2, y=1), placement.ShardStrategy.HEIGHT)
+    shards = devices.create_sharded_memory_config((64, 32), devices.CoreGrid(x=2, y=1), devices.ShardStrategy.HEIGHT)
     with pytest.raises(KernelError, match=r"TW106.*sharded and stored row by row"):
-        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, None, placement.Layout.ROW_MAJOR, shards), "x")
-    rows = describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, None, placement.Layout.ROW_MAJOR), "x")
+        describe(Tensor(np.zeros((64, 32)), DataType.BFLOAT16, None, devices.Layout.ROW_MAJOR, shards), "x")
+    rows = describe(Tensor(np.zeros((40, 32)), DataType.BFLOAT16, None, devices.Layout.ROW_MAJOR), "x")
     with pytest.raises(KernelError, match="TW105"):
         check_aligned(rows, None)  # unless the kernel's blocks count elements, which is known later
     for value in (3, "x", None):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tilewright import pipeline
 from tilewright.diagnostics import KernelError
 from tilewright.hardware import CHIPS
-from tilewright.machine.events import Event
+from tilewright.machine.threads import Event
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import stopped_at

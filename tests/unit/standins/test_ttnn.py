@@ -231,10 +231,10 @@ def test_a_mesh_of_one_holds_whole_tensors():
 
 
 def test_the_dtype_that_nobody_gives(monkeypatch: pytest.MonkeyPatch):
-    from tilewright.standins.ttnn import functions
+    from tilewright.standins.ttnn import tensor
 
     assert ttnn.zeros((32, 32)).dtype == ttnn.bfloat16
-    monkeypatch.setattr(functions, "_default_dtype", [ttnn.bfloat16])
-    functions.set_default_dtype("float32")
+    monkeypatch.setattr(tensor, "_default_dtype", [ttnn.bfloat16])
+    tensor.set_default_dtype("float32")
     assert {ttnn.zeros((1,)).dtype, ttnn.rand((1,)).dtype, ttnn.empty((1,)).dtype} == {ttnn.float32}
     assert ttnn.zeros((1,), dtype=ttnn.bfloat16).dtype == ttnn.bfloat16

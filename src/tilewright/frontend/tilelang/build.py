@@ -19,7 +19,7 @@ from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, 
 from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
 from tilewright.lang.building import Build
-from tilewright.lang.coordinates import resolve_grid
+from tilewright.lang.cores import resolve_grid
 from tilewright.lang.tilelang_tensors import TensorLayout
 from tilewright.lang.tilelang_types import TileLangFunction
 from tilewright.options import Options

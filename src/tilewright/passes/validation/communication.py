@@ -16,9 +16,9 @@ from xdsl.dialects.func import FuncOp
 
 from tilewright.diagnostics import Diagnostic, Note, counted
 from tilewright.dialects.walking import place_of
-from tilewright.machine.events import Chunk, Event, Trace
 from tilewright.machine.grid import GridMachine
-from tilewright.machine.rings import Ring
+from tilewright.machine.resources import Ring
+from tilewright.machine.threads import Chunk, Event, Trace
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.assumed_numbers import Assumptions
 from tilewright.passes.validation.buffers import several_users

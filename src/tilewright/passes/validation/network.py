@@ -13,8 +13,8 @@ from tilewright.dialects.attributes import PipeType
 from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.grid import Core, NetSpec
-from tilewright.machine.events import Cursor, Event, Trace
 from tilewright.machine.grid import Clash, GridMachine
+from tilewright.machine.threads import Cursor, Event, Trace
 from tilewright.passes.validation.communication_trace import ThreadTrace, network_events, pipe_of, traces_of_cores
 from tilewright.passes.validation.events import Buffer, functions_of, problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tilewright.dtypes import INTEGERS
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operands
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode

@@ -17,7 +17,7 @@ import numpy as np
 from tilewright import hardware
 from tilewright.diagnostics import fail
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import hardware
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.sim import inspection
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine

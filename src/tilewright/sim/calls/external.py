@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.dtypes import INTEGERS
 from tilewright.hardware import TILE_COLS, TILE_ROWS
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.narrowing import as_tuple
 from tilewright.program import TensorSpec
 from tilewright.sim.buffers import Buffer

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.diagnostics import fail
 from tilewright.grid import WorkArgument, core_number
-from tilewright.machine.processes import Wait
+from tilewright.machine.threads import Wait
 from tilewright.program import BufferIndex
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.machine import Machine

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.machine.events import Event
 from tilewright.machine.grid import GridMachine
-from tilewright.machine.handshakes import DstHalves, Semaphores
-from tilewright.machine.rings import Ring
+from tilewright.machine.resources import DstHalves, Ring, Semaphores
+from tilewright.machine.threads import Event
 from tilewright.sim.buffers import Buffer
 
 CALLS = st.lists(st.tuples(st.sampled_from(["wait", "reserve", "push", "pop"]), st.integers(1, 4)), max_size=60)
