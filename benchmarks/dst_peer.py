@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from kernels import CASES, DTYPES, Case, build
 
-from tilewright import op_costs
+from tilewright import timing_constants
 from tilewright.lang import tensors
 from tilewright.sim.run import simulate
 
@@ -95,12 +95,12 @@ def measured(case: Case, folder: Path) -> tuple[int, Any]:
     program = build(case, folder).compile(*arrays, **case.options)
     group = simulate(program, [tensors.to_array(array) for array in arrays]).groups[0]
     config = program.config
-    total = float(HARDWARE_START + op_costs.sync_cost().math_cycles * group.acquires)
+    total = float(HARDWARE_START + timing_constants.sync_cost().math_cycles * group.acquires)
     for call, count in group.calls.items():
         if call == "binop_with_scalar_tile_init":
             total += STATELESS_INIT * count
         elif call.endswith("_init"):
-            cost = op_costs.call_cost(call.removesuffix("_init"), dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity)
+            cost = timing_constants.call_cost(call.removesuffix("_init"), dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity)
             total += cost.init_math_cycles * count
     for region, plan in program.trace.plans:
         total += sum(part.allocation.math_cycles for part in plan.parts) * region.problem.tiles

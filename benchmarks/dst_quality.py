@@ -21,7 +21,7 @@ from tilewright.dst.allocate import allocate, checked_plan, fewest_slots, optima
 from tilewright.dst.linear_scan import DoesNotFit, linear_scan
 from tilewright.dst.model import PROOF
 from tilewright.dst.problem import Costs, Leaf, Plan, Problem
-from tilewright.op_costs import UNCERTAINTY
+from tilewright.timing_constants import UNCERTAINTY
 
 CAPACITIES = (4, 8, 16)
 MOST_COPIES = 11

@@ -10,7 +10,7 @@ import numpy as np
 import timed_kernels
 from published_rows import Row, arch_of
 
-from tilewright import hardware, kernels, op_costs
+from tilewright import hardware, kernels, timing_constants
 from tilewright.kernels.matmul import allowed, space
 from tilewright.kernels.timing_estimates import matmul_microseconds
 from tilewright.timing import timeline
@@ -87,11 +87,11 @@ def gemm_bound(row: Row) -> float | None:
     dtype, fidelity, arch = DTYPES[found[6]], found[7], arch_of(row)
     constants = constants_of(arch)
     products = m * k * n / hardware.TILE_ROWS**3 / (columns * rows)
-    math = op_costs.product_cycles(fidelity, 1, WIDEST) / WIDEST
-    unpack = constants.matmul_operand * op_costs.streamed_share(dtype, arch) * (1 + WIDEST) / WIDEST
+    math = timing_constants.product_cycles(fidelity, 1, WIDEST) / WIDEST
+    unpack = constants.matmul_operand * timing_constants.streamed_share(dtype, arch) * (1 + WIDEST) / WIDEST
     cycles = products * max(math, unpack)
     if row["unit"] == "%":
-        return 100 * products * op_costs.PHASE_CYCLES * op_costs.FIDELITY_PHASES[fidelity] / cycles
+        return 100 * products * timing_constants.PHASE_CYCLES * timing_constants.FIDELITY_PHASES[fidelity] / cycles
     tile = hardware.tile_bytes(dtype) / hardware.TILE_ELEMENTS
     read = (k * n + (m * k if found[8] == "DRAM" else 0)) * tile / (constants.banks * constants.bank_read)
     return max(cycles, read) / constants.clock_ghz

@@ -17,8 +17,7 @@ from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES
 from tilewright.dialects.ttl_network import NetPipeOp, nested_value
 from tilewright.dialects.walking import of_kind, operations
-from tilewright.emit.arguments import buffer_name, thread_arguments
-from tilewright.emit.common_arguments import Launch
+from tilewright.emit.arguments import Launch, buffer_name, thread_arguments
 from tilewright.emit.cpp import Line, emit, emit_lines
 from tilewright.emit.spelling import release
 from tilewright.grid import cores_in

@@ -2,7 +2,7 @@
 
 tt-xla hands it over as bytes, and tt-mlir makes a ``ttnn.generic`` of it. That launch gives every core the same arguments: the
 numbers of all buffers and the accessors of all operands at compile time, addresses at run time. The C++ is spelled for it
-(`emit/common_arguments.py`); what it has no place for is refused (TW610). ``docs/kernel_artifact.schema.json`` is its schema.
+(`emit/arguments.py`); what it has no place for is refused (TW610). ``docs/kernel_artifact.schema.json`` is its schema.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
-from tilewright.dtypes import BY_NAME
 from tilewright.grid import chip_place, cores_of
-from tilewright.hardware import tile_bytes
+from tilewright.hardware import DTYPE_BY_NAME, tile_bytes
 from tilewright.program import ROW_MAJOR, ROWS, CallerNumber, CoreNumber, ThreadSpec
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ KINDS = {"reader": "ReaderKernelConfig", "writer": "WriterKernelConfig"}
 def kernel_artifact(program: Program) -> dict[str, Any]:
     """The artifact, as plain data: ``json.dumps`` of it is what the attribute holds."""
     from tilewright.compiler import cpp_lines
-    from tilewright.emit.common_arguments import Launch, tensor_indices
+    from tilewright.emit.arguments import Launch, tensor_indices
 
     for what, remedy in _refusals(program):
         raise fail("TW610", f"'{program.name}' does not fit into a kernel_artifact: {what}", help=remedy)
@@ -55,7 +54,7 @@ def kernel_artifact(program: Program) -> dict[str, Any]:
         "cb_configs": [
             {
                 "buffer_index": position,
-                "data_format": TTCORE_NAMES.get(buffer.dtype, BY_NAME[buffer.dtype].format),
+                "data_format": TTCORE_NAMES.get(buffer.dtype, DTYPE_BY_NAME[buffer.dtype].format),
                 "page_size": tile_bytes(buffer.dtype),
                 "total_size": buffer.tiles * tile_bytes(buffer.dtype),
                 "num_tiles": buffer.tiles,

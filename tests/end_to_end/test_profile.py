@@ -17,7 +17,7 @@ import timed_kernels
 
 import block_kernels
 import kernel_text
-from tilewright import op_costs, ttl
+from tilewright import timing_constants, ttl
 from tilewright.timing import exports, timeline
 from tilewright.timing.profile import profile
 
@@ -120,13 +120,13 @@ def test_a_script_without_a_kernel(tmp_path: Path):
 
 
 def test_a_call_of_unknown_cost_is_named(monkeypatch: pytest.MonkeyPatch):
-    data = dict(op_costs.cost_data())
+    data = dict(timing_constants.cost_data())
     data["calls"] = {name: cost for name, cost in data["calls"].items() if name != "exp_tile"}
     program = fused(2).compile(*[np.zeros((64, 64), BF16)] * 4)
-    op_costs.call_cost.cache_clear()
-    monkeypatch.setattr(op_costs, "cost_data", lambda: data)
+    timing_constants.call_cost.cache_clear()
+    monkeypatch.setattr(timing_constants, "cost_data", lambda: data)
     told, _ = profile(program, advise=False)
-    op_costs.call_cost.cache_clear()
+    timing_constants.call_cost.cache_clear()
     assert any("exp_tile: no cost is known" in note for note in told.notes)
 
 

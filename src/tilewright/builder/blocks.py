@@ -17,7 +17,6 @@ from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block, Choice, described, fold, folded, grows_in_place, unfold, value_type
 from tilewright.diagnostics import KernelError, Note, Span
 from tilewright.dialects.attributes import i64_list, number_attr
-from tilewright.dialects.composed_calls import SFPU_REDUCE_SINCE
 from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, Param, TileOp, release_key
 from tilewright.dialects.tile_ops import (
     BY_NAME,
@@ -28,9 +27,10 @@ from tilewright.dialects.tile_ops import (
     in_release,
     with_number,
 )
+from tilewright.dialects.ttkernel import SFPU_REDUCE_SINCE
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, MatmulOp, ReduceOp, StoreOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPushOp
-from tilewright.dtypes import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
+from tilewright.hardware import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor

@@ -14,9 +14,8 @@ from tilewright.builder.tile_sizes import require_tiles
 from tilewright.builder.values import Block, described
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import INDEX, i64_attr, text_attr
-from tilewright.dialects.ttl_elements import BITS, LARGEST, NUMBER, ReadElementOp, WriteElementOp
-from tilewright.dtypes import BY_NAME, FLOATS, WORDS
-from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.dialects.ttl_buffers import BITS, LARGEST, NUMBER, ReadElementOp, WriteElementOp
+from tilewright.hardware import DTYPE_BY_NAME, FLOATS, TILE_COLS, TILE_ROWS, WORDS
 from tilewright.integers import Leaf, Value, bounds, is_dynamic, is_int_like, make
 from tilewright.records import record
 
@@ -90,7 +89,7 @@ def _place(thread: ThreadBuilder, name: str, block: Block, coordinates: list[Any
 
 
 def _read(thread: ThreadBuilder, name: str, block: Block, row: Value, column: Value, named: dict[str, Any]) -> Leaf | Element:
-    kind = BY_NAME[block.dtype]
+    kind = DTYPE_BY_NAME[block.dtype]
     limits = _limits(thread, name, named)
     raw = name == "raw_element_read" and block.dtype in FLOATS
     if raw and limits:
@@ -155,7 +154,7 @@ def _bits(thread: ThreadBuilder, dtype: str, value: Any) -> tuple[SSAValue, str]
 
 def _constant(thread: ThreadBuilder, dtype: str, value: float) -> int:
     if dtype not in FLOATS:
-        low, high = BY_NAME[dtype].range
+        low, high = DTYPE_BY_NAME[dtype].range
         if not low <= value <= high:
             raise thread.problem("TW102", f"{value} is written into a block of {dtype}", help=f"{low} to {high} fit")
         return int(value) & 0xFFFFFFFF

@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tilewright import package
     from tilewright.cli import compile as compiling
-    from tilewright.cli import failures
 
     problem = invocation.missing_file(arguments.source)
     if problem:
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             extra=tuned_configs(arguments.source), artifacts=arguments.artifact,
         )  # fmt: skip
     except BaseException as error:
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
     found = package.load(target)
     if arguments.json:
         kernels = [{"name": each.name, "tensors": each.text} for each in found.variants]

@@ -54,9 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BaseException as error:
         if invocation.wants_ir(arguments):
             invocation.IrPrinter(arguments, sys.stdout).failed(error)
-        from tilewright.cli import failures
-
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
     if not programs:
         print(
             f"tilewright compile: {arguments.source} called no kernel (it is run, and what it calls is compiled)",
@@ -104,13 +102,11 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
         with execution.session(**settings, cache=getattr(arguments, "cache", None)), held_back:
             invocation.run_script(arguments.source, arguments.arguments)
     except Exception as error:
-        from tilewright.cli import failures
-
-        if not programs or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
+        if not programs or invocation.as_kernel_error(error) or invocation.is_ours(error.__traceback__):
             raise
         if isinstance(error, AssertionError) and not arguments.verbose:
             return programs  # host code that checks results cannot succeed: nothing was computed
-        what = f"{type(error).__name__}: {failures.first_line(str(error))}"
+        what = f"{type(error).__name__}: {invocation.first_line(str(error))}"
         print(f"note: the script ended with {what}; its kernels were compiled, not executed", file=sys.stderr)
     return programs
 

@@ -14,7 +14,7 @@ import json
 import re
 import sys
 
-from tilewright.cli import failures, invocation
+from tilewright.cli import invocation
 from tilewright.error_codes import CODES
 
 
@@ -75,7 +75,7 @@ def told(arguments: argparse.Namespace) -> int:
     try:
         programs = compile_command.collect(arguments, keep_ir=True)
     except BaseException as error:
-        return failures.report(error, as_json=False, verbose=arguments.verbose)
+        return invocation.report(error, as_json=False, verbose=arguments.verbose)
     if not programs:
         return no_kernel(arguments.source)
     kernels = [
@@ -99,7 +99,7 @@ def shown(arguments: argparse.Namespace) -> int:
     from tilewright.explain.document import document
 
     found = kernel_calls.collect(arguments, Profiling(record=True, advise=False), keep_ir=True)
-    code = 0 if found.error is None else failures.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
+    code = 0 if found.error is None else invocation.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
     if isinstance(found.error, KeyboardInterrupt):
         return code
     if not found.kernels and not found.diagnostics:

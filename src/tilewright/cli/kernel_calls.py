@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from types import FrameType
 
 from tilewright import execution
-from tilewright.cli import failures, invocation
+from tilewright.cli import invocation
 from tilewright.diagnostics import Diagnostic, Span
 from tilewright.explain.document import Told
 from tilewright.program import Program
@@ -33,10 +33,10 @@ class Calls:
         """What the error says, if that is for the user."""
         if not isinstance(self.error, Exception):
             return ()
-        known = failures.as_kernel_error(self.error)
+        known = invocation.as_kernel_error(self.error)
         if known is not None:
             return known.diagnostics
-        return () if failures.is_ours(self.error.__traceback__) else (failures.script_failure(self.error),)
+        return () if invocation.is_ours(self.error.__traceback__) else (invocation.script_failure(self.error),)
 
     @property
     def failed(self) -> tuple[Trace, str] | None:
@@ -75,14 +75,14 @@ def collect(arguments: argparse.Namespace, profiling: execution.Profiling, *, ke
     if found.kernels and isinstance(found.error, Exception) and not _matters(found.error):
         # Host code that checks results cannot succeed: nothing was computed.
         if not isinstance(found.error, AssertionError) or arguments.verbose:
-            what = f"{type(found.error).__name__}: {failures.first_line(str(found.error))}"
+            what = f"{type(found.error).__name__}: {invocation.first_line(str(found.error))}"
             print(f"note: the script ended with {what}; its kernels were timed, not computed", file=sys.stderr)
         found.error = None
     return found
 
 
 def _matters(error: Exception) -> bool:
-    return failures.as_kernel_error(error) is not None or failures.is_ours(error.__traceback__)
+    return invocation.as_kernel_error(error) is not None or invocation.is_ours(error.__traceback__)
 
 
 def calling_line() -> Span | None:
@@ -90,7 +90,7 @@ def calling_line() -> Span | None:
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        if failures.is_user_file(file):
+        if invocation.is_user_file(file):
             text = linecache.getline(file, frame.f_lineno).rstrip()
             return Span(file, frame.f_lineno, len(text) - len(text.lstrip()) + 1, len(text) + 1)
         frame = frame.f_back

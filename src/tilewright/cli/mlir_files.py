@@ -69,12 +69,12 @@ LARGEST = 100  # of random integers: products of two fit every dtype's accumulat
 
 def run_text(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> int:
     """Compiles the text, runs it in the wanted engine (in two, if none is asked for) and tells what the tensors hold."""
-    from tilewright.cli import invocation, mlir_files
+    from tilewright.cli import invocation
 
     if settings["mode"] == execution.DEVICE:
         advice = "tilewright compile FILE.mlir -o DIR --emit-runner writes a launcher that makes tensors on a device"
         raise fail("TW602", "IR text has no host code that makes tensors on a device", help=advice)
-    program = mlir_files.compile_file(arguments.script, invocation.given_options(arguments), keep_ir=settings["keep_ir"])
+    program = compile_file(arguments.script, invocation.given_options(arguments), keep_ir=settings["keep_ir"])
     numbers = numbers_of(program, arguments.arguments)
     given = random_tensors(program.tensors, arguments.seed)
     found = executed(program, given, numbers, settings)
@@ -121,7 +121,7 @@ def random_tensors(specs: Sequence[TensorSpec], seed: int) -> list[Any]:
     import ml_dtypes
     import numpy as np
 
-    from tilewright.dtypes import DTYPES, FLOATS
+    from tilewright.hardware import DTYPES, FLOATS
 
     generator = np.random.default_rng(seed)
     names = {dtype.name: dtype.api for dtype in DTYPES}

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tilewright.cli import failures, invocation
+from tilewright.cli import invocation
 
 SPLIT_MARK = "// -----"
 MEMBER = "  "  # in front of a pass in the list, if it belongs to the stage below it
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         text = optimized(arguments)
     except BaseException as error:
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
     print(text)
     return 0
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.cli import failures, invocation, kernel_files
+from tilewright.cli import invocation, kernel_files
 
 if TYPE_CHECKING:
     from tilewright.explain.document import Told
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     found = kernel_calls.collect(arguments, wanted, keep_ir=bool(arguments.output))
     if found.error is not None:
-        return failures.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(found.error, as_json=arguments.json, verbose=arguments.verbose)
     if not found.kernels:
         print(
             f"tilewright profile: {arguments.source} called no kernel (it is run, and what it calls is profiled)", file=sys.stderr

@@ -27,7 +27,7 @@ import json
 import sys
 
 from tilewright import execution
-from tilewright.cli import failures, invocation
+from tilewright.cli import invocation
 
 AT_ONCE = 40_000  # calls of all cores together that are timed in some tenths of a second
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BaseException as error:
         if invocation.wants_ir(arguments):
             invocation.IrPrinter(arguments, sys.stderr).failed(error)
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
 
 
 def chosen_mode(arguments: argparse.Namespace) -> str:

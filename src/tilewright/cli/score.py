@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tilewright.cli import failures
     from tilewright.score.judge import Limits, verdict
 
     for file in (arguments.source, arguments.reference, *([arguments.baseline] if arguments.baseline else ())):
@@ -57,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 baseline=baseline, arch=arguments.arch, entry=arguments.entry, limits=limits, seed=seed,
             )  # fmt: skip
         except BaseException as error:
-            failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+            invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
             return 2
     print(json.dumps(told) if arguments.json else "\n".join(lines(told)))
     return 0 if told["correct"] else 1

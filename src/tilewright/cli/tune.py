@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.cli import failures, invocation
+from tilewright.cli import invocation
 
 if TYPE_CHECKING:
     from tilewright.tune.autotune import Task
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 1
         return tune(arguments, tasks)
     except BaseException as error:
-        return failures.report(error, as_json=arguments.json, verbose=arguments.verbose)
+        return invocation.report(error, as_json=arguments.json, verbose=arguments.verbose)
 
 
 def collect(arguments: argparse.Namespace) -> list[Task]:
@@ -91,10 +91,10 @@ def collect(arguments: argparse.Namespace) -> list[Task]:
             invocation.run_script(arguments.source, arguments.arguments, packages=packages)
     except Exception as error:
         # Host code that uses results cannot succeed: nothing was computed.
-        if not tasks or failures.as_kernel_error(error) or failures.is_ours(error.__traceback__):
+        if not tasks or invocation.as_kernel_error(error) or invocation.is_ours(error.__traceback__):
             raise
         if arguments.verbose:
-            what = f"{type(error).__name__}: {failures.first_line(str(error))}"
+            what = f"{type(error).__name__}: {invocation.first_line(str(error))}"
             print(f"note: the script ended with {what}; its kernels were not run", file=sys.stderr)
     unique = {(task.tuned.subject.file, task.name, task.problem.chip, text_of(task.problem.key)): task for task in tasks}
     return list(unique.values())

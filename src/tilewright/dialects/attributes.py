@@ -38,7 +38,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
-from tilewright.dtypes import BY_NAME
+from tilewright.hardware import DTYPE_BY_NAME
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # Names of tile data formats in IR text. bf16 and f32 are builtin float types there; the others are bare words.
 MEMORY_SPACES = ("l1", "dram")
 BUILTIN_FORMATS: dict[str, Attribute] = {"bf16": bf16, "f32": f32}
-BARE_FORMATS = tuple(name for name in BY_NAME if name not in BUILTIN_FORMATS)
+BARE_FORMATS = tuple(name for name in DTYPE_BY_NAME if name not in BUILTIN_FORMATS)
 
 
 @irdl_attr_definition
@@ -114,7 +114,7 @@ def _parse_word(parser: AttrParser, words: Sequence[str], else_message: str) -> 
 
 def _parse_format(parser: AttrParser) -> str:
     word = parser.parse_optional_identifier()
-    if word is not None and word not in BY_NAME:
+    if word is not None and word not in DTYPE_BY_NAME:
         parser.raise_error(f"unknown tile format '{word}'")
     if word is not None:
         return word

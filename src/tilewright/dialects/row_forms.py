@@ -22,8 +22,8 @@ from tilewright.dialects.tile_op import (
     UnitForm,
     Writes,
     applicable,
+    leaves_state,
 )
-from tilewright.dialects.vector_inits import leaves_state
 
 UNARY = "eltwise_unary/"
 KERNEL_API = "compute_kernel_api.h"

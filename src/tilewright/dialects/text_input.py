@@ -51,9 +51,8 @@ from tilewright.dialects.ttl import (
     StoreOp,
     YieldOp,
 )
-from tilewright.dialects.ttl_buffers import BUFFER_OPS, MOVEMENT_OPS
+from tilewright.dialects.ttl_buffers import BUFFER_OPS, ELEMENT_OPS, MOVEMENT_OPS
 from tilewright.dialects.ttl_compute import COMPUTE_OPS, TILE_BLOCK_OPS
-from tilewright.dialects.ttl_elements import ELEMENT_OPS
 from tilewright.dialects.ttl_network import NETWORK_OPS
 from tilewright.dialects.ttl_program import PROGRAM_OPS
 from tilewright.dialects.ttl_regions import BLOCK_ALIASES, REGION_OPS, TILE_LINALG

@@ -1,4 +1,5 @@
-"""The ``ttkernel`` dialect: one op per call of the kernel API, under its canonical (oldest) name.
+"""The ``ttkernel`` dialect: one op per call of the kernel API, under its canonical (oldest) name; how names of calls, and of
+the inits they run under, are put together from what an op does.
 
 The emitter spells a call for the chosen release; the simulator executes it. Which calls exist follows from the op table and
 from the list of structural calls below.
@@ -6,15 +7,20 @@ from the list of structural calls below.
 
 from __future__ import annotations
 
+import itertools
+import re
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.ir import ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.assembly import CallOp, ClassTable, expect
-from tilewright.dialects.tile_op import TileOp, UnitForm
+from tilewright.dialects.assembly import CallOp, ClassTable, expect, parameters_of
+from tilewright.dialects.attributes import TileType
+from tilewright.dialects.tile_op import TileOp, UnitForm, dst_format
+from tilewright.dialects.ttl import TileOpBase
+from tilewright.dialects.ttl_compute import TileVectorReduceOp
 from tilewright.records import record
 
 
@@ -236,3 +242,75 @@ def _call_of(name: str, row: TileOp, form: UnitForm) -> Call:
 
 
 CALLS = ClassTable((*_STRUCTURAL, *_OF_ROWS), _class_named)
+
+
+# A value per row is a column vector: the hardware calls repeating it along the columns "cols".
+BCAST_WORDS = {"row": "cols", "col": "rows", "scalar": "scalar"}
+BCAST_TYPES = {"row": "COL", "col": "ROW", "scalar": "SCALAR"}
+SFPU_BCAST = "sfpu_bcast"  # a unit: an op with a broadcast, both operands in DST
+SFPU_BCAST_SINCE = (0, 78)  # the older releases have no sfpu_binary_bcast.h
+SFPU_REDUCE_SINCE = (0, 78)  # the older releases reduce columns only, or nothing
+STATELESS = "sfpu"  # key of all inits that set nothing of their own
+REDUCE_DIMS = {"row": "REDUCE_ROW", "col": "REDUCE_COL", "scalar": "REDUCE_SCALAR"}
+
+
+def bcast_call(op: str, dim: str) -> str:
+    return f"{op}_tiles_bcast_{BCAST_WORDS[dim]}"
+
+
+def bcast_init(op: str, dim: str) -> str:
+    return f"{op}_bcast_{BCAST_WORDS[dim]}_init_short"
+
+
+def sfpu_bcast_call(op: str, dim: str) -> str:
+    return f"sfpu_{op}_bcast_{BCAST_WORDS[dim].removesuffix('s')}"
+
+
+def reduce_template(kind: str, dim: str) -> tuple[str, ...]:
+    return (f"PoolType::{kind.upper()}", f"ReduceDim::{REDUCE_DIMS[dim]}")
+
+
+def bcast_type(dim: str) -> str:
+    return f"BroadcastType::{BCAST_TYPES[dim]}"
+
+
+def reduced_by_vector(op: TileVectorReduceOp) -> tuple[str, ...]:
+    """Template arguments of sfpu_reduce."""
+    pool, dim = reduce_template(op.kind, op.dim)
+    return (pool, "DataFormat::Float32", dim)
+
+
+# Inits ----------------------------------------------------------------------------------------------------------------
+
+
+def template_values(op: TileOpBase, *, dst32: bool) -> dict[str, Any]:
+    """What a form's template arguments may name: the op's parameters, format of its data in DST, DST's width."""
+    return {
+        **parameters_of(op, op.SPEC),
+        "fmt": dst_format(worked_on(op), wide=dst32),
+        "fp32": "true" if dst32 else "false",
+    }
+
+
+def worked_on(op: TileOpBase) -> str:
+    """The dtype an op computes in: its first operand's, or its result's if it has none."""
+    kind = next(iter(op.operands), op.results[0]).type
+    assert isinstance(kind, TileType)
+    return kind.dtype
+
+
+def init_params(form: UnitForm) -> frozenset[str]:
+    """Parameters of the row that its init depends on, in any release."""
+    templates = [form.init_template, *(spelling.init_template or () for spelling in form.spellings)]
+    named = {name for entry in itertools.chain(*templates) for name in re.findall(r"\{(\w+)", entry)}
+    return frozenset(named | {argument.split(":")[0] for argument in form.init_args if ":" in argument})
+
+
+def init_key(form: UnitForm, op: TileOpBase) -> str:
+    """Stateless inits share one key: any SFPU init does for them."""
+    if not form.stateful:
+        return STATELESS
+    values = template_values(op, dst32=False)
+    template = ",".join(form.init_call_template(values))
+    arguments = ",".join(str(values[a.split(":")[0]]) for a in form.init_args if ":" in a)
+    return f"{form.init}<{template}>({arguments})"

@@ -21,10 +21,8 @@ from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import EXTERNAL
 from tilewright.dialects.walking import line_of, operations, span_of
 from tilewright.emit import objects, statements
-from tilewright.emit.arguments import Arguments, numbered, reserved_words
-from tilewright.emit.common_arguments import CommonArguments, Launch
-from tilewright.emit.expressions import Expressions, is_expression
-from tilewright.emit.spelling import Written, headers, release, spell
+from tilewright.emit.arguments import Arguments, CommonArguments, Launch, numbered, reserved_words
+from tilewright.emit.spelling import Expressions, Written, headers, is_expression, release, spell
 from tilewright.program import ComputeConfig, ThreadSpec
 from tilewright.records import record
 

@@ -17,8 +17,8 @@ from tilewright.builder import elements, external, functions, movement
 from tilewright.builder.blocks import plain_number
 from tilewright.builder.network import RemoteSemaphore, core_linear, for_each_pipe, is_end, net_of, semaphore_method
 from tilewright.builder.values import Block, ReadyReceive, Transfer, TransferGroup, described
+from tilewright.cache_key import is_users_own
 from tilewright.code_reads import reads_of
-from tilewright.content import is_users_own
 from tilewright.diagnostics import KernelError, Note
 from tilewright.frontend import carried
 from tilewright.frontend.containers import is_object_of, static_sequence

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.builder import blocks, functions
 from tilewright.builder.values import Block, TensorSlice, Transfer, described
-from tilewright.content import is_users_own
+from tilewright.cache_key import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend.debugging import breakpoint_call, print_call
 from tilewright.frontend.thread import Thread

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from tilewright.hardware import tile_bytes
 from tilewright.kernels.sharing import TILE, share_of
-from tilewright.op_costs import call_cost
-from tilewright.timing_constants import constants_of
+from tilewright.timing_constants import call_cost, constants_of
 
 BARRIER = 900.0  # cycles from the last request to the end of a barrier
 SHARE_OF_BANKS = 0.8  # of the rate of all banks that many readers get

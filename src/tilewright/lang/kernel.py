@@ -230,7 +230,7 @@ class KernelFunction:
         return Arguments(self.signature, values)
 
     def key_parts(self) -> tuple[Any, ...]:
-        """What makes this another kernel, for `content`."""
+        """What makes this another kernel, for `cache_key`."""
         return self.function, self.grid, self.options
 
     def updated_options(self, options: dict[str, Any]) -> Options:

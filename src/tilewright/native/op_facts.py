@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.dialects import tile_ops, vector_inits
+from tilewright.dialects import tile_op, tile_ops
 
 NAME = "op_facts.h"
 
@@ -17,13 +17,13 @@ def lookup_inits() -> frozenset[str]:
 
 def header() -> str:
     facts = {
-        "kStateless": vector_inits.STATELESS,
-        "kAddressMode": vector_inits.ADDRESS_MODE,
-        "kMacros": vector_inits.MACROS,
+        "kStateless": tile_op.STATELESS,
+        "kAddressMode": tile_op.ADDRESS_MODE,
+        "kMacros": tile_op.MACROS,
         "kLookupIfApproximate": lookup_inits(),
-        "kWriteConstants": vector_inits.WRITE_CONSTANTS,
-        "kStopStepping": vector_inits.STOP_STEPPING,
-        "kFillReplay": vector_inits.FILL_REPLAY,
+        "kWriteConstants": tile_op.WRITE_CONSTANTS,
+        "kStopStepping": tile_op.STOP_STEPPING,
+        "kFillReplay": tile_op.FILL_REPLAY,
     }
     lists = "".join(f"inline const std::set<std::string_view> {name} = {_words(words)};\n" for name, words in facts.items())
     includes = "#pragma once\n#include <set>\n#include <string_view>\n"

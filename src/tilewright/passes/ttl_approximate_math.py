@@ -16,9 +16,9 @@ from tilewright.dialects.attributes import number_attr
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.walking import operations
-from tilewright.op_costs import call_cost
 from tilewright.options import PERMISSIONS
 from tilewright.passes.context import PassContext
+from tilewright.timing_constants import call_cost
 
 NAME = "ttl-approximate-math"
 

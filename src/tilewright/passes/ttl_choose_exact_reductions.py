@@ -16,8 +16,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import i64_list
-from tilewright.dialects.composed_calls import SFPU_REDUCE_SINCE
 from tilewright.dialects.tile_op import release_key
+from tilewright.dialects.ttkernel import SFPU_REDUCE_SINCE
 from tilewright.dialects.ttl import (
     KEEP_IN_DST,
     TENSOR_OPS,

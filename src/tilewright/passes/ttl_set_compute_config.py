@@ -20,15 +20,15 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
 from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, number_attr, text_attr
-from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.tile_op import Unit, release_key
+from tilewright.dialects.ttkernel import SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import EXTERNAL, TileOpBase, compute_functions
 from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
-from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
+from tilewright.hardware import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
 from tilewright.passes.dst_assignment.running_values import accumulates

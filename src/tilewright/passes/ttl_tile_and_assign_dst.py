@@ -26,9 +26,9 @@ from tilewright.dialects.attributes import (
     text_attr,
     text_value,
 )
-from tilewright.dialects.composed_calls import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.tile_op import FACES, NARROW, release_key
+from tilewright.dialects.ttkernel import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import (
     AccumulateMatmulOp,

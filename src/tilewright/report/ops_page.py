@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.dialects import tile_ops
 from tilewright.dialects.tile_op import Composite, Param, TileOp, Unit, UnitForm, Writes
-from tilewright.op_costs import call_cost
+from tilewright.timing_constants import call_cost
 
 UNITS = {
     Unit.SFPU: "SFPU",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tilewright import op_costs
+from tilewright import timing_constants
 from tilewright.dialects.tile_op import Unit, share
 from tilewright.program import ComputeConfig
 from tilewright.sim.registry import Site
@@ -66,7 +66,7 @@ class CallCosts:
 
     def _cost_of(self, site: Site, cycles: float) -> Cost:
         constants = self.constants
-        if site.name in STARTS or self._initialised(site) is not None or site.name in op_costs.cost_data()["control"]:
+        if site.name in STARTS or self._initialised(site) is not None or site.name in timing_constants.cost_data()["control"]:
             # Mostly the RISC-V's own work: configuration words, few instructions. Before it writes the words of a new macro for
             # the matrix unit it waits until the last macro is played.
             macro = site.role == "m" and self._initialised(site) is not None and not self._is_vector(site)
@@ -76,7 +76,7 @@ class CallCosts:
             pushed = self._pushed(site)
             issue, executed = (cycles, min(pushed, cycles)) if pushed else (cycles * PUSHED, cycles)
             return Cost(issue, executed, VECTOR_INSTRUCTIONS)
-        if site.role == "u" and site.name in op_costs.COPIES:
+        if site.role == "u" and site.name in timing_constants.COPIES:
             return Cost(constants.copy_issue, cycles, COPY_INSTRUCTIONS)
         if site.role == "u" and "matmul" in site.name:
             return Cost(constants.product_issue, cycles, CALL_INSTRUCTIONS)
@@ -90,7 +90,7 @@ class CallCosts:
         name = site.name
         if name in STARTS:
             return {"u": self.constants.start_unpack, "m": self.constants.start_math, "p": self.constants.start_pack}[site.role]
-        if name in op_costs.cost_data()["control"]:
+        if name in timing_constants.cost_data()["control"]:
             control = self._cost(name, ())
             return self._by_role(site, control.math_cycles, control.unpack_cycles, control.pack_cycles)
         call = self._initialised(site)
@@ -102,9 +102,9 @@ class CallCosts:
             return self._pack(dtype)
         return self._math(site)
 
-    def _cost(self, call: str, template: tuple[str, ...]) -> op_costs.CallCost:
+    def _cost(self, call: str, template: tuple[str, ...]) -> timing_constants.CallCost:
         config = self.config
-        return op_costs.call_cost(
+        return timing_constants.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip, template=template,
             approx=config.math_approx_mode, macros=self._macros,
         )  # fmt: skip
@@ -143,7 +143,7 @@ class CallCosts:
 
     def _math(self, site: Site) -> float:
         if "matmul" in site.name:
-            return op_costs.product_cycles(self.config.math_fidelity, *_block(site))
+            return timing_constants.product_cycles(self.config.math_fidelity, *_block(site))
         try:
             cost = self._cost(site.name, self._template(site))
         except KeyError:
@@ -160,15 +160,15 @@ class CallCosts:
         """Cycles in which math waits for the source registers to change hands: by tile for products, by face elsewhere."""
         if "matmul" in site.name:
             down, across = _block(site)
-            return down * across * op_costs.FIDELITY_PHASES[self.config.math_fidelity] * self.constants.bank_switch
+            return down * across * timing_constants.FIDELITY_PHASES[self.config.math_fidelity] * self.constants.bank_switch
         return self.constants.face_switch if site.name.startswith("mul_tiles") or "reuse" in site.name else 0.0
 
     def _unpack(self, site: Site, dtype: str) -> float:
         constants = self.constants
-        reads = op_costs.cost_data()["reads"].get(op_costs.RENAMED.get(site.name, site.name), "one")
-        ratio = op_costs.dtype_ratio(reads, dtype, self.chip)
+        reads = timing_constants.cost_data()["reads"].get(timing_constants.RENAMED.get(site.name, site.name), "one")
+        ratio = timing_constants.dtype_ratio(reads, dtype, self.chip)
         if "matmul" in site.name:
-            return constants.matmul_operand * op_costs.streamed_share(dtype, self.chip) * _streamed(site)
+            return constants.matmul_operand * timing_constants.streamed_share(dtype, self.chip) * _streamed(site)
         return (constants.unpack_pair if reads == "pair" else constants.unpack_tile) * ratio
 
     def first_operands(self, site: Site, unpack: float) -> float:
@@ -178,4 +178,4 @@ class CallCosts:
         return unpack * 2 / _streamed(site)
 
     def _pack(self, dtype: str) -> float:
-        return op_costs.pack_cost(dtype, self.chip).pack_cycles
+        return timing_constants.pack_cost(dtype, self.chip).pack_cycles

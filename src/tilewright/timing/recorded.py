@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilewright import hardware, op_costs
+from tilewright import hardware, timing_constants
 from tilewright.diagnostics import Span
 from tilewright.dialects.tile_op import COLUMN, FIRST, MEMBERS, ROW
 from tilewright.dialects.ttkernel import CALLS
@@ -277,8 +277,8 @@ def _vector_attributes(call: RecordedCall) -> dict[str, Any]:
     variant, faces = call.words[:2]
     name = call.name.removesuffix("_init")
     found: dict[str, Any] = {}
-    if variant & 1 and name in op_costs.APPROXIMATE_AT:
-        found["template"] = (*("false",) * op_costs.APPROXIMATE_AT[name], "true")
+    if variant & 1 and name in timing_constants.APPROXIMATE_AT:
+        found["template"] = (*("false",) * timing_constants.APPROXIMATE_AT[name], "true")
     elif variant == 1 and name.endswith("_binary_tile"):
         found["template"] = ("NearestEven",)
     if faces != ALL_FACES and faces in PARTS:

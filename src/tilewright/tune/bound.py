@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation
 
-from tilewright import op_costs
+from tilewright import timing_constants
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.program import Program
 from tilewright.records import record
@@ -84,7 +84,7 @@ def compute_cycles(program: Program) -> float:
 
     def cost(op: KernelCallOp) -> float:
         try:
-            found = op_costs.call_cost(
+            found = timing_constants.call_cost(
                 op.CALL.name, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=chip,
                 approx=config.math_approx_mode,
             )  # fmt: skip

@@ -29,8 +29,8 @@ from tilewright.dialects.tile_op import (
     template_text,
     written_template,
 )
-from tilewright.op_costs import call_cost
 from tilewright.report import ops_page
+from tilewright.timing_constants import call_cost
 
 SIGNATURES = json.loads(Path(__file__).with_name("signatures.json").read_text(encoding="utf-8"))
 NEWEST = "0.81"

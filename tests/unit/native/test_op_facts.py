@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilewright.dialects import tile_ops, vector_inits
+from tilewright.dialects import tile_op, tile_ops
 from tilewright.dialects.tile_op import Unit
 from tilewright.native import op_facts, toolchain
 
@@ -32,7 +32,7 @@ def test_every_kind_of_state_belongs_to_a_stateful_row():
 
 
 def test_an_init_leaves_one_kind_of_state():
-    lists = [vector_inits.STATELESS, vector_inits.ADDRESS_MODE, vector_inits.MACROS, op_facts.lookup_inits()]
+    lists = [tile_op.STATELESS, tile_op.ADDRESS_MODE, tile_op.MACROS, op_facts.lookup_inits()]
     assert sum(map(len, lists)) == len(frozenset().union(*lists))
 
 

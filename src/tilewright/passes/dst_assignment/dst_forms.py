@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright import op_costs
+from tilewright import timing_constants
 from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import TileType, text_value
-from tilewright.dialects.composed_calls import (
+from tilewright.dialects.tile_op import FACES, Unit, UnitForm, Writes, release_key, share, template_text
+from tilewright.dialects.ttkernel import (
     SFPU_BCAST,
     SFPU_BCAST_SINCE,
     bcast_call,
@@ -19,7 +20,6 @@ from tilewright.dialects.composed_calls import (
     sfpu_bcast_call,
     template_values,
 )
-from tilewright.dialects.tile_op import FACES, Unit, UnitForm, Writes, release_key, share, template_text
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_compute import (
     IrregularTileOp,
@@ -96,9 +96,9 @@ class FormBuilder:
 
     # Costs ------------------------------------------------------------------------------------------------------------
 
-    def cost(self, call: str, template: tuple[str, ...] = (), faces: str = "") -> op_costs.CallCost:
+    def cost(self, call: str, template: tuple[str, ...] = (), faces: str = "") -> timing_constants.CallCost:
         config = self.config
-        whole = op_costs.call_cost(
+        whole = timing_constants.call_cost(
             call, dst32=config.fp32_dest_acc_en, fidelity=config.math_fidelity, chip=self.chip.name, template=template
         )
         return replace(whole, math_cycles=whole.math_cycles * share(faces)) if faces else whole
@@ -108,7 +108,7 @@ class FormBuilder:
         key: str,
         operands: tuple[Operand, ...],
         result: ResultRule,
-        cost: op_costs.CallCost,
+        cost: timing_constants.CallCost,
         init: str,
         *,
         reuses: int | None = None,
@@ -277,7 +277,7 @@ class FormBuilder:
         joins = tile_ops.BY_NAME[FOLDS[op.kind]].form(Unit.SFPU)
         assert joins is not None
         rows, cols = op.counts
-        load = op_costs.copy_tile_cost("f32", self.config.fp32_dest_acc_en, True, self.chip.name)
+        load = timing_constants.copy_tile_cost("f32", self.config.fp32_dest_acc_en, True, self.chip.name)
         cost = self.cost(joins.call)
         operands = (Operand(self.numbers[op.source], Place.BUFFER), Operand(self.numbers[op.scratch], Place.DST))
         return Form(
@@ -313,7 +313,7 @@ class FormBuilder:
         form = self.form("buffer", operands, rule, cost, init, repeat=repeat)
         return [(form, FormUse("buffer"))]
 
-    def _reduction(self, op: TileReduceOp) -> tuple[op_costs.CallCost, str, int]:
+    def _reduction(self, op: TileReduceOp) -> tuple[timing_constants.CallCost, str, int]:
         """Cost of a call, key of its init, number of calls."""
         template = reduce_template(op.kind, op.dim)
         rows, cols = op.counts

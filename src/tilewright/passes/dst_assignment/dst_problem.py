@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
-from tilewright import op_costs
+from tilewright import timing_constants
 from tilewright.diagnostics import Span
 from tilewright.dialects.attributes import TileType, defining_op
-from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FLOAT_DTYPES, Unit
+from tilewright.dialects.ttkernel import STATELESS
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import BindCBOp
 from tilewright.dialects.ttl_compute import ComputeOp
@@ -88,16 +88,16 @@ def region_problem(
     for extent in compute.output_shape:
         tiles *= extent
     chip = context.chip
-    sync = op_costs.sync_cost(chip.name)
-    copy = op_costs.copy_dest_values_cost(config.fp32_dest_acc_en, chip.name)
-    pack = max((op_costs.pack_cost(_dtype(value), chip.name).pack_cycles for value in last.operands), default=0)
+    sync = timing_constants.sync_cost(chip.name)
+    copy = timing_constants.copy_dest_values_cost(config.fp32_dest_acc_en, chip.name)
+    pack = max((timing_constants.pack_cost(_dtype(value), chip.name).pack_cycles for value in last.operands), default=0)
     costs = Costs(
         sync=round(sync.math_cycles),
         copy=round(copy.math_cycles),
         copy_init_cycles=round(copy.init_math_cycles),
         pack=round(pack),
         spill_unpack=max((_unpack_cycles(kind, config, chip) for kind in set(formats)), default=0),
-        spill_overhead=op_costs.BUFFER_HANDSHAKE,
+        spill_overhead=timing_constants.BUFFER_HANDSHAKE,
     )
     loads = tuple(_leaf(value, config, chip) for value in leaves)
     problem_ops = tuple(replace(builder.op(index, op), storage=formats[index]) for index, op in enumerate(ops))
@@ -112,7 +112,7 @@ def region_problem(
         lasting_inits=_lasting_inits(loads, problem_ops, builder.uses),
         spill_limit=room,
         round_trips=trips,
-        round_trip_saving=0.0 if context.options.round_trips else op_costs.UNCERTAINTY,
+        round_trip_saving=0.0 if context.options.round_trips else timing_constants.UNCERTAINTY,
     )
     buffers = tuple(name_of(defining_op(buffer_of(value)), "") for value in compute.inputs)
     return RegionProblem(problem, ops, leaves, builder.uses, buffers, span_of(compute))
@@ -156,7 +156,8 @@ def _dtype(value: SSAValue) -> str:
 
 
 def _unpack_cycles(dtype: str, config: ComputeConfig, chip: Chip) -> int:
-    return round(op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name).unpack_cycles)
+    cost = timing_constants.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
+    return round(cost.unpack_cycles)
 
 
 def _is_wide(dtype: str, config: ComputeConfig) -> bool:
@@ -165,7 +166,7 @@ def _is_wide(dtype: str, config: ComputeConfig) -> bool:
 
 def _leaf(value: SSAValue, config: ComputeConfig, chip: Chip) -> Leaf:
     dtype = _dtype(value)
-    cost = op_costs.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
+    cost = timing_constants.copy_tile_cost(dtype, config.fp32_dest_acc_en, _is_wide(dtype, config), chip.name)
     return Leaf(
         name=value.name_hint or "",
         load_math_cycles=round(cost.math_cycles),

@@ -15,8 +15,8 @@ from xdsl.ir import Operation
 from tilewright.dialects import tile_ops
 from tilewright.dialects.assembly import parameters_of
 from tilewright.dialects.attributes import TileType, text_value
-from tilewright.dialects.composed_calls import STATELESS
 from tilewright.dialects.tile_op import FACES, NARROW, WIDTH, Unit, UnitForm, release_key, template_text
+from tilewright.dialects.ttkernel import STATELESS
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dst.problem import Form, Operand, Place, ResultRule
 from tilewright.records import record

@@ -33,7 +33,7 @@ from tilewright.dialects.attributes import (
     text_array,
     text_attr,
 )
-from tilewright.dialects.composed_calls import reduce_template
+from tilewright.dialects.ttkernel import reduce_template
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp

@@ -45,11 +45,12 @@ from tilewright.dialects.ttl_buffers import (
     FillPatternOp,
     FillScalerOp,
     PublishCBOp,
+    ReadElementOp,
     TensorAccessorOp,
     TensorSliceOp,
     WaitOp,
+    WriteElementOp,
 )
-from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
 from tilewright.dialects.walking import erase, insert_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip

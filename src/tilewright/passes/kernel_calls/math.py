@@ -11,7 +11,8 @@ from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import TileType, i32_attr, int_value, number_attr, text_array, text_attr, text_value
-from tilewright.dialects.composed_calls import (
+from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, NARROW, Unit, UnitForm, dst_format
+from tilewright.dialects.ttkernel import (
     SFPU_BCAST,
     bcast_call,
     bcast_init,
@@ -23,7 +24,6 @@ from tilewright.dialects.composed_calls import (
     template_values,
     worked_on,
 )
-from tilewright.dialects.tile_op import FACES, INTEGER_DTYPES, NARROW, Unit, UnitForm, dst_format
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import (
     BY_POSITION,

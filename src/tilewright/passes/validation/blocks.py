@@ -13,9 +13,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import constant_of, is_tensor_type
 from tilewright.dialects.ttl import ExternCallOp, StoreOp, TensorMathOp, both_float, thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, WaitOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, CopyOp, ReadElementOp, WaitOp, WriteElementOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import place_of
 from tilewright.passes.validation.communication_trace import Ways, ways_of_cores
 from tilewright.passes.validation.events import (

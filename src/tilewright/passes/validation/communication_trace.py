@@ -20,16 +20,18 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from tilewright.dialects.attributes import PipeType, buffer_type_of, constant_of
 from tilewright.dialects.ttl import CoreOp, StoreOp, WorkOp
 from tilewright.dialects.ttl_buffers import (
+    LARGEST,
     AttachCBOp,
     CBReserveOp,
     CBWaitOp,
     CopyOp,
     PublishCBOp,
+    ReadElementOp,
     TensorAccessorOp,
     TensorSliceOp,
     WaitOp,
+    WriteElementOp,
 )
-from tilewright.dialects.ttl_elements import LARGEST, ReadElementOp, WriteElementOp
 from tilewright.dialects.ttl_network import (
     CoreTableOp,
     CreateSemaphoreOp,

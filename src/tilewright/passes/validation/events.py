@@ -24,10 +24,11 @@ from tilewright.dialects.ttl_buffers import (
     CBWaitOp,
     CopyOp,
     PublishCBOp,
+    ReadElementOp,
     WaitOp,
+    WriteElementOp,
 )
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.ttl_elements import ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
 

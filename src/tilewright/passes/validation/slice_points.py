@@ -13,8 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, counted
 from tilewright.dialects.attributes import constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
-from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
-from tilewright.dialects.ttl_elements import ReadElementOp
+from tilewright.dialects.ttl_buffers import ReadElementOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.grid import core_number
 from tilewright.integers import FORMS, NUMPY_COMPARISONS, PREDICATES

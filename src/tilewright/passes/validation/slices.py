@@ -15,8 +15,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import I1, AccessorType, SliceType, constant_of
 from tilewright.dialects.ttl import CoreOp, WorkOp
-from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
-from tilewright.dialects.ttl_elements import ReadElementOp
+from tilewright.dialects.ttl_buffers import CopyOp, ReadElementOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, WaitAnyOp
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.dialects import tile_ops
-from tilewright.dialects.tile_op import Unit, is_approximate, is_narrow
-from tilewright.dialects.vector_inits import FILL_REPLAY
+from tilewright.dialects.tile_op import FILL_REPLAY, Unit, is_approximate, is_narrow
 from tilewright.sim.call_parameters import same_variant, variant_of
 from tilewright.sim.machine import Machine
 from tilewright.sim.numerics.lanes import UnknownOperation

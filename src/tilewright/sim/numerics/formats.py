@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.dtypes import BLOCK_FLOATS, BY_NAME
+from tilewright.hardware import BLOCK_FLOATS, DTYPE_BY_NAME
 from tilewright.sim.numerics import block_floats
 
 U8 = npt.NDArray[np.uint8]
@@ -30,7 +30,7 @@ SMALLEST_NORMAL = np.uint32(0x00800000)
 FRACTION = np.uint32(0x007FFFFF)
 HIGH_HALF = np.uint32(0xFFFF0000)
 
-L1_DTYPES = tuple(BY_NAME)
+L1_DTYPES = tuple(DTYPE_BY_NAME)
 
 
 class FormatError(ValueError):

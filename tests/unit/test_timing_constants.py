@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.op_costs import (
+from tilewright.timing_constants import (
     call_cost,
+    constants_of,
     copy_dest_values_cost,
     copy_tile_cost,
     cost_data,
@@ -13,7 +14,6 @@ from tilewright.op_costs import (
     pack_cost,
     sync_cost,
 )
-from tilewright.timing_constants import constants_of
 
 CHIPS = ("wormhole_b0", "blackhole")
 DTYPES = ("bf16", "f32", "bfp8_b", "bfp4_b", "i32", "u32", "u16", "u8")

@@ -9,7 +9,7 @@ from xdsl.dialects.arith import AddiOp, CmpiOp, ConstantOp, DivUIOp, MuliOp, Rem
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block
 
-from tilewright.emit.expressions import Expressions
+from tilewright.emit.spelling import Expressions
 
 INDEX = IndexType()
 BINARY = {AddiOp: lambda x, y: x + y, MuliOp: lambda x, y: x * y, SubiOp: lambda x, y: x - y}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.cli import failures
+from tilewright.cli import invocation
 from tilewright.cli.main import main
 from tilewright.diagnostics import fail
 
@@ -85,14 +85,14 @@ def test_missing_torch_is_a_diagnostic_with_a_hint(script, capsys: pytest.Captur
 
 
 def test_diagnostics_as_json(capsys: pytest.CaptureFixture[str]):
-    assert failures.report(fail("TW401", "too much", help="less"), as_json=True) == 1
+    assert invocation.report(fail("TW401", "too much", help="less"), as_json=True) == 1
     (found,) = json.loads(capsys.readouterr().err)
     assert (found["code"], found["message"], found["help"]) == ("TW401", "too much", "less")
 
 
 def broken_pass(tmp_path: Path) -> Exception:
     """An error raised from a file that looks like one of our passes."""
-    file = failures.PACKAGE / "passes" / "ttl_lower_to_loops.py"
+    file = invocation.PACKAGE / "passes" / "ttl_lower_to_loops.py"
     code = compile("def run():\n    assert False, 'tiles went missing'\nrun()\n", str(file), "exec")
     try:
         exec(code, {})
@@ -103,20 +103,20 @@ def broken_pass(tmp_path: Path) -> Exception:
 
 def test_our_own_defects_name_the_pass_and_show_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     error = broken_pass(tmp_path)
-    assert failures.report(error) == 1
+    assert invocation.report(error) == 1
     text = capsys.readouterr().err
     assert text.startswith("internal error in ttl-lower-to-loops: AssertionError: tiles went missing\n")
     assert "report it" in text and "Traceback" not in text
-    assert failures.report(error, verbose=True) == 1
+    assert invocation.report(error, verbose=True) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_our_own_defects_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    failures.report(broken_pass(tmp_path), as_json=True)
+    invocation.report(broken_pass(tmp_path), as_json=True)
     found = json.loads(capsys.readouterr().err)
     assert (found["internal_error"], found["where"]) == ("AssertionError", "ttl-lower-to-loops")
 
 
 def test_interrupting_is_not_an_error_message(capsys: pytest.CaptureFixture[str]):
-    assert failures.report(KeyboardInterrupt()) == 130
+    assert invocation.report(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "tilewright: interrupted\n"
