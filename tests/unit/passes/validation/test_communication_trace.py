@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.machine.events import Event
+from tilewright.machine.threads import Event
 from tilewright.passes.validation.communication_trace import FOLDED_EVENTS, ThreadTrace
 
 CHUNKS = [(Event("wait", number, 1, None),) * (number + 1) for number in range(3)]
