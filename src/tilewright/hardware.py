@@ -56,6 +56,8 @@ FACE_COLS = 16
 TILE_ELEMENTS = TILE_ROWS * TILE_COLS
 TILE_SIZES = ((32, 32), (16, 32), (32, 16), (16, 16))  # whole faces of a tile, in the order of memory [api]
 SOURCE_SIGNIFICANT_BITS = 11  # of an f32 that SrcA and SrcB hold (tf32), the leading one included [isa]
+SOURCE_LEADING_BITS = (5, 7)  # of SrcA and SrcB, which the first pass of the matrix unit multiplies; the rest comes later [isa]
+FIDELITIES = ("LoFi", "HiFi2", "HiFi3", "HiFi4")  # by passes of the matrix unit [api]
 
 DST_TILES_16BIT_FULL = 16  # 1024 rows of 16 datums of 16 bit; a tile takes 64 rows [api]
 

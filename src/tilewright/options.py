@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from tilewright.hardware import CHIPS, DST_TILES_16BIT_FULL, LARGEST_GRID, Chip
+from tilewright.hardware import CHIPS, DST_TILES_16BIT_FULL, FIDELITIES, LARGEST_GRID, Chip
 from tilewright.records import record
 
 METAL_RELEASES = ("0.62", "0.69", "0.78")  # spellings; emit/spelling.py maps every release to one of them
@@ -14,7 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "api": ("1.0", "2.0"),
     "allocator": ("optimal", "linear-scan"),
     "schedule": ("auto", "source", "lars"),
-    "math_fidelity": ("LoFi", "HiFi2", "HiFi3", "HiFi4"),
+    "math_fidelity": FIDELITIES,
     "inits": ("hoist", "each"),
     "f32_reductions": ("exact", "tf32"),
     "precision": ("fast", "balanced", "exact"),

@@ -31,6 +31,7 @@ from tilewright.dst.round_trips import exposed_cycles
 from tilewright.hardware import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
+from tilewright.passes.dst_assignment.fidelity import Fidelity
 from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
@@ -75,13 +76,14 @@ def run(module: ModuleOp, context: PassContext) -> None:
             reason = 'asked for by precision="exact"'
         else:
             reason = "all buffers are 16-bit"
+        fidelity = Fidelity(function, precision=options.precision)
         config = ComputeConfig(
             fp32_dest_acc_en=fp32,
             dst_full_sync_en=bool(options.full_sync),
-            math_fidelity=options.math_fidelity or "HiFi4",
+            math_fidelity=options.math_fidelity or fidelity.cheapest(dst32=fp32),
             unpack_to_dest=tuple(unpack),
         )
-        config, saving = _cheapest(function, config, context)
+        config, saving = _cheapest(function, config, fidelity, context)
         _write(function, config)
         sync = "full" if config.dst_full_sync_en else "half"
         title = f"{'32' if config.fp32_dest_acc_en else '16'}-bit DST, {sync} sync, {config.math_fidelity}"
@@ -198,7 +200,9 @@ def _dtype(op: BindCBOp) -> str:
 # By modelled cost ----------------------------------------------------------------------------------------------------
 
 
-def _cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> tuple[ComputeConfig, str]:
+def _cheapest(
+    function: FuncOp, config: ComputeConfig, fidelity: Fidelity, context: PassContext
+) -> tuple[ComputeConfig, str]:
     """The configuration to use and why it differs from ``config``; the reason is empty if it does not."""
     options = context.options
     computes = of_kind(function, ComputeOp)
@@ -207,7 +211,8 @@ def _cheapest(function: FuncOp, config: ComputeConfig, context: PassContext) -> 
     choice = _Choice(computes, context, config)
     if options.fp32_dest_acc is None and not config.fp32_dest_acc_en and any(map(_multiplies_in_dst, computes)):
         # Half as many slots that do not hold a region cost more than what its products save.
-        choice.consider("32-bit DST", replace(config, fp32_dest_acc_en=True), whole=choice.runs)
+        passes = options.math_fidelity or fidelity.cheapest(dst32=True)
+        choice.consider("32-bit DST", replace(config, fp32_dest_acc_en=True, math_fidelity=passes), whole=choice.runs)
     if options.full_sync is None and choice.full_sync_may_win():
         choice.consider("full sync", replace(choice.best, dst_full_sync_en=True))
     return choice.best, "; ".join(choice.reasons)

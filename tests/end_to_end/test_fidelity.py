@@ -1,0 +1,140 @@
+"""Passes of the matrix unit that the compiler leaves out: those that add nothing, and the fourth where a result is rounded to 8 bits."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import block_kernels
+import op_kernels
+from tilewright.passes.dst_assignment.fidelity import LAST_PASS, passes_for, significant_bits
+from tilewright.program import TensorSpec
+from tilewright.sim.numerics import fpu, matmul
+from tilewright.sim.run import simulate
+
+SIGNIFICANDS = np.arange(128, dtype=np.uint32)
+EXPONENTS = [(127, 127), (1, 127), (63, 64), (66, 66), (70, 70), (254, 128), (200, 181), (255, 127), (0, 127)]
+ROW = {"a": (1, 4), "b": (1, 4)}
+BCAST = "ttl.math.broadcast"
+
+
+def numbers(exponent, significand, sign=0):
+    return (((np.uint32(sign) << 15) | (np.uint32(exponent) << 7) | significand) << 16).astype(np.uint32)
+
+
+def products(a, b, fidelity, onto=None):
+    dst = np.zeros_like(a) if onto is None else onto
+    return fpu.elwmul(a, b, dst, dst32=False, erratum=None, fidelity=fidelity, accumulate=onto is not None)
+
+
+@pytest.mark.parametrize("exponents", EXPONENTS)
+def test_the_fourth_pass_changes_no_product_in_16_bits(exponents):
+    """Every pair of bf16 significands, at ordinary exponents and where products overflow, underflow or are no numbers."""
+    a, b = np.meshgrid(numbers(exponents[0], SIGNIFICANDS, 1), numbers(exponents[1], SIGNIFICANDS))
+    assert np.array_equal(products(a, b, "HiFi4"), products(a, b, "HiFi3"))
+
+
+def test_the_fourth_pass_is_as_small_as_said():
+    a, b = np.meshgrid(numbers(127, SIGNIFICANDS), numbers(127, SIGNIFICANDS))
+    exact = a.view(np.float32).astype(np.float64) * b.view(np.float32)
+    three = fpu.elwmul(a, b, np.zeros_like(a), dst32=True, erratum=None, fidelity="HiFi3", accumulate=False)
+    missing = (exact - three.view(np.float32)) / exact
+    assert 0.0 < missing.max() <= LAST_PASS and missing.min() >= 0.0
+
+
+def test_sums_that_cancel_are_no_worse():
+    """A product added to nearly its negative: there the fourth pass is seen, below what the other three were rounded by."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.uniform(1.0, 2.0, 200_000).astype(ml_dtypes.bfloat16).astype(np.float32) for _ in range(2))
+    exact = a.astype(np.float64) * b
+    c = (-exact * rng.uniform(0.95, 1.05, a.size)).astype(ml_dtypes.bfloat16).astype(np.float32)
+    errors = {}
+    for fidelity in ("HiFi4", "HiFi3"):
+        found = products(a.view(np.uint32), b.view(np.uint32), fidelity, c.view(np.uint32)).view(np.float32)
+        errors[fidelity] = np.abs(found - (exact + c)) / exact
+    assert errors["HiFi3"].max() <= errors["HiFi4"].max()
+    assert np.sqrt(np.mean(errors["HiFi3"] ** 2)) <= 1.15 * np.sqrt(np.mean(errors["HiFi4"] ** 2))
+
+
+@pytest.mark.parametrize("dst32", [False, True], ids=["16-bit DST", "32-bit DST, packed to bf16"])
+def test_matrix_products_to_bf16_are_no_worse(dst32):
+    """Against float64, 16,384 sums of 128 products: the root mean square of the errors agrees to 1 %."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((128, 128)).astype(ml_dtypes.bfloat16).astype(np.float32) for _ in range(2))
+    exact = a.astype(np.float64) @ b
+    errors = {}
+    for fidelity in ("HiFi4", "HiFi3", "HiFi2"):
+        zeros = np.zeros((128, 128), np.uint32)
+        found = matmul.matmul_block(a.view(np.uint32), b.view(np.uint32), zeros, dst32=dst32, erratum=None, fidelity=fidelity)
+        packed = found.view(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
+        errors[fidelity] = np.sqrt(np.mean((packed - exact) ** 2))
+    assert errors["HiFi3"] <= 1.01 * errors["HiFi4"]
+    if dst32:
+        assert errors["HiFi2"] > 2.0 * errors["HiFi4"]
+
+
+def test_bits():
+    assert [significant_bits(number) for number in (1.0, 0.125, -3.0, 1.0 / 3.0, 0.0)] == [1, 1, 2, 53, 1]
+    assert [passes_for(*bits) for bits in ((3, 3), (8, 7), (5, 8), (8, 8), (11, 11))] == [1, 2, 3, 4, 4]
+
+
+# body, inputs, results, what is chosen, options
+SAME_BITS = {
+    "product": ("o0.store(a * b)", ROW, (1, 4), "HiFi3", {}),
+    "product of computed tiles": ("o0.store(ttl.math.abs(a) * b)", ROW, (1, 4), "HiFi3", {}),
+    "repeated column": (f"o0.store(a * {BCAST}(b, dims=[1], shape=(1, 4)))", {"a": (1, 4), "b": (1, 1)}, (1, 4), "HiFi3", {}),
+    "sum of rows": ("o0.store(ttl.math.reduce_sum(a, dims=[1]))", {"a": (1, 4)}, (1, 1), "HiFi3", {}),
+    "sum of columns": ("o0.store(ttl.math.reduce_sum(a, dims=[0]))", {"a": (4, 1)}, (1, 1), "HiFi3", {}),
+    "sum of all": ("o0.store(ttl.math.reduce_sum(a, dims=[0, 1]))", {"a": (2, 2)}, (1, 1), "HiFi3", {}),
+    "sums in 16 bits": ("o0.store(ttl.math.reduce_sum(a, dims=[1]))", {"a": (1, 4)}, (1, 1), "HiFi3", {"precision": "fast"}),
+    "matrix product": ("o0.store(a @ b)", {"a": (1, 2), "b": (2, 1)}, (1, 1), "HiFi4", {}),
+    "only a sum": ("o0.store(a + b)", ROW, (1, 4), "HiFi4", {}),
+    "in 32 bits, exactly": ("o0.store(a * b)", ROW, (1, 4), "HiFi4", {"precision": "exact"}),
+    "in 32 bits, with more behind": ("o0.store(ttl.math.exp(a * b))", ROW, (1, 4), "HiFi4", {"fp32_dest_acc": True}),
+}
+
+
+def run(kernels, case, **more):
+    body, inputs, output, _, options = case
+    source = block_kernels.single_block(inputs, [output], body)
+    rng = np.random.default_rng(11)
+    shapes = [tuple(32 * size for size in shape) for shape in (*inputs.values(), output)]
+    arrays = [rng.uniform(-3.0, 3.0, shape).astype(ml_dtypes.bfloat16) for shape in shapes]
+    program = kernels.run(source, *arrays, **options, **more)
+    return program.config.math_fidelity, arrays[-1].view(np.uint16)
+
+
+@pytest.mark.parametrize("name", SAME_BITS)
+def test_same_bits_with_all_passes(kernels, name):
+    """Simulated and native; against the same kernel with every pass."""
+    chosen, found = run(kernels, SAME_BITS[name])
+    asked, all_passes = run(kernels, SAME_BITS[name], math_fidelity="HiFi4")
+    assert (chosen, asked) == (SAME_BITS[name][3], "HiFi4")
+    assert np.array_equal(found, all_passes)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "chosen"),
+    [
+        ("bfp8_b", "bf16", "HiFi2"),
+        ("bfp8_b", "bfp8_b", "HiFi2"),
+        ("bfp4_b", "bfp4_b", "LoFi"),
+        ("bf16", "bfp4_b", "HiFi3"),
+        ("f32", "f32", "HiFi4"),
+    ],
+)
+def test_matrix_products_by_format(kernels, left, right, chosen):
+    source = block_kernels.single_block({"a": (1, 4), "b": (4, 1)}, [(1, 1)], "o0.store(a @ b)")
+    finer = next(dtype for dtype in ("f32", "bf16", "bfp8_b", "bfp4_b") if dtype in (left, right))
+    shapes = {"a_t": ((32, 128), left), "b_t": ((128, 32), right), "out0_t": ((32, 32), finer)}
+    specs = [TensorSpec(name=name, shape=shape, dtype=dtype) for name, (shape, dtype) in shapes.items()]
+    rng = np.random.default_rng(5)
+    inputs = [op_kernels.stored(rng.uniform(-3.0, 3.0, shape), dtype) for shape, dtype in list(shapes.values())[:2]]
+    results = []
+    for options in ({}, {"math_fidelity": "HiFi4"}):
+        program = kernels.compile(source, *specs, **options)
+        results.append(np.zeros((32, 32), op_kernels.HOST[finer]))
+        simulate(program, [*inputs, results[-1]])
+        assert program.config.math_fidelity == options.get("math_fidelity", chosen)
+    assert np.array_equal(results[0].view(np.uint8), results[1].view(np.uint8))
