@@ -46,11 +46,28 @@ def test_reductions_are_exact(kernels, dtype, kind, dims):
     assert (y[tuple(slice(0, 1) if dim in dims else slice(None) for dim in range(2))] == want).all()
 
 
-def test_a_reduced_block_of_integers_repeats(kernels):
-    x = np.random.default_rng(4).integers(-1000, 1000, (32, 64)).astype(np.int32)
-    y = np.zeros_like(x)
-    kernels.run(KERNEL.replace("FUNCTION", "block - ttl.math.reduce_min(block, dims=[1])"), x, y)
-    assert (y == x - x.min(axis=1, keepdims=True)).all()
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+@pytest.mark.parametrize("dtype", RANGES, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("block - ttl.math.reduce_min(block, dims=[1])", lambda x: x - x.min(axis=1, keepdims=True)),
+        ("ttl.math.reduce_max(block, dims=[0]) - block", lambda x: x.max(axis=0, keepdims=True) - x),
+        ("ttl.math.reduce_sum(block, dims=[0, 1]) + block", lambda x: x.sum() + x),
+        ("ttl.block.broadcast(block[0:1, :], dims=[0], shape=(2, 3))", lambda x: np.broadcast_to(x[:1], x.shape)),
+        ("ttl.block.broadcast(block[:, 0:1], dims=[1], shape=(2, 3)) - block", lambda x: x[:, :1] - x),
+        ("ttl.block.broadcast(block[0:1, 0:1], dims=[0, 1], shape=(2, 3))", lambda x: np.full_like(x, x[0, 0])),
+    ],
+)
+def test_integers_repeat_within_tiles_with_all_bits(kernels, function, expected, dtype, arch):
+    """Small ones and large ones: units that repeat floats would lose the first, or what floats round of the others."""
+    random = np.random.default_rng(4)
+    low, high = RANGES[dtype]
+    few, many = (random.integers(*bounds, (64, 96)) for bounds in ((0, 1000), (low, high)))
+    x = np.where(random.random(few.shape) < 0.5, few, many).astype(dtype)
+    y = np.ones_like(x)
+    kernels.run(KERNEL.replace("FUNCTION", function), x, y, arch=arch)
+    assert (y == expected(x.astype(np.int64)).astype(dtype)).all()
 
 
 def test_means_of_integers_are_refused(kernels):

@@ -47,13 +47,14 @@ EXPRESSIONS = {
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 @pytest.mark.parametrize("dtype", ["int32", "int8", "uint8"])
-def test_operators(tmp_path, expression, dtype):
+@pytest.mark.parametrize("arch", ["wormhole_b0", "blackhole"])
+def test_operators(tmp_path, expression, dtype, arch):
     low, high = (-(2**20), 2**20) if dtype == "int32" else (-128, 128) if dtype == "int8" else (0, 256)
     a, b = (np.random.default_rng(seed).integers(low, high, (32, 64)).astype(dtype) for seed in (1, 2))
     wanted = EXPRESSIONS[expression](a.astype(np.int32), b.astype(np.int32), np.arange(64)[None, :])
     for mode in MODES:
         out = np.zeros((32, 64), np.int32)
-        with execution.session(mode=mode):
+        with execution.session(mode=mode, overrides={"arch": arch}):
             elementwise(tmp_path, expression, dtype)(a, b, out)
         assert (out == wanted).all()
 
@@ -103,3 +104,23 @@ def test_weights_of_four_bits(mode):
         dequantised_gemm(32, 64, 128)(a, packed, out)
     wanted = a.astype(np.float64) @ (weights - 8).T
     assert np.sqrt(np.mean((out - wanted) ** 2)) < 2**-9 * np.sqrt(np.mean(wanted**2))
+
+
+@T.prim_func
+def twice_gathered(W: T.Tensor((64, 64), "int32"), C: T.Tensor((64, 128), "int32")):
+    with T.Kernel(2) as bx:
+        packed = T.alloc_fragment((64, 32), "int32")
+        c = T.alloc_fragment((64, 64), "int32")
+        T.copy(W[0, bx * 64 // 2], packed)  # a place that is no multiple of tiles to the eye: gathered
+        for i, j in T.Parallel(64, 64):
+            c[i, j] = packed[i, j // 2] + j % 2  # and gathered from there
+        T.copy(c, C[0, bx * 64])
+
+
+def test_elements_are_gathered_from_what_was_gathered():
+    w = np.random.default_rng(3).integers(-1000, 1000, (64, 64)).astype(np.int32)
+    for mode in MODES:
+        c = np.zeros((64, 128), np.int32)
+        with execution.session(mode=mode):
+            twice_gathered(w, c)
+        assert (c == np.repeat(w, 2, axis=1) + np.arange(128) % 2).all()

@@ -323,7 +323,8 @@ def matmul(thread: ThreadBuilder, left: Any, right: Any) -> Block:
 def _broadcast(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
     blocks, settings = take(args, named, thread, ("dims", "shape"))
     source = readable(thread, blocks[0])
-    require_float(thread, "broadcast", source)
+    if source.dtype not in INTEGER_DTYPES:
+        require_float(thread, "broadcast", source)
     require_rows_and_columns(thread, "broadcast", source)
     shape = settings.get("shape")
     if shape is None and len(blocks) > 1:

@@ -165,7 +165,7 @@ class TensorArguments:
         origin = layout.origin
         if origin is None:
             return layout.packed(made_values(layout.made, layout.shape))
-        source = self.given[origin.tensor]
+        source = self._content(origin.tensor)
         if not _on_host(source):
             raise fail(
                 "TW105", f"parts of a tensor on a device are gathered or added up ('{layout.name}')", help="pass a host tensor"
@@ -177,6 +177,11 @@ class TensorArguments:
             return layout.packed(_gathered(values, origin, lambda number: _values(self.given[number], "i32")))
         chosen = values[tuple(slice(None) if index is None else index for index in origin.fixed)]
         return layout.packed(np.ascontiguousarray(np.broadcast_to(chosen[..., None], layout.shape)))
+
+    def _content(self, number: int) -> Any:
+        """The values of a tensor before this one: the caller's, or those that were made for the kernel (a gather of a gather)."""
+        made = self.given[number] is None
+        return self.layouts[number].unpacked(self.arrays[number]) if made else self.given[number]
 
     @property
     def callers(self) -> list[Any]:
