@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.dialects.attributes import block_type, number_attr, text_attr
-from tilewright.dialects.composed_calls import SFPU_BCAST_SINCE
 from tilewright.dialects.tile_op import release_key
+from tilewright.dialects.ttkernel import SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, compute_functions, dtype_of, shape_of
 from tilewright.dialects.walking import erase, insert_before, line_of, of_kind
 from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
