@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.passes import simplification
+from tilewright.passes import ttl_simplify
 
 # What no number of a random tile is like: zeros, infinities, no number, the largest and the smallest.
 HARD = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 3.3e38, -3.3e38, 1.2e-38, -1.2e-38, 2.0, 0.5, 1e-30, -1e30, 3.0)
@@ -68,7 +68,7 @@ def name_of(rule):
 
 CASES = [
     (rule, dtype, wide)
-    for rule in simplification.RULES
+    for rule in ttl_simplify.RULES
     for dtype, wide in (("bf16", False), ("bf16", True), ("f32", True))
     if dtype in rule.dtypes
 ]
@@ -102,7 +102,7 @@ def calls(text, wanted):
 
 
 def test_every_rule_has_a_source():
-    assert {name_of(rule) for rule in simplification.RULES} == set(SOURCES)
+    assert {name_of(rule) for rule in ttl_simplify.RULES} == set(SOURCES)
 
 
 @pytest.mark.parametrize("rule, dtype, wide", CASES, ids=[f"{name_of(rule)} {dtype} {32 if wide else 16}" for rule, dtype, wide in CASES])
@@ -111,7 +111,7 @@ def test_as_exact_as_it_says(kernels, monkeypatch, rule, dtype, wide):
     inputs = {name: tiles(dtype, seed, INSIDE.get(gone)) for seed, name in enumerate("ab") if re.search(rf"\b{name}\b", text)}
 
     def run(rules):
-        monkeypatch.setattr(simplification, "RULES", rules)
+        monkeypatch.setattr(ttl_simplify, "RULES", rules)
         choices = {"block": (1, 4), "fp32_dest_acc": wide, "round_trips": False, "approximate": rule.permission}
         program, results = kernels.elementwise({"out": text}, inputs, **choices)
         return program, results["out"]
@@ -119,7 +119,7 @@ def test_as_exact_as_it_says(kernels, monkeypatch, rule, dtype, wide):
     if rule.permission:
         program, _ = kernels.elementwise({"out": text}, inputs, block=(1, 4), fp32_dest_acc=wide)
         assert not any(each.title == f"{rule.pattern} is {rule.replacement}" for each in program.trace.decisions)
-    others = tuple(each for each in simplification.RULES if each is not rule)
+    others = tuple(each for each in ttl_simplify.RULES if each is not rule)
     program, found = run((rule, *others))
     assert any(each.title == f"{rule.pattern} is {rule.replacement}" for each in program.trace.decisions)
     assert not calls(program.cpp["compute"], gone)

@@ -187,7 +187,7 @@ class AttachCBOp(FlatOp):
     """``%t = ttl.attach_cb %block, %cb``: says which buffer a block lives in; ``tile_offset`` when it is not the first held.
 
     ``first_tile``: only the block's tiles from there on are meant, as many as the result has. ``as_value``: what the block holds
-    there is meant, which stays when it is released (``+x``); `passes/validation/eager_values.py` takes these away.
+    there is meant, which stays when it is released (``+x``); `ttl-compute-before-release` takes these away.
     """
 
     name = "ttl.attach_cb"

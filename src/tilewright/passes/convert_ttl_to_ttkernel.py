@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp
+from tilewright.dialects.ttl_network import CreateSemaphoreOp, NetPipeOp
 from tilewright.dialects.walking import erase, insert_before, operations
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.kernel_calls.buffers import (
@@ -28,36 +29,29 @@ from tilewright.passes.kernel_calls.buffers import (
     convert_table,
 )
 from tilewright.passes.kernel_calls.math import MathConverter
-from tilewright.passes.kernel_calls.network import (
-    NetworkPlan,
-    PipeConverter,
-    Places,
-    SemaphoreConverter,
-    plan_network,
-)
+from tilewright.passes.kernel_calls.network import NetworkConverter, NetworkPlan, plan_network
 
 NAME = "convert-ttl-to-ttkernel"
 
 SENDS = {f"ttkernel.noc_async_write{form}" for form in ("", "_multicast", "_multicast_loopback_src")}
+TALKS = frozenset[type[Operation]]((NetPipeOp, CreateSemaphoreOp))  # whatever cores say to each other begins with one of them
 VIEW_OPS = frozenset[type[Operation]]((AttachCBOp, CollapseShapeOp, EmptyOp, ExtractOp, ExtractSliceOp, InsertOp))
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
-    network = plan_network(module, context)
+    network = plan_network(module, context) if any(type(op) in TALKS for op in operations(module)) else None
     for function in module.ops:
         if isinstance(function, FuncOp):
             _convert(function, network, context)
 
 
-def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> None:
+def _convert(function: FuncOp, network: NetworkPlan | None, context: PassContext) -> None:
     indices = IndexBuilder(function)
     buffers: dict[SSAValue, SSAValue] = {}
     config = config_of(function)
     math = MathConverter(indices, buffers, config)
     movement = MovementConverter(indices, buffers, context.chip)
-    places = Places(function, indices, context.grid, context.chip.grid[0])
-    pipes = PipeConverter(function, indices, buffers, places, network.nets)
-    semaphores = SemaphoreConverter(pipes, network)
+    talk = NetworkConverter(function, indices, buffers, network, context) if network is not None else None
     computes = thread_kind(function) == "compute"
     done_with: list[Operation] = []
     for op in operations(function):
@@ -68,7 +62,7 @@ def _convert(function: FuncOp, network: NetworkPlan, context: PassContext) -> No
         done = convert_buffer_op(op, buffers, indices, config.unpack_to_dest)
         done = done or convert_debug(op, buffers, movement.accessors) or convert_element(op, buffers)
         done = done or convert_external(op, buffers, movement.accessors)
-        done = done or pipes.convert(op) or semaphores.convert(op) or convert_table(op) or movement.convert(op)
+        done = done or (talk is not None and talk.convert(op)) or convert_table(op) or movement.convert(op)
         if done or (computes and math.convert(op)):
             done_with.append(op)
     present = operations(function)

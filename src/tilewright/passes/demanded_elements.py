@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import BcastOp, StoreOp, TensorMathOp, thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import operations
-from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.buffers import buffer_of
 
 EVERY = frozenset((0, 1))
 Dims = frozenset[int]

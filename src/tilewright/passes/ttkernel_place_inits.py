@@ -24,7 +24,7 @@ from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
-from tilewright.passes.kernel_calls.inits import (
+from tilewright.passes.kernel_calls.math import (
     ANY,
     WHOLE_TILES,
     NoInit,

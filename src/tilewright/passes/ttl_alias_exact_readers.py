@@ -20,8 +20,8 @@ from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPo
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
 from tilewright.dialects.walking import erase, insert_after, of_kind, operations
 from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import fits_source
 from tilewright.passes.context import PassContext
-from tilewright.passes.tile_views import fits_source
 
 NAME = "ttl-alias-exact-readers"
 HANDOVERS = (CBReserveOp, CBWaitOp, CBPushOp, CBPopOp, PublishCBOp)

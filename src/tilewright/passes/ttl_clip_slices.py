@@ -12,8 +12,8 @@ from tilewright.diagnostics import counted
 from tilewright.dialects.attributes import i32_list
 from tilewright.dialects.ttl_buffers import TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.walking import line_of, of_kind
+from tilewright.passes.buffers import functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import functions_of
 from tilewright.passes.validation.slices import Ranges
 
 NAME = "ttl-clip-slices"

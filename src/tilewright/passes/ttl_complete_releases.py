@@ -20,8 +20,7 @@ from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import trip_count
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
 from tilewright.dialects.walking import ancestor_in, line_of, operations, place_of, runs_after
-from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import (
+from tilewright.passes.buffers import (
     ACQUIRES,
     RELEASE_OF,
     RELEASES,
@@ -33,6 +32,7 @@ from tilewright.passes.validation.events import (
     key_of,
     problem,
 )
+from tilewright.passes.context import PassContext
 from tilewright.records import record
 
 NAME = "ttl-complete-releases"

@@ -24,8 +24,7 @@ from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, dtype_of, 
 from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
 from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
 from tilewright.passes import compiler_buffers
-from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import (
+from tilewright.passes.buffers import (
     ACQUIRES,
     HANDOVERS,
     RELEASES,
@@ -37,6 +36,7 @@ from tilewright.passes.validation.events import (
     functions_of,
     key_of,
 )
+from tilewright.passes.context import PassContext
 from tilewright.records import record
 
 NAME = "ttl-compute-before-release"

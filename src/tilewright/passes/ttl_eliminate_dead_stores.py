@@ -11,9 +11,9 @@ from xdsl.ir import Block, Operation
 from tilewright.dialects.ttl import DEBUG_OPS, StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase
+from tilewright.passes.buffers import acquire_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.regions import blocks_of
-from tilewright.passes.validation.events import acquire_of
 
 NAME = "ttl-eliminate-dead-stores"
 

@@ -21,9 +21,9 @@ from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import ancestor_in, line_of, operations
 from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import effects
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.regions import BLOCK_MATH, is_math
-from tilewright.passes.validation.events import effects
 
 NAME = "ttl-hoist-invariants"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)

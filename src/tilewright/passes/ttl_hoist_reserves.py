@@ -19,10 +19,10 @@ from tilewright.dialects.attributes import buffer_type_of
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import CBReserveOp
 from tilewright.dialects.walking import module_of, move_before
+from tilewright.passes.buffers import handovers_between
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.validation.communication import surely_ends
-from tilewright.passes.validation.events import handovers_between
 
 NAME = "ttl-hoist-reserves"
 

@@ -34,9 +34,9 @@ from tilewright.dialects.ttl_compute import (
     MulAccumulateOp,
 )
 from tilewright.dialects.walking import ancestor_in, of_kind, operations, span_of
+from tilewright.passes.buffers import buffer_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.sections import SECTION, ends_of, sections_of
-from tilewright.passes.tile_views import buffer_of
 
 NAME = "ttl-insert-tile-regs-sync"
 MATH = (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp)

@@ -27,9 +27,9 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import insert_after, move_before, of_kind, operations
+from tilewright.passes.buffers import bind_of, buffer_name, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import surely_ends
-from tilewright.passes.validation.events import bind_of, buffer_name, functions_of
 from tilewright.records import record
 
 NAME = "ttl-join-reads"

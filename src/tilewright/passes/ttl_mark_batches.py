@@ -38,10 +38,10 @@ from tilewright.dialects.ttl_buffers import (
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import of_kind, operations
 from tilewright.grid import Core, NetSpec
+from tilewright.passes.buffers import bind_of, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import surely_ends
 from tilewright.passes.validation.communication_trace import pipe_of
-from tilewright.passes.validation.events import bind_of, functions_of
 from tilewright.records import record
 
 NAME = "ttl-mark-batches"

@@ -20,8 +20,8 @@ from tilewright.dialects.tile_op import ALL_FACES, COLUMN, FACES, FIRST, MEMBERS
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
 from tilewright.dialects.walking import line_of, of_kind, operations
+from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import memory_of, readers_by_memory
 
 NAME = "ttl-mark-demanded-faces"
 Dims = frozenset[int]  # dimensions along which only the first place counts

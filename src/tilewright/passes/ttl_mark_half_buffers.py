@@ -24,8 +24,8 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.walking import operations
 from tilewright.hardware import SOURCE_SIGNIFICANT_BITS
+from tilewright.passes.buffers import SIGNIFICANT_BITS
 from tilewright.passes.context import PassContext
-from tilewright.passes.tile_views import SIGNIFICANT_BITS
 
 NAME = "ttl-mark-half-buffers"
 

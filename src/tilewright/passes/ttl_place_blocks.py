@@ -15,8 +15,8 @@ from tilewright.dialects.attributes import buffer_type_of, i32_attr, trip_count
 from tilewright.dialects.ttl import ExternCallOp, StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, ReadElementOp, WriteElementOp
 from tilewright.dialects.walking import insert_before, runs_after
+from tilewright.passes.buffers import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 
 NAME = "ttl-place-blocks"
 Key = tuple[int, str]

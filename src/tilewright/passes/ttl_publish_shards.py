@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp
 
 from tilewright.dialects.ttl_buffers import BindCBOp, PublishCBOp
 from tilewright.dialects.walking import line_of
+from tilewright.passes.buffers import buffers_of, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import buffers_of, functions_of
 
 NAME = "ttl-publish-shards"
 

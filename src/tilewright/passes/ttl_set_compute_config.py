@@ -29,11 +29,11 @@ from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
 from tilewright.hardware import COMPUTED_INTEGERS, WIDE
+from tilewright.passes.buffers import buffer_of, fits_source
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
 from tilewright.passes.dst_assignment.fidelity import Fidelity
 from tilewright.passes.dst_assignment.running_values import accumulates
-from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"

@@ -26,10 +26,10 @@ from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp
 from tilewright.dialects.walking import erase, operations, place_of, remember
 from tilewright.machine.threads import Trace
+from tilewright.passes.buffers import Buffer, buffers_of, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import ThreadTrace, Unpredictable, core_groups, trace_thread
-from tilewright.passes.validation.events import Buffer, buffers_of, functions_of
 from tilewright.passes.validation.network import ORDERS
 
 NAME = "ttl-share-buffers"

@@ -14,12 +14,11 @@ from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import of_kind
+from tilewright.passes.buffers import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.blocks import check_blocks
-from tilewright.passes.validation.buffers import check_ends
+from tilewright.passes.validation.blocks import check_blocks, check_ends
 from tilewright.passes.validation.communication import communication_problems
 from tilewright.passes.validation.communication_trace import Unpredictable, pipe_of, trace_thread
-from tilewright.passes.validation.events import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 
 NAME = "ttl-start-receives-early"
 

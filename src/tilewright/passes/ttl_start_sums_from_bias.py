@@ -17,12 +17,12 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
 from tilewright.dialects.walking import erase, insert_before, line_of, module_of, move_before, of_kind
+from tilewright.passes.buffers import handovers_between
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import RunningValue, final_sum, is_zero, without_input
 from tilewright.passes.validation.communication import surely_ends
-from tilewright.passes.validation.events import handovers_between
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-start-sums-from-bias"

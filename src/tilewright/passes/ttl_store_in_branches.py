@@ -19,8 +19,8 @@ from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
+from tilewright.passes.buffers import acquire_of, attached, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, attached, functions_of
 from tilewright.records import record
 
 NAME = "ttl-store-in-branches"

@@ -46,6 +46,7 @@ from tilewright.dialects.walking import erase, insert_before, line_of, of_kind, 
 from tilewright.dst.allocate import allocate
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
 from tilewright.dst.problem import Copy, Execute, Load, Part, Place, Plan
+from tilewright.passes.buffers import buffers_of
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU
@@ -53,8 +54,7 @@ from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_p
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
 from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
 from tilewright.passes.dst_assignment.sections import RESULTS, ROLE, SECTION, START, plan_region
-from tilewright.passes.validation.buffers import check_limits
-from tilewright.passes.validation.events import buffers_of
+from tilewright.passes.validation.blocks import check_limits
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-tile-and-assign-dst"

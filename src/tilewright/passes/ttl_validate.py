@@ -10,11 +10,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.passes.buffers import buffers_of, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.blocks import check_blocks, check_lifecycle
-from tilewright.passes.validation.buffers import check_core_ranges, check_ends, check_in_place, check_limits
-from tilewright.passes.validation.communication import check_communication
-from tilewright.passes.validation.events import buffers_of, functions_of
+from tilewright.passes.validation.blocks import check_blocks, check_ends, check_in_place, check_lifecycle, check_limits
+from tilewright.passes.validation.communication import check_communication, check_core_ranges
 from tilewright.passes.validation.slices import check_rows, check_slices
 
 NAME = "ttl-validate"

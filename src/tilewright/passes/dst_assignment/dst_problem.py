@@ -20,12 +20,12 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Costs, Leaf, Op, Plan, Problem
 from tilewright.hardware import Chip, dst_tiles
+from tilewright.passes.buffers import buffer_of, fits_source
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import intermediate_buffers
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, is_tile_math
 from tilewright.passes.dst_assignment.fused_forms import FormUse
 from tilewright.passes.dst_assignment.running_values import accumulates
-from tilewright.passes.tile_views import buffer_of, fits_source
 from tilewright.program import ComputeConfig
 from tilewright.records import record
 

@@ -20,10 +20,10 @@ from tilewright.dialects.walking import module_of, operations
 from tilewright.dst.problem import Part, Plan, Problem
 from tilewright.hardware import SOURCE_FORMATS, tile_bytes
 from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import bind_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.sub_blocks import is_identity
-from tilewright.passes.validation.events import bind_of
 from tilewright.program import ComputeConfig
 from tilewright.records import record
 from tilewright.tile_pages import shard_bytes

@@ -38,7 +38,7 @@ from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
 from tilewright.dialects.walking import ancestor_in, erase, of_kind
-from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.buffers import buffer_of
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer

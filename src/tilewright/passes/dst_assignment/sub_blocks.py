@@ -31,7 +31,7 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.dialects.walking import erase
-from tilewright.passes.tile_views import DYNAMIC, row_major
+from tilewright.passes.buffers import DYNAMIC, row_major
 
 TileIndex = tuple[AffineMapAttr, tuple[SSAValue, ...]]  # a map and what fills its symbols
 

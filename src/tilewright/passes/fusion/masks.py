@@ -27,9 +27,9 @@ from tilewright.dialects.ttl_buffers import CBPopOp, CBWaitOp, FillMaskOp
 from tilewright.dialects.walking import insert_after, insert_before, line_of, of_kind, operations, place_of
 from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import bind_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.fusion.padding import ALL, ANY, LOST, Inside, Moving, PaddingOfValues
-from tilewright.passes.validation.events import bind_of
 
 NAME = "ttl-mask-padding"
 IDENTITY = {"max": float("-inf"), "sum": 0.0}

@@ -43,8 +43,8 @@ from tilewright.dialects.ttl_buffers import (
 from tilewright.dialects.ttl_network import NetPipeOp
 from tilewright.dialects.walking import function_of, operations
 from tilewright.hardware import TILE_COLS, TILE_ROWS
+from tilewright.passes.buffers import acquire_of, bind_of, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, bind_of, functions_of
 from tilewright.passes.validation.slice_points import Points, Unknown
 from tilewright.records import record
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
-from xdsl.dialects.arith import CmpiOp, DivUIOp, RemUIOp
+from xdsl.dialects.arith import CmpiOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import I1, INDEX, PipeType, buffer_type_of, i32_attr, text_attr, text_value
+from tilewright.dialects.attributes import I1, INDEX, PipeType, buffer_type_of, i32_attr, text_attr
 from tilewright.dialects.ttl_buffers import CopyOp, WaitOp
 from tilewright.dialects.ttl_network import (
     CreateSemaphoreOp,
@@ -22,118 +20,14 @@ from tilewright.dialects.ttl_network import (
     SemaphoreSetOp,
     SemaphoreWaitOp,
     WaitAnyOp,
-    nested_attr,
     nested_value,
 )
 from tilewright.dialects.walking import erase, insert_before, operations, place_of
-from tilewright.grid import COUNT_SHIFT, Core, Field, NetSpec, PipeSpec, chip_place, cores_of, form_of, rectangle, table_of
+from tilewright.grid import COUNT_SHIFT, Core, Field, NetSpec, PipeSpec, cores_of, rectangle
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import IndexBuilder, Number, block_place, block_pointer, call
-from tilewright.passes.kernel_calls.semaphore_numbers import Words, numbered
+from tilewright.passes.kernel_calls.places import Places, Words, insert, numbered, put
 from tilewright.records import record
-
-# Places -------------------------------------------------------------------------------------------------------------------
-# Where other cores are, in kernel calls: numbers that differ from core to core, and NoC coordinates.
-
-
-class Places:
-    """Builds coordinates before an anchor op of one function."""
-
-    def __init__(self, function: FuncOp, indices: IndexBuilder, grid: Core, columns: int) -> None:
-        self.function = function
-        self.indices = indices
-        self.grid = grid
-        self.columns = columns
-        # The writer's NoC runs the other way round: its rectangles go from the last corner to the first.
-        self.reversed = text_value(function, "ttl.role") == "writer"
-        self._coordinates: dict[int, SSAValue] = {}
-
-    @cached_property
-    def chip(self) -> dict[Core, tuple[int, int]]:
-        return {core: chip_place(core, self.grid, self.columns) for core in cores_of(self.grid)}
-
-    def coordinate(self, dim: int) -> SSAValue:
-        if dim not in self._coordinates:
-            attributes = {"dim": i32_attr(dim), "dims": i32_attr(len(self.grid))}
-            op = call("my_core", (), [INDEX], attributes)
-            op.results[0].name_hint = f"core_{'xyz'[dim]}"
-            self._at_entry(op)
-            self._coordinates[dim] = op.results[0]
-        return self._coordinates[dim]
-
-    def _at_entry(self, op: Operation) -> None:
-        entry = self.function.body.block
-        first = entry.first_op
-        assert first is not None
-        entry.insert_op_before(op, first)
-
-    def number(self, field: Field, position: SSAValue | None, name: str, before: Operation) -> Number:
-        """A number per core (and pipe), as the plainest expression that gives it."""
-        form = form_of(field)
-        if form.kind == "constant":
-            return form.offset
-        if form.kind == "core" and self.grid[form.dim] > 1:
-            return self.indices.add(self.coordinate(form.dim), form.offset, before)
-        if form.kind == "pipe" and position is not None:
-            return self.indices.add(position, form.offset, before)
-        if form.kind in ("pipe_column", "pipe_row") and position is not None:
-            place = self.indices.value(self.indices.add(position, form.offset, before))
-            kind = RemUIOp if form.kind == "pipe_column" else DivUIOp
-            return insert(kind.create(operands=[place, self.indices.value(form.size)], result_types=[INDEX]), before)
-        values = table_of(field, self.grid)
-        operands = [] if len(values[0]) == 1 or position is None else [position]
-        op = call("core_table", operands, [INDEX], {"name": text_attr(name), "values": nested_attr(values)}, before)
-        op.results[0].name_hint = name
-        block = before.parent
-        assert block is not None
-        if operands:
-            block.insert_op_before(op, before)
-        else:
-            self._at_entry(op)
-        return op.results[0]
-
-    def noc(self, axis: str, place: Number, before: Operation) -> SSAValue:
-        """NoC coordinate of a column (axis x) or row (axis y) of the chip."""
-        count = 1 + max(place[0 if axis == "x" else 1] for place in self.chip.values())
-        op = call(f"noc_{axis}", [self.indices.value(place)], [INDEX], {"count": i32_attr(count)}, before)
-        return insert(op, before)
-
-    def address(self, x: Number, y: Number, target: SSAValue, before: Operation) -> SSAValue:
-        op = call("get_noc_addr", [self.noc("x", x, before), self.noc("y", y, before), target], [INDEX], like=before)
-        return insert(op, before)
-
-    def multicast_address(self, corners: tuple[Number, Number, Number, Number], target: SSAValue, before: Operation) -> SSAValue:
-        x0, y0, x1, y1 = corners
-        if self.reversed:
-            x0, y0, x1, y1 = x1, y1, x0, y0
-        places = [self.noc(axis, place, before) for axis, place in (("x", x0), ("y", y0), ("x", x1), ("y", y1))]
-        return insert(call("get_noc_multicast_addr", [*places, target], [INDEX], like=before), before)
-
-    def of_core(self, coordinates: list[SSAValue], before: Operation) -> tuple[Number, Number]:
-        """Column and row of a core whose coordinates are computed on the device."""
-        if len(self.grid) == 1:
-            return self._divided(coordinates[0], before)
-        if len(self.grid) == 2:
-            return coordinates[0], coordinates[1]
-        row = self.indices.add(self.indices.multiply(coordinates[1], self.grid[2], before), coordinates[2], before)
-        return coordinates[0], row
-
-    def _divided(self, number: SSAValue, before: Operation) -> tuple[Number, Number]:
-        columns = self.indices.value(self.columns)
-        column = RemUIOp.create(operands=[number, columns], result_types=[INDEX])
-        row = DivUIOp.create(operands=[number, columns], result_types=[INDEX])
-        return insert(column, before), insert(row, before)
-
-
-def put(name: str, operands: list[SSAValue], before: Operation) -> None:
-    """A call without result, in front of ``before``."""
-    insert_before(call(name, operands, like=before), before)
-
-
-def insert(op: Operation, before: Operation) -> SSAValue:
-    insert_before(op, before)
-    return op.results[0]
-
 
 # Pipes --------------------------------------------------------------------------------------------------------------------
 # Copies through pipes as NoC writes with a handshake.
@@ -594,3 +488,21 @@ class SemaphoreConverter:
         put("noc_semaphore_set", [semaphore, op.value], anchor)
         drop_anchor(anchor)
 
+
+class NetworkConverter:
+    """All of it for one thread."""
+
+    def __init__(
+        self,
+        function: FuncOp,
+        indices: IndexBuilder,
+        buffers: dict[SSAValue, SSAValue],
+        plan: NetworkPlan,
+        context: PassContext,
+    ) -> None:
+        places = Places(function, indices, context.grid, context.chip.grid[0])
+        self.pipes = PipeConverter(function, indices, buffers, places, plan.nets)
+        self.semaphores = SemaphoreConverter(self.pipes, plan)
+
+    def convert(self, op: Operation) -> bool:
+        return self.pipes.convert(op) or self.semaphores.convert(op)

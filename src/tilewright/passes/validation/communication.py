@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from zlib import crc32
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from tilewright.diagnostics import Diagnostic, Note, counted
-from tilewright.dialects.walking import place_of
+from tilewright.dialects.ttl_buffers import CORE_RANGES
+from tilewright.dialects.ttl_network import nested_value
+from tilewright.dialects.walking import line_of, place_of
+from tilewright.grid import cores_in, cores_of
 from tilewright.machine.grid import GridMachine
 from tilewright.machine.resources import Ring
 from tilewright.machine.threads import Chunk, Event, Trace
+from tilewright.passes.buffers import Buffer, buffers_of, functions_of, problem
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.assumed_numbers import Assumptions
-from tilewright.passes.validation.buffers import several_users
+from tilewright.passes.validation.blocks import several_users
 from tilewright.passes.validation.communication_trace import (
+    Number,
     ThreadTrace,
     Traces,
     Unpredictable,
@@ -31,8 +36,8 @@ from tilewright.passes.validation.communication_trace import (
     trace_thread,
     traces_of_cores,
 )
-from tilewright.passes.validation.events import Buffer, buffers_of, functions_of, problem
 from tilewright.passes.validation.network import ORDERS, check_network, deeper_buffer, waits_for_buffer
+from tilewright.records import record
 
 NAME = "ttl-validate"
 DEPTH_TRIES = 64
@@ -91,6 +96,52 @@ def _problems_as_assumed(
         if problems:
             return problems, len(groups)
     return check_network(module, threads, buffers, grid, orders=orders) if communicating else [], len(groups)
+
+
+def check_core_ranges(module: ModuleOp, buffers: dict[int, Buffer], context: PassContext) -> list[Diagnostic]:
+    limited = {index: buffer for index, buffer in buffers.items() if CORE_RANGES in buffer.binds[0].attributes}
+    if not limited:
+        return []
+    grid = context.grid
+    held = {index: set(cores_in(nested_value(buffer.binds[0].attributes[CORE_RANGES]))) for index, buffer in limited.items()}
+    everywhere = set(cores_of(grid))
+    outside = {index: sorted(cores - everywhere) for index, cores in held.items()}
+    problems = [
+        problem(
+            "TW110",
+            f"core_ranges of '{limited[index].name}' has core {cores[0]}, which the grid {grid} does not have",
+            limited[index].binds[0],
+            help=f"one [start, stop, step] for each of the {len(grid)} dimensions",
+        )
+        for index, cores in outside.items()
+        if cores
+    ]
+    return problems or _used_elsewhere(module, limited, held, context)
+
+
+def _used_elsewhere(
+    module: ModuleOp, limited: dict[int, Buffer], held: dict[int, set[tuple[int, ...]]], context: PassContext
+) -> list[Diagnostic]:
+    """The first use of each buffer on a core without it."""
+    found: dict[int, Diagnostic] = {}
+    try:
+        traces = [trace_thread(function) for function in functions_of(module)]
+        for core in cores_of(context.grid):
+            for trace in traces:
+                for event in (event for chunk, _ in trace.items(core, context.grid) for event in chunk):
+                    buffer = limited.get(event.buffer)
+                    if buffer is None or event.buffer in found or core in held[event.buffer]:
+                        continue
+                    found[event.buffer] = problem(
+                        "TW220",
+                        f"core {core} uses '{buffer.name}', which its core_ranges do not give it",
+                        event.op,
+                        notes=(Note("the buffer is made here", buffer.span),),
+                        help="widen core_ranges, or put the use under an if that only cores with the buffer enter",
+                    )
+    except Unpredictable:
+        context.trace.decide(NAME, "core_ranges not compared before the run", "a loop or if depends on values of the device")
+    return list(found.values())
 
 
 def surely_ends(module: ModuleOp, grid: tuple[int, ...], rooms: Mapping[int, int] | None = None) -> bool:
@@ -277,3 +328,75 @@ def _refusal(event: Event, buffer: Buffer, group: int, start: int) -> Diagnostic
         label=f"from block {start} on",
         help=f"{deeper}release all {group} before the next, or hold one block at a time",
     )
+
+
+# Numbers that threads read from data and that decide what they say to each other: taken in several ways within their bounds.
+#
+# One number of few values is tried with all of them; more are tried at their least, at their largest and mixed, because the
+# combinations have no end. What was tried is what was proved, and the trace says so.
+
+MOST_VALUES = 64
+MIXTURES = 6
+Place = tuple[int, ...]
+Key = tuple[object, Place]
+
+
+@record(frozen=False)
+class Taken:
+    """One way to take them: ``share`` of the range for all, or mixed by a seed."""
+
+    value: int | None = None  # of every number, moved into its bounds
+    seed: int = 0
+    met: dict[Key, tuple[Number, int]] = field(default_factory=dict[Key, "tuple[Number, int]"])
+
+    def __call__(self, number: Number, place: Place) -> int:
+        key = (number.source, place)
+        if key not in self.met:
+            self.met[key] = (number, self._choice(number, len(self.met)))
+        return min(max(self.met[key][1], number.low), number.high)
+
+    def _choice(self, number: Number, order: int) -> int:
+        if self.value is not None:
+            return min(max(self.value, number.low), number.high)
+        return number.low + crc32(f"{self.seed} {order}".encode()) % (number.high - number.low + 1)
+
+    def notes(self) -> tuple[Note, ...]:
+        found = [(number, value) for number, value in self.met.values()]
+        return tuple(Note(f"when the number read here is {value}", place_of(number.op)) for number, value in found[:3])
+
+
+class Assumptions:
+    def __init__(self, threads: Sequence[ThreadTrace]) -> None:
+        self.threads = threads
+        self.numbers = [number for thread in threads for number in thread.numbers]
+        self.tried = 0
+        self.all_of_one = False
+
+    def each(self) -> Iterator[Taken]:
+        first = Taken(value=min((number.low for number in self.numbers), default=0))
+        yield self._assumed(first)
+        if not self.numbers:
+            return
+        low, high = min(number.low for number in self.numbers), max(number.high for number in self.numbers)
+        self.all_of_one = len(first.met) <= 1 and high - low < MOST_VALUES
+        if self.all_of_one:
+            yield from (self._assumed(Taken(value=value)) for value in range(low + 1, high + 1))
+            return
+        yield from (self._assumed(Taken(value=value)) for value in sorted({low + 1, high - 1, high} - {low}))
+        yield from (self._assumed(Taken(seed=seed)) for seed in range(1, MIXTURES + 1))
+
+    def _assumed(self, taken: Taken) -> Taken:
+        self.tried += 1
+        for thread in self.threads:
+            thread.assumed = taken
+        return taken
+
+    def text(self) -> str:
+        rows: dict[str, None] = {}
+        for number in self.numbers:
+            where = f" of '{number.tensor}'" if number.tensor else ""
+            unsaid = "" if number.declared else ", nothing is declared (high=)"
+            rows[f"the number{where} of line {line_of(number.op)} is {number.low} to {number.high}{unsaid}"] = None
+        how = "every value" if self.all_of_one else f"{self.tried} ways to choose them, the least and the largest among them,"
+        same = "; an element of a tensor is the same number in every thread" if any(n.tensor for n in self.numbers) else ""
+        return f"{'; '.join(rows)}; proved for {how} tried{same}".replace(", tried", " tried")

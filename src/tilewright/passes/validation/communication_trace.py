@@ -49,7 +49,7 @@ from tilewright.dialects.walking import operations
 from tilewright.grid import WorkArgument, core_number, cores_of
 from tilewright.integers import PYTHON_NAMES, python_text
 from tilewright.machine.threads import OWN, Chunk, Event, Item, Reach, SentBlock, Trace
-from tilewright.passes.validation.events import HANDOVERS, WORDS, acquire_of, bind_of
+from tilewright.passes.buffers import HANDOVERS, WORDS, acquire_of, bind_of
 from tilewright.records import record
 
 EVENT_LIMIT = 1_000_000

@@ -16,7 +16,7 @@ from tilewright.dialects.tile_op import ALL_FACES, FACES, MEMBERS
 from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
 from tilewright.dialects.walking import operations, span_of
-from tilewright.passes.validation.events import memory_of, readers_by_memory
+from tilewright.passes.buffers import memory_of, readers_by_memory
 
 Faces = frozenset[int]
 # The face each face of a broadcast comes from.

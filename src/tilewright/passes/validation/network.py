@@ -15,8 +15,8 @@ from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.grid import Core, NetSpec
 from tilewright.machine.grid import Clash, GridMachine
 from tilewright.machine.threads import Cursor, Event, Trace
+from tilewright.passes.buffers import Buffer, functions_of, problem
 from tilewright.passes.validation.communication_trace import ThreadTrace, network_events, pipe_of, traces_of_cores
-from tilewright.passes.validation.events import Buffer, functions_of, problem
 
 DEPTH_TRIES = 16
 MOST_NOTES = 4

@@ -17,7 +17,7 @@ from tilewright.dialects.ttl_buffers import ReadElementOp, TensorAccessorOp, Ten
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp
 from tilewright.grid import core_number
 from tilewright.integers import FORMS, NUMPY_COMPARISONS, PREDICATES
-from tilewright.passes.validation.events import problem
+from tilewright.passes.buffers import problem
 
 POINT_LIMIT = 2_000_000  # combinations of core and iteration tried per slice; about 0.1 s
 

@@ -20,8 +20,8 @@ from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, Wait
 from tilewright.dialects.walking import line_of, operations
 from tilewright.hardware import FACE_COLS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS
 from tilewright.integers import FORMS, interval
+from tilewright.passes.buffers import acquire_of, buffer_name, problem
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.events import acquire_of, buffer_name, problem
 from tilewright.records import record
 
 NAME = "ttl-validate"

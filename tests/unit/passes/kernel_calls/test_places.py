@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.passes.kernel_calls.semaphore_numbers import Words, numbered
+from tilewright.passes.kernel_calls.places import Words, numbered
 
 LEFT, RIGHT = frozenset({(0, 0)}), frozenset({(1, 0), (2, 0)})
 
