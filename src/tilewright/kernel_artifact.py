@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
+from tilewright.dtypes import DTYPE_BY_NAME
 from tilewright.grid import chip_place, cores_of
-from tilewright.hardware import DTYPE_BY_NAME, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import ROW_MAJOR, ROWS, CallerNumber, CoreNumber, ThreadSpec
 
 if TYPE_CHECKING:

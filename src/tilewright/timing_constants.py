@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tilewright.hardware import BLACKHOLE, BLOCK_FLOATS, DTYPE_BY_NAME, WORMHOLE_B0
+from tilewright.dtypes import BLOCK_FLOATS, DTYPE_BY_NAME
+from tilewright.hardware import BLACKHOLE, WORMHOLE_B0
 from tilewright.records import record
 
 Bounds = tuple[float, float, float]  # value, low, high

@@ -30,7 +30,7 @@ from tilewright.dialects.tile_ops import (
 from tilewright.dialects.ttkernel import SFPU_REDUCE_SINCE
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, MatmulOp, ReduceOp, StoreOp, TransposeOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBPushOp
-from tilewright.hardware import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
+from tilewright.dtypes import BY_PRECISION, COMPUTED_INTEGERS, DTYPES
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, leaves, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor

@@ -15,7 +15,8 @@ from tilewright.builder.values import Block, described
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import INDEX, i64_attr, text_attr
 from tilewright.dialects.ttl_buffers import BITS, LARGEST, NUMBER, ReadElementOp, WriteElementOp
-from tilewright.hardware import DTYPE_BY_NAME, FLOATS, TILE_COLS, TILE_ROWS, WORDS
+from tilewright.dtypes import DTYPE_BY_NAME, FLOATS, WORDS
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.integers import Leaf, Value, bounds, is_dynamic, is_int_like, make
 from tilewright.records import record
 

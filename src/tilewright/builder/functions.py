@@ -36,7 +36,7 @@ from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, TileOp
 from tilewright.dialects.tile_ops import BY_NAME, BY_PYTHON, COMPOSITE_BY_NAME, COMPOSITE_BY_PYTHON, FREE_TYPECASTS, TYPECASTS
 from tilewright.dialects.ttl import MEAN, ReshapeOp
-from tilewright.hardware import BY_PRECISION
+from tilewright.dtypes import BY_PRECISION
 from tilewright.lang.buffers import checked_tile
 from tilewright.lang.names import ANY_OPERAND_NAMES, BLOCK_FUNCTIONS, DIMS_NAMES, OPERAND_NAMES, PARAMETER_NAMES, dtype_name
 from tilewright.narrowing import as_tuple, is_list

@@ -121,7 +121,7 @@ def random_tensors(specs: Sequence[TensorSpec], seed: int) -> list[Any]:
     import ml_dtypes
     import numpy as np
 
-    from tilewright.hardware import DTYPES, FLOATS
+    from tilewright.dtypes import DTYPES, FLOATS
 
     generator = np.random.default_rng(seed)
     names = {dtype.name: dtype.api for dtype in DTYPES}

@@ -38,7 +38,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tilewright import hardware
-from tilewright.hardware import DTYPE_BY_NAME
+from tilewright.dtypes import DTYPE_BY_NAME
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

@@ -20,7 +20,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from tilewright.hardware import COMPUTED_INTEGERS, DTYPES, FLOATS
+from tilewright.dtypes import COMPUTED_INTEGERS, DTYPES, FLOATS
 from tilewright.records import record
 
 # Inits that only reset counters: after any vector init has run once they need not run again. Comparisons of two tiles are not

@@ -11,8 +11,9 @@ from xdsl.ir import Operation
 from tilewright.dialects.attributes import KernelCBType, int_value, text_value
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import line_of
+from tilewright.dtypes import FLOATS, WORDS
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
-from tilewright.hardware import FACE_COLS, FACE_ROWS, FLOATS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, WORDS, tile_bytes
+from tilewright.hardware import FACE_COLS, FACE_ROWS, TILE_COLS, TILE_ELEMENTS, TILE_ROWS, tile_bytes
 
 # Calls between cores in C++: addresses and coordinates stand inside the call that uses them.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, fail
-from tilewright.hardware import DTYPES as KNOWN_DTYPES
+from tilewright.dtypes import DTYPES as KNOWN_DTYPES
 from tilewright.lang.building import caller_span
 
 # Attributes of the ``ttl`` module.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, KernelError, Span, fail
-from tilewright.hardware import DTYPES, WORDS
+from tilewright.dtypes import DTYPES, WORDS
 from tilewright.lang.names import dtype_name
 from tilewright.narrowing import class_of, is_array
 from tilewright.program import ROW_MAJOR, ROWS, TensorSpec

@@ -15,8 +15,8 @@ from tilewright import program as compiled
 from tilewright.diagnostics import Diagnostic, KernelError, Span
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.walking import operations, span_of
+from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.grid import chip_place, cores_of
-from tilewright.hardware import BLOCK_FLOATS
 from tilewright.native.findings import Finding, NativeError
 from tilewright.native.program import BufferSpec, ComputeConfig, KernelSource, NativeProgram, TensorSpec
 from tilewright.sim.exact_arithmetic import ExactArithmetic

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.hardware import CHIPS, DTYPES, TILE_COLS, TILE_ROWS, WORMHOLE_B0, Chip, tile_bytes
+from tilewright.dtypes import DTYPES
+from tilewright.hardware import CHIPS, TILE_COLS, TILE_ROWS, WORMHOLE_B0, Chip, tile_bytes
 from tilewright.integers import OPERATORS
 from tilewright.native.compiled import ADDRESS_STEP, DRAM_ACCESSOR, FIRST_ADDRESS, L1_ACCESSOR
 from tilewright.native.findings import NativeError

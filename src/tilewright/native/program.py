@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.hardware import DTYPES, WORMHOLE_B0, Chip, tile_bytes
+from tilewright.dtypes import DTYPES
+from tilewright.hardware import WORMHOLE_B0, Chip, tile_bytes
 from tilewright.native.findings import NativeError
 from tilewright.records import record
 

@@ -28,7 +28,7 @@ from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, 
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
-from tilewright.hardware import COMPUTED_INTEGERS, WIDE
+from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.buffers import buffer_of, fits_source
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under

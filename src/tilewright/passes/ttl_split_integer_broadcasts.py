@@ -18,7 +18,7 @@ from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttkernel import SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import TENSOR_OPS, BcastOp, FillBlockOp, compute_functions, dtype_of, shape_of
 from tilewright.dialects.walking import erase, insert_before, line_of, of_kind
-from tilewright.hardware import COMPUTED_INTEGERS, WIDE
+from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-split-integer-broadcasts"

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilewright.dtypes import DTYPES
 from tilewright.grid import chip_place, cores_of
-from tilewright.hardware import DTYPES, tile_bytes
+from tilewright.hardware import tile_bytes
 from tilewright.program import AccessorWords, BufferSpec, CallPlace, Program, ThreadSpec
 from tilewright.records import record
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
-from tilewright.hardware import BLOCK_FLOATS
+from tilewright.dtypes import BLOCK_FLOATS
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import ROW_MAJOR, ROWS, TensorSpec
 from tilewright.runtime.descriptor import DATA_TYPES, Descriptor, Device, DeviceTensor, Ttnn, core_ranges

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tilewright import hardware
-from tilewright.hardware import WORDS
+from tilewright.dtypes import WORDS
 from tilewright.program import ComputeConfig, TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of

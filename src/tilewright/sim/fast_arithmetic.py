@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.dialects.tile_op import TileOp, applicable
-from tilewright.hardware import INTEGERS
+from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import meaning_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import hardware
-from tilewright.hardware import INTEGERS
+from tilewright.dtypes import INTEGERS
 from tilewright.program import TensorSpec
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.machine import Machine

@@ -16,9 +16,9 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tilewright import hardware
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.frontend.tilelang.symbols import Apply, Cast, Expression, Fragment, Number, Position, Read, Tensor, Trouble
 from tilewright.frontend.tilelang.tile_program import Window
-from tilewright.hardware import COMPUTED_INTEGERS
 from tilewright.integers import COMPARISONS, UNBOUNDED, Leaf, Node, Value, bounds, is_truth, leaves, linear, make
 from tilewright.lang.tilelang_tensors import ALONG, COLUMNS, ELEMENT, ELEMENTS, GATHERED, ROWS, SCALARS, Gather, Origin
 

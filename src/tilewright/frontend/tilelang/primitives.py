@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.frontend.tilelang.dtypes import FLOATS, fitted, simplified
 from tilewright.frontend.tilelang.elements import assign_whole, element_assigned, store_element
 from tilewright.frontend.tilelang.made_tensors import TILE, is_window, refuse_data
@@ -34,7 +35,6 @@ from tilewright.frontend.tilelang.symbols import (
     whole,
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Branch, Load, Statement, Store, Window
-from tilewright.hardware import COMPUTED_INTEGERS
 from tilewright.integers import Leaf, Value, linear, make
 from tilewright.lang.tilelang_tensors import PARTS, Parts
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.hardware import COMPUTED_INTEGERS
+from tilewright.dtypes import COMPUTED_INTEGERS
 from tilewright.integers import Leaf, Node, Value, is_dynamic, is_truth, make
 from tilewright.narrowing import class_of
 from tilewright.records import record

@@ -21,7 +21,8 @@ from tilewright.dialects.ttl import TileOpBase, YieldOp
 from tilewright.dialects.ttl_buffers import BindCBOp, FillScalerOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBinaryBcastOp, TileMatmulOp, TileReduceOp
 from tilewright.dialects.walking import of_kind
-from tilewright.hardware import DTYPE_BY_NAME, FIDELITIES, SOURCE_LEADING_BITS, SOURCE_SIGNIFICANT_BITS
+from tilewright.dtypes import DTYPE_BY_NAME
+from tilewright.hardware import FIDELITIES, SOURCE_LEADING_BITS, SOURCE_SIGNIFICANT_BITS
 from tilewright.passes.tile_views import buffer_of
 
 SHORT = 8  # significant bits of bf16

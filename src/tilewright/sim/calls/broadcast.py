@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from tilewright.hardware import INTEGERS
+from tilewright.dtypes import INTEGERS
 from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.matrix import ARITHMETIC, need_wide_dst, unpack_operands

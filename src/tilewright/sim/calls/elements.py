@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.hardware import FLOATS, INTEGERS, TILE_COLS, TILE_ROWS
+from tilewright.dtypes import FLOATS, INTEGERS
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.program import TensorSpec
 from tilewright.sim.buffers import LANDING, Buffer
 from tilewright.sim.machine import Machine

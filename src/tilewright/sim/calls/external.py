@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.hardware import INTEGERS, TILE_COLS, TILE_ROWS
+from tilewright.dtypes import INTEGERS
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.machine.threads import Wait
 from tilewright.narrowing import as_tuple
 from tilewright.program import TensorSpec

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.hardware import INTEGERS
+from tilewright.dtypes import INTEGERS
 from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode

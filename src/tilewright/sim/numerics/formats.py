@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.hardware import BLOCK_FLOATS, DTYPE_BY_NAME
+from tilewright.dtypes import BLOCK_FLOATS, DTYPE_BY_NAME
 from tilewright.sim.numerics import block_floats
 
 U8 = npt.NDArray[np.uint8]
