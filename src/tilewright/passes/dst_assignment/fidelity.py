@@ -23,7 +23,7 @@ from tilewright.dialects.ttl_compute import ComputeOp, TileBinaryBcastOp, TileMa
 from tilewright.dialects.walking import of_kind
 from tilewright.dtypes import DTYPE_BY_NAME
 from tilewright.hardware import FIDELITIES, SOURCE_LEADING_BITS, SOURCE_SIGNIFICANT_BITS
-from tilewright.passes.tile_views import buffer_of
+from tilewright.passes.buffers import buffer_of
 
 SHORT = 8  # significant bits of bf16
 LAST_PASS = 7 * 2.0**-14  # of a product of bf16: three bits of one operand with one bit of the other
