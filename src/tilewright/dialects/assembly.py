@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABCMeta
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from typing_extensions import Self
 from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, IndexType, LocationAttr, StringAttr, UnitAttr, UnknownLoc
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -272,10 +273,55 @@ class Operand:
         op.operands[self.place] = value
 
 
+class Values(SSAValues[Any]):
+    """A tuple again: xDSL's looks at every index to see whether it is a slice."""
+
+    if not TYPE_CHECKING:
+        __getitem__ = tuple.__getitem__
+
+
+class Operands(Values):
+    """The operands of an op. xDSL makes a view whenever they are asked for; passes ask ten thousand times per kernel."""
+
+    op: PlainOp
+
+    def __setitem__(self, place: int, value: SSAValue) -> None:
+        self.op.replace_operand(place, value)
+
+
 class PlainOp(Operation, metaclass=InheritedKind):
-    """An op that is a plain class, not an IRDL definition: these are seven times cheaper to define and to create."""
+    """An op that is a plain class, not an IRDL definition: these are seven times cheaper to define and to create.
+
+    What passes ask of every op is answered in the way that takes least time: operands are a tuple, and an op equals itself alone.
+    """
 
     traits = traits_def()
+
+    def _set_operands(self, operands: Sequence[SSAValue]) -> None:
+        for operand, use in zip(self._operands, self._operand_uses, strict=True):
+            operand.remove_use(use)
+        uses = tuple([Use(self, place) for place in range(len(operands))])
+        for operand, use in zip(operands, uses, strict=True):
+            operand.add_use(use)
+        self._operand_uses = uses
+        self.keep_operands(operands)
+
+    if not TYPE_CHECKING:  # which may take operands for the view that xDSL gives: it can do the same
+        operands = property(attrgetter("_operands"), _set_operands)
+        __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def replace_operand(self, place: int, value: SSAValue) -> None:
+        use = self._operand_uses[place]
+        operands = list(self._operands)
+        operands[place].remove_use(use)
+        value.add_use(use)
+        operands[place] = value
+        self.keep_operands(operands)
+
+    def keep_operands(self, operands: Sequence[SSAValue]) -> None:
+        """Their uses are right already."""
+        self._operands = kept = Operands(operands)
+        kept.op = self
 
     @classmethod
     def create(
@@ -291,7 +337,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
     ) -> Self:
         """As xDSL does it, without the steps for what our ops seldom have: those cost as much as all others."""
         if properties or successors or regions or location is None:
-            return super().create(
+            made = super().create(
                 operands=operands,
                 result_types=result_types,
                 properties=properties,
@@ -300,9 +346,11 @@ class PlainOp(Operation, metaclass=InheritedKind):
                 successors=successors,
                 regions=regions,
             )
+            made.results = Values(made.results)
+            return made
         op = cls.__new__(cls)
         op.operands = operands
-        op.results = SSAValues(OpResult(kind, op, number) for number, kind in enumerate(result_types))
+        op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
         op.properties, op.attributes, op.location = {}, dict(attributes), location
         return op
 

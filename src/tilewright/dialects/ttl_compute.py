@@ -102,11 +102,11 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        return self.operands[: _sizes(self.properties["operandSegmentSizes"])[0]]
+        return tuple(self._operands)[: _sizes(self.properties["operandSegmentSizes"])[0]]
 
     @property
     def outputs(self) -> Sequence[SSAValue]:
-        return self.operands[_sizes(self.properties["operandSegmentSizes"])[0] :]
+        return tuple(self._operands)[_sizes(self.properties["operandSegmentSizes"])[0] :]
 
     @property
     def block(self) -> Block:
