@@ -31,6 +31,7 @@ CYCLES_OF_PRODUCT = 64  # of two tiles at HiFi4
 def tuned(sizes: tuple[int, int, int], chip: str, seconds: float, **options: Any) -> tuple[Timeline, dict[str, Any]]:
     m, k, n = sizes
     args = (tensor(m, k), tensor(k, n), tensor(m, n))
+    options = {"math_fidelity": "HiFi4", **options}
     _, outcome, _ = searched(kernels.matmul, args, chip, seconds, **options)
     assert outcome.best is not None
     config = outcome.best.config
