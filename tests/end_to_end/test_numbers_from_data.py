@@ -219,6 +219,55 @@ def test_a_number_bounds_loops_of_two_threads(kernels, steps):
     assert any("every value tried" in f"{decision}" for decision in program.trace.decisions)
 
 
+COUNTED_BY_CORE = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3,))
+def kernel(counts, x, y):
+    for_reader, for_compute = (ttl.make_dataflow_buffer_like(counts, shape=(1, 1), block_count=1) for _ in range(2))
+    x_cb = ttl.make_dataflow_buffer_like(x, shape=(1, 1), block_count=2)
+    y_cb = ttl.make_dataflow_buffer_like(y, shape=(1, 1), block_count=1)
+
+    @ttl.compute()
+    def compute():
+        with for_compute.wait() as block:
+            total = ttl.block.fill(0.0, shape=(1, 1))
+            for _ in range(ttl.read_index(block, 0, 0, high=4)):
+                with x_cb.wait() as part:
+                    total += part
+            with y_cb.reserve() as out:
+                out.store(total)
+
+    @ttl.datamovement()
+    def read():
+        node = ttl.node(dims=1)
+        with for_reader.reserve() as one, for_compute.reserve() as other:
+            ttl.copy(counts[2 - node, 0], one).wait()
+            ttl.copy(counts[2 - node, 0], other).wait()
+        with for_reader.wait() as block:
+            for row in range(ttl.read_index(block, 0, 0, high=4)):
+                with x_cb.reserve() as part:
+                    ttl.copy(x[row, node], part).wait()
+
+    @ttl.datamovement()
+    def write():
+        with y_cb.wait() as block:
+            ttl.copy(block, y[0, ttl.node(dims=1)]).wait()
+"""
+
+
+def test_threads_of_a_core_agree_on_a_number_of_its_own(kernels):
+    """The slice depends on the core: every thread of the core reads the same element."""
+    counts = np.zeros((96, 32), np.int32)
+    counts[[0, 32, 64], 0] = 4, 0, 3
+    x = np.random.default_rng(8).uniform(-1, 1, (128, 96)).astype(np.float32)
+    y = np.full((32, 96), np.nan, np.float32)
+    kernels.run(COUNTED_BY_CORE, counts, x, y)
+    rows = x.astype(np.float64).reshape(4, 32, 3, 32)
+    wanted = np.stack([rows[:steps, :, core].sum(0) for core, steps in enumerate((3, 0, 4))], 1).reshape(32, 96)
+    assert np.abs(y - wanted).max() <= 1e-6
+
+
 def test_bounds_of_a_slice_are_those_of_its_number(kernels):
     a, out = np.zeros((160, 32), BF16), np.zeros((32, 32), BF16)
     with pytest.raises(KernelError) as found:

@@ -217,8 +217,8 @@ def number_of(read: ReadElementOp) -> tuple[Number, list[SSAValue]]:
 
 
 def _copied_to(read: ReadElementOp) -> CopyOp | None:
-    """A copy that fills the buffer of a block, if the reading thread can tell what it copied: the only one, or one of several
-    that copy the same slice."""
+    """A copy that fills the buffer of a block, if the reading thread can tell what it copied: the only one, in this thread or at a
+    place that the core alone decides, or one of several that copy the same slice."""
     acquire, function = acquire_of(read.block), read
     while not isinstance(function, FuncOp):
         parent = function.parent_op()
@@ -243,7 +243,22 @@ def _copied_to(read: ReadElementOp) -> CopyOp | None:
     slices = {(accessor.tensor_index, *map(constant_of, cut.operands[1:])) for accessor, cut in zip(accessors, cuts, strict=True)}
     if len(slices) == 1 and None not in next(iter(slices)):
         return filled[0]
-    return filled[0] if len(filled) == 1 and function.is_ancestor(filled[0]) and _visible(filled[0], read) else None
+    if len(filled) > 1:
+        return None
+    here = function.is_ancestor(filled[0]) and _visible(filled[0], read)
+    return filled[0] if here or all(map(_same_in_all_threads, cuts[0].operands[1:])) else None
+
+
+def _same_in_all_threads(value: SSAValue) -> bool:
+    """Whether an integer is a constant or computed from where the core is: another thread of it would compute the same."""
+    owner = value.owner
+    if (
+        not isinstance(owner, Operation)
+        or not isinstance(owner, (CoreOp, CoreTableOp, WorkOp))
+        and owner.dialect_name() != "arith"
+    ):
+        return False
+    return all(map(_same_in_all_threads, owner.operands))
 
 
 def _visible(op: Operation, user: Operation) -> bool:
