@@ -358,8 +358,9 @@ LIMITS: dict[str, Code] = {
     "TW307": Code(
         "held blocks wrap around",
         "A buffer is a ring of block_count blocks, and the blocks that a thread holds at once are addressed as one piece. "
-        "They must not pass the end of the ring: hold blocks in groups, release a whole group before the next, and make "
-        "block_count a multiple of the group.",
+        "They must not pass the end of the ring. The compiler makes the ring deeper where that helps and L1 has room; this error "
+        "means that neither is so. Hold blocks in groups, release a whole group before the next, and make block_count a "
+        "multiple of the group.",
     ),
     "TW401": Code(
         "does not fit the DST register file",

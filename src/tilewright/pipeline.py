@@ -66,6 +66,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-compute-before-release", "a value means what it was where it was written"),
         Pass("ttl-place-blocks", "needs all releases, also of buffers made just now", on=(SECOND_BLOCK,)),
         Pass("ttl-share-buffers", "blocks know their places; what follows counts buffers", on=("allocation_group", CROWDED)),
+        Pass("ttl-deepen-buffers", "all buffers are there; what is judged next is their depth", on=(SECOND_BLOCK,)),
         Pass("ttl-publish-shards", "what a shard holds is there: its reader may wait for it", on=(SHARD,)),
         Pass("ttl-start-receives-early", "a ring that sends first would stand still", on=("ttl.net_pipe",)),
         Pass("ttl-clip-slices", "a block at the edge is no mistake: judged by where it starts", on=("ttl.tensor_slice",)),

@@ -1,11 +1,11 @@
-"""Groups of three blocks in a ring of four: the second group would pass its end."""
+"""Groups of three blocks in a ring of four: the second group would pass its end, and L1 has no room for a deeper ring."""
 
 from tilewright import ttl
 
 
 @ttl.operation(grid=(1, 1))
 def kernel(a, out):
-    a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=4)
+    a_cb = ttl.make_dataflow_buffer_like(a, shape=(8, 10), block_count=4)
     out_cb = ttl.make_dataflow_buffer_like(out, shape=(1, 1), block_count=2)
 
     @ttl.compute()
@@ -15,7 +15,7 @@ def kernel(a, out):
             second = a_cb.wait()  # error TW307 at `a_cb.wait()`: the 2 blocks of 'a_cb' held here would pass the end
             third = a_cb.wait()
             with out_cb.reserve() as o:
-                o.store(first + second * third)
+                o.store(ttl.math.reduce_max(first + second * third, dims=[0, 1]))
             first.pop()
             second.pop()
             third.pop()
@@ -24,7 +24,7 @@ def kernel(a, out):
     def read():
         for i in range(9):
             with a_cb.reserve() as block:
-                ttl.copy(a[i, 0], block).wait()
+                ttl.copy(a[8 * i : 8 * i + 8, 0:10], block).wait()
 
     @ttl.datamovement()
     def write():
@@ -33,4 +33,4 @@ def kernel(a, out):
                 ttl.copy(block, out[i, 0]).wait()
 
 
-TENSORS = [("a", 288, 32), ("out", 96, 32)]
+TENSORS = [("a", 2304, 320, "f32"), ("out", 96, 32, "f32")]

@@ -9,29 +9,24 @@ import eager_kernels
 import eager_numpy
 from tilewright.diagnostics import KernelError
 
-# A ring of two blocks cannot hold two that pass its end: the one thing these kernels may ask for in vain.
-REFUSED = {"TW307"}
-
 
 def run(kernels, seed, simulate):
     kernel = eager_kernels.random_kernel(seed)
     try:
         simulate(kernel.text, *kernel.arrays, *kernel.outputs, **kernel.options)
     except KernelError as error:
-        assert {diagnostic.code for diagnostic in error.diagnostics} <= REFUSED, f"seed {seed}\n{kernel.text}\n{error}"
-        return False
+        raise AssertionError(f"seed {seed}\n{kernel.text}\n{error}") from error
     assert not kernel.differences(kernel.outputs), f"seed {seed}\n{kernel.text}"
-    return True
 
 
 @pytest.mark.simulated_only("a C++ compiler takes seconds for each of these; the next test has some of them")
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_simulated(kernels, first):
-    right = sum(run(kernels, seed, kernels.simulate) for seed in range(first, first + 20))
-    assert right >= 15
+    for seed in range(first, first + 20):
+        run(kernels, seed, kernels.simulate)
 
 
-@pytest.mark.parametrize("seed", [*range(500, 510), 10114])
+@pytest.mark.parametrize("seed", [16, 70, *range(500, 508), 10114])
 def test_simulated_and_native(kernels, seed):
     run(kernels, seed, kernels.run)
 

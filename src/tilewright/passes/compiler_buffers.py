@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import FunctionType, LocationAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, LocationAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, text_attr
+from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, is_integer_attr, text_attr
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import function_of, insert_after, insert_before, operations
+from tilewright.dialects.walking import function_of, insert_after, insert_before, operations, place_of, remember
 
 SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that the next region may have it
 
@@ -41,6 +41,23 @@ def bind(
     assert following is not None
     entry.insert_op_before(op, following)
     return op.results[0]
+
+
+def rebound(like: BindCBOp, depth: int, number: int) -> BindCBOp:
+    """The same buffer under another number, with another depth."""
+    kind = buffer_type_of(like.results[0])
+    attributes = dict(like.attributes)
+    for key, value in (("cb_index", number), ("buffer_factor", depth)):
+        old = attributes.get(key)
+        if is_integer_attr(old):
+            attributes[key] = IntegerAttr(value, old.type)
+    result = cb_type(kind.dims, kind.tile.dtype, depth)
+    new = BindCBOp.create(result_types=[result], attributes=attributes, location=like.location)
+    new.results[0].name_hint = like.results[0].name_hint
+    place = place_of(like)
+    if place is not None:
+        remember(new, place)
+    return new
 
 
 def idle(place: Operation, shape: tuple[int, ...], dtype: str) -> list[SSAValue]:

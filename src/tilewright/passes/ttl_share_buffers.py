@@ -18,14 +18,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import buffer_type_of, cb_type, int_value, is_integer_attr
+from tilewright.dialects.attributes import buffer_type_of, int_value
 from tilewright.dialects.ttl import name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, CORE_RANGES, BindCBOp, PublishCBOp
-from tilewright.dialects.walking import erase, operations, place_of, remember
+from tilewright.dialects.walking import erase, operations
 from tilewright.machine.threads import Trace
+from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import Buffer, buffers_of, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import communication_problems
@@ -222,26 +223,10 @@ def _rewrite(module: ModuleOp, shared: Shared) -> None:
         for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
             own = shared.get(bind.cb_index, bind.cb_index)
             if own not in made:
-                made[own] = _bound(stands[own], depths[own], numbers[own])
+                made[own] = compiler_buffers.rebound(stands[own], depths[own], numbers[own])
                 function.body.block.insert_op_before(made[own], bind)
             bind.results[0].replace_all_uses_with(made[own].results[0])
             erase(bind)
-
-
-def _bound(like: BindCBOp, depth: int, number: int) -> BindCBOp:
-    kind = buffer_type_of(like.results[0])
-    attributes = dict(like.attributes)
-    for key, value in (("cb_index", number), ("buffer_factor", depth)):
-        old = attributes.get(key)
-        if is_integer_attr(old):
-            attributes[key] = IntegerAttr(value, old.type)
-    result = cb_type(kind.dims, kind.tile.dtype, depth)
-    new = BindCBOp.create(result_types=[result], attributes=attributes, location=like.location)
-    new.results[0].name_hint = like.results[0].name_hint
-    place = place_of(like)
-    if place is not None:
-        remember(new, place)
-    return new
 
 
 def _binds(module: Operation) -> Iterator[BindCBOp]:

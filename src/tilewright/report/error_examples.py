@@ -262,7 +262,7 @@ EXAMPLES = {
 + net = ttl.PipeNet([ttl.Pipe(src=(0, 0), dst=cores) for cores in rest])
 """,
     "TW307": """
-- a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=4)
-+ a_cb = ttl.make_dataflow_buffer_like(a, shape=(1, 1), block_count=6)
+- a_cb = ttl.make_dataflow_buffer_like(a, shape=(8, 10), block_count=4)
++ a_cb = ttl.make_dataflow_buffer_like(a, shape=(8, 10), block_count=3)
 """,
 }

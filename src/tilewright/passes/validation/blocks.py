@@ -413,12 +413,19 @@ def check_limits(buffers: dict[int, Buffer], context: PassContext) -> list[Diagn
             )
         )
     buffers = {index: buffer for index, buffer in buffers.items() if ALIAS_OF not in buffer.binds[0].attributes}
-    table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in buffers.values() if not buffer.backed}
-    table |= {f"shard of {spec.name}": shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores}
+    table = bytes_in_l1(buffers, context)
     context.trace.memory = MemoryUse(buffers=table, limit=chip.l1_usable_bytes)
     if sum(table.values()) > chip.l1_usable_bytes:
         problems.append(_too_large(buffers, table, context))
     return problems
+
+
+def bytes_in_l1(buffers: dict[int, Buffer], context: PassContext) -> dict[str, int]:
+    """What takes L1 of a core: buffers with memory of their own, and shards of tensors."""
+    own = [buffer for buffer in buffers.values() if not buffer.backed and ALIAS_OF not in buffer.binds[0].attributes]
+    shards = [spec for spec in context.tensors if spec.memory == "l1" and spec.shard_cores]
+    table = {buffer.name: buffer.kind.total_tiles * buffer.kind.tile.bytes for buffer in own}
+    return table | {f"shard of {spec.name}": shard_bytes(spec) for spec in shards}
 
 
 def _too_large(buffers: dict[int, Buffer], table: dict[str, int], context: PassContext) -> Diagnostic:

@@ -279,22 +279,35 @@ ACQUIRES = ("wait", "reserve")
 
 def check_windows(trace: Trace, buffers: dict[int, Buffer]) -> list[Diagnostic]:
     """``trace`` is what one thread of one core does. Only where its own pointers stand counts, not what the others do."""
-    if not any(event.word in ACQUIRES and event.amount > 1 for chunk, _ in trace for event in chunk):
-        return []  # a single block never wraps
-    rings = {index: Ring(buffer.kind.factor.data) for index, buffer in buffers.items()}
+    found = first_wrap(trace, {index: buffer.kind.factor.data for index, buffer in buffers.items()})
+    if found is None:
+        return []
+    event, start = found
+    return [_refusal(event, buffers[event.buffer], largest_group(trace, event), start)]
+
+
+def largest_group(trace: Trace, event: Event) -> int:
+    """How many blocks the thread holds together, at most, of the buffer and on the side of an acquire."""
+    return max(other.amount for chunk, _ in trace for other in chunk if (other.buffer, other.word) == (event.buffer, event.word))
+
+
+def first_wrap(trace: Trace, depths: Mapping[int, int]) -> tuple[Event, int] | None:
+    """The first acquire of one of these buffers whose blocks pass the end of the ring, and the block they begin with."""
+    if not any(event.word in ACQUIRES and event.amount > 1 and event.buffer in depths for chunk, _ in trace for event in chunk):
+        return None  # a single block never wraps
+    rings = {index: Ring(depth) for index, depth in depths.items()}
     for chunk, count in trace:
         laps: list[tuple[tuple[int, int], ...]] = []  # the pointers each lap of this chunk starts from
         while len(laps) < count and _pointers(rings.values()) not in laps:
             laps.append(_pointers(rings.values()))
             wrapped = _lap(chunk, rings)
             if wrapped is not None:
-                alike = (e.amount for c, _ in trace for e in c if (e.buffer, e.word) == (wrapped.buffer, wrapped.word))
-                return [_refusal(wrapped, buffers[wrapped.buffer], max(alike), _start(wrapped, rings))]
+                return wrapped, _start(wrapped, rings)
         if len(laps) < count:  # the rest repeats what came before
             first = laps.index(_pointers(rings.values()))
             for ring, (read, write) in zip(rings.values(), laps[first + (count - first) % (len(laps) - first)], strict=True):
                 ring.read, ring.write = read, write
-    return []
+    return None
 
 
 def _pointers(rings: Iterable[Ring]) -> tuple[tuple[int, int], ...]:
@@ -308,6 +321,8 @@ def _start(event: Event, rings: Mapping[int, Ring]) -> int:
 def _lap(chunk: Chunk, rings: Mapping[int, Ring]) -> Event | None:
     """Moves the pointers on; the first acquire that wraps, if there is one."""
     for event in chunk:
+        if event.buffer not in rings:
+            continue
         if event.word == "pop":
             rings[event.buffer].pop(1)
         elif event.word == "push":
@@ -319,14 +334,14 @@ def _lap(chunk: Chunk, rings: Mapping[int, Ring]) -> Event | None:
 
 def _refusal(event: Event, buffer: Buffer, group: int, start: int) -> Diagnostic:
     depth = buffer.kind.factor.data
-    rounded = -(-depth // group) * group
-    deeper = f"set block_count={rounded} and " if rounded != depth else ""
+    whole = depth // group * group  # a deeper ring was tried: it does not help, or L1 has no room for it
+    fewer = f"set block_count={whole} and " if whole != depth else ""
     return problem(
         "TW307",
         f"the {event.amount} blocks of '{buffer.name}' held here would pass the end of the buffer, which has {depth}",
         event.op,
         label=f"from block {start} on",
-        help=f"{deeper}release all {group} before the next, or hold one block at a time",
+        help=f"{fewer}release all {group} before the next, or hold one block at a time",
     )
 
 

@@ -217,8 +217,8 @@ def number_of(read: ReadElementOp) -> tuple[Number, list[SSAValue]]:
 
 
 def _copied_to(read: ReadElementOp) -> CopyOp | None:
-    """A copy that fills the buffer of a block, if the reading thread can tell what it copied: the only one, in this thread or at a
-    place that the core alone decides, or one of several that copy the same slice."""
+    """A copy that fills the buffer of a block, if the reading thread can tell what it copied: the only one, in this thread or at
+    a place that the core alone decides, or one of several that copy the same slice."""
     acquire, function = acquire_of(read.block), read
     while not isinstance(function, FuncOp):
         parent = function.parent_op()
@@ -252,13 +252,10 @@ def _copied_to(read: ReadElementOp) -> CopyOp | None:
 def _same_in_all_threads(value: SSAValue) -> bool:
     """Whether an integer is a constant or computed from where the core is: another thread of it would compute the same."""
     owner = value.owner
-    if (
-        not isinstance(owner, Operation)
-        or not isinstance(owner, (CoreOp, CoreTableOp, WorkOp))
-        and owner.dialect_name() != "arith"
-    ):
+    if not isinstance(owner, Operation):
         return False
-    return all(map(_same_in_all_threads, owner.operands))
+    known = isinstance(owner, (CoreOp, CoreTableOp, WorkOp)) or owner.dialect_name() == "arith"
+    return known and all(map(_same_in_all_threads, owner.operands))
 
 
 def _visible(op: Operation, user: Operation) -> bool:
