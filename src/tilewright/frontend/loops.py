@@ -211,8 +211,11 @@ def _accumulated(thread: Thread, loop: ast.For, assigned: set[str]) -> set[str]:
         for name in assigned
         if isinstance(block := thread.frame.names.get(name), Block) and block.held is not None and block.held.kind == "reserve"
     }
-    targets = [n.target for s in loop.body for n in ast.walk(s) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)]
-    stores = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    if not reserved:
+        return reserved
+    nodes = [node for statement in loop.body for node in ast.walk(statement)]
+    targets = [node.target for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)]
+    stores = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return reserved - {node.id for node in stores if node not in targets}
 
 

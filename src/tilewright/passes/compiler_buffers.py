@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, LocationAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -64,8 +65,8 @@ def idle(place: Operation, shape: tuple[int, ...], dtype: str) -> list[SSAValue]
     """Buffers of this kind that an earlier region of the thread used for itself, in the order they were made."""
     function = function_of(place)
     wanted = cb_type(shape, dtype, 1)
-    binds = [op for op in function.body.block.ops if isinstance(op, BindCBOp) and SCRATCH in op.attributes]
-    return [op.results[0] for op in binds if op.results[0].type == wanted]
+    binds = takewhile(lambda op: isinstance(op, BindCBOp), function.body.block.ops)  # `bind` adds to those at the top
+    return [op.results[0] for op in binds if SCRATCH in op.attributes and op.results[0].type == wanted]
 
 
 def scratch(place: Operation, shape: tuple[int, ...], dtype: str, count: int, location: LocationAttr) -> list[SSAValue]:

@@ -52,7 +52,7 @@ from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
 from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
-from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands
+from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands, Taken, taken
 from tilewright.passes.dst_assignment.sections import RESULTS, ROLE, SECTION, START, plan_region
 from tilewright.passes.validation.blocks import check_limits
 from tilewright.program import ComputeConfig
@@ -73,8 +73,11 @@ def run(module: ModuleOp, context: PassContext) -> None:
         begun: set[int] = set()
         for region in [region for region in regions if SECTION in region.attributes]:
             _assign_in_section(region, config_of(function), begun, context)
+        beside: Taken | None = None
         for region in [region for region in regions if SECTION not in region.attributes]:
-            _assign(region, function, context)
+            beside = beside or taken(region, context)
+            if _assign(region, function, context, beside).buffers:
+                beside = None  # the region has got buffers of its own
     # The passes up to here added buffers of their own.
     problems = check_limits(buffers_of(module), context)
     if problems:
@@ -105,8 +108,8 @@ def _assign_in_section(draft: ComputeOp, config: ComputeConfig, begun: set[int],
     erase(draft)
 
 
-def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
-    region = region_problem(compute, config_of(function), context, packed=True)
+def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: Taken) -> Plan:
+    region = region_problem(compute, config_of(function), context, packed=True, beside=beside)
     region, plan = pinned_registers.bind(region, lambda problem: _plan(problem, compute, context))
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region.problem, compute, function)
@@ -134,6 +137,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext) -> None:
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"
     erase(compute)
+    return plan
 
 
 def _plan(region: RegionProblem, compute: ComputeOp, context: PassContext) -> Plan:

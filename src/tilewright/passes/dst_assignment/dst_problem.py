@@ -25,6 +25,7 @@ from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import intermediate_buffers
 from tilewright.passes.dst_assignment.dst_forms import FormBuilder, is_tile_math
 from tilewright.passes.dst_assignment.fused_forms import FormUse
+from tilewright.passes.dst_assignment.intermediate_buffers import Taken
 from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.program import ComputeConfig
 from tilewright.records import record
@@ -61,9 +62,9 @@ def capacity_of(config: ComputeConfig, context: PassContext) -> int:
 
 
 def region_problem(
-    compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool = False
+    compute: ComputeOp, config: ComputeConfig, context: PassContext, *, packed: bool = False, beside: Taken | None = None
 ) -> RegionProblem:
-    """``packed``: what the region yields is packed and not kept in DST."""
+    """``packed``: what the region yields is packed and not kept in DST. ``beside``: what buffers take, if the caller knows it."""
     block = compute.block
     leaves = tuple(block.args[: len(compute.inputs)])
     ops = tuple(op for op in block.ops if is_tile_math(op))
@@ -77,10 +78,13 @@ def region_problem(
     halves = frozenset(index for index, value in enumerate(compute.inputs) if fits_source(buffer_of(value)))
     formats = [intermediate_buffers.storage_of(_dtype(op.results[0]), wide=config.fp32_dest_acc_en) for op in ops]
     # No plan uses more buffers than there are values: so the problem, and its answer, stay the same while others are added.
-    room = min(intermediate_buffers.room(compute, formats, context), len(ops)) if packed else 0
-    trips = 0
-    if packed and intermediate_buffers.may_travel_by_choice(compute, ops, config, context):
-        trips = min(intermediate_buffers.room(compute, formats, context, intermediate_buffers.SHARE_OF_L1), len(ops))
+    room = trips = 0
+    if packed:
+        beside = beside or intermediate_buffers.taken(compute, context)
+        room = min(intermediate_buffers.room(compute, formats, context, beside), len(ops))
+        if intermediate_buffers.may_travel_by_choice(compute, ops, config, context):
+            share = intermediate_buffers.SHARE_OF_L1
+            trips = min(intermediate_buffers.room(compute, formats, context, beside, share), len(ops))
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
@@ -127,7 +131,8 @@ def plans_under(
     This is how `ttl-set-compute-config` asks what a configuration costs before it chooses one. Nothing is decided by asking:
     `ttl-tile-and-assign-dst` asks again, of the regions there are then, and the allocator remembers what it answered.
     """
-    problems = [region_problem(compute, config, context, packed=True).problem for compute in computes]
+    beside = intermediate_buffers.taken(computes[0], context) if computes else None
+    problems = [region_problem(compute, config, context, packed=True, beside=beside).problem for compute in computes]
     if not all(op.forms for problem in problems for op in problem.ops):
         return None
     try:

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, i
 from tilewright.dialects.ttl import TileOpBase
 from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import module_of, operations
+from tilewright.dialects.walking import module_of, of_kind
 from tilewright.dst.problem import Part, Plan, Problem
 from tilewright.hardware import SOURCE_FORMATS, tile_bytes
 from tilewright.passes import compiler_buffers
@@ -108,26 +108,37 @@ def storage_of(dtype: str, *, wide: bool) -> str:
     return "f32" if wide and dtype in SOURCE_FORMATS else dtype
 
 
-def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, share_of_l1: float = 1.0) -> int:
+@record
+class Taken:
+    """What the buffers of a kernel leave for others."""
+
+    indices: int  # of buffers, up to the last that is used
+    bytes: int  # of L1
+
+
+def taken(compute: ComputeOp, context: PassContext) -> Taken:
+    """By the buffers there are now, and the shards in L1."""
+    binds = {op.cb_index: op for op in reversed(of_kind(module_of(compute), BindCBOp))}
+    used = sum(shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores)
+    for op in binds.values():
+        if not (op.backed or ALIAS_OF in op.attributes):
+            kind = buffer_type_of(op.results[0])
+            used += kind.total_tiles * kind.tile.bytes
+    return Taken(max(binds, default=-1) + 1, used)
+
+
+def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, beside: Taken, share_of_l1: float = 1.0) -> int:
     """Buffers of the region's shape, in any of these formats, that fit beside those there are.
 
     Buffers of earlier regions that nothing is in between regions count as free, if all values could use them.
     """
-    numbers: set[int] = set()
-    used = sum(shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores)
-    for op in operations(module_of(compute)):
-        if isinstance(op, BindCBOp) and op.cb_index not in numbers:
-            numbers.add(op.cb_index)
-            if not (op.backed or ALIAS_OF in op.attributes):
-                kind = buffer_type_of(op.results[0])
-                used += kind.total_tiles * kind.tile.bytes
     tiles = 1
     for extent in compute.output_shape:
         tiles *= extent
-    free = int(share_of_l1 * (context.chip.l1_usable_bytes - used))
+    free = int(share_of_l1 * (context.chip.l1_usable_bytes - beside.bytes))
     fit = max(free, 0) // (tiles * max(map(tile_bytes, formats), default=1))
     idle = compiler_buffers.idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
-    return max(0, min(context.chip.max_buffers - 1 - max(numbers, default=-1), fit)) + len(idle)
+    return max(0, min(context.chip.max_buffers - beside.indices, fit)) + len(idle)
 
 
 def may_travel_by_choice(compute: ComputeOp, ops: Sequence[Operation], config: ComputeConfig, context: PassContext) -> bool:

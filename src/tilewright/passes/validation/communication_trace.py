@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from itertools import product
+from types import CodeType
 from typing import Any
 
 from xdsl.dialects import arith, scf
@@ -175,12 +177,18 @@ class ThreadTrace:
         return flat
 
 
+@lru_cache(maxsize=64)
+def _code(text: str, name: str) -> CodeType:
+    """Remembered: every pass that asks about the threads of a kernel has their text again."""
+    return compile(text, f"<trace of {name}>", "exec")
+
+
 def trace_thread(function: FuncOp) -> ThreadTrace:
     writer = Writer()
     writer.block(function.body.block, 1)
     text = "def run(core, out, work, table, make, element):\n" + "\n".join(writer.lines or ["    pass"]) + "\n"
     scope: dict[str, Any] = dict(PYTHON_NAMES)
-    exec(compile(text, f"<trace of {function.sym_name.data}>", "exec"), scope)
+    exec(_code(text, function.sym_name.data), scope)
     return ThreadTrace(function, scope["run"], writer.chunks, writer.by_core, writer.tables, numbers=writer.numbers)
 
 
