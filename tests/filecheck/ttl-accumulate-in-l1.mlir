@@ -1,6 +1,6 @@
 // Nine tiles do not fit DST: each step packs what it adds, onto the output's block, which is reserved before the loop; nothing is read
 // back, and the zeros it started from are gone.
-// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-form-accumulation-sections,ttl-hoist-reserves,ttl-accumulate-in-l1 --verify
+// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-raise-running-values,ttl-form-accumulation-sections,ttl-hoist-reserves,ttl-accumulate-in-l1 --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
   %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2, name = "a_cb"} : <[3, 3], !ttcore.tile<32x32, bf16>, 2>

@@ -1,6 +1,6 @@
 // A sum that a loop carries through a buffer stays in DST: the start, the step and the end share one acquire, and nothing is handed
 // over in the loop any more.
-// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-form-accumulation-sections --verify
+// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-raise-running-values,ttl-form-accumulation-sections --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
   %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2, name = "a_cb"} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>

@@ -1,6 +1,6 @@
 // Nine tiles do not fit DST, and the sum is only copied to the output: its block is reserved before the loop, for the packer to add to.
 // The writer takes the block when the loop is over, so nobody waits for longer.
-// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-form-accumulation-sections,ttl-hoist-reserves --verify
+// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-raise-running-values,ttl-form-accumulation-sections,ttl-hoist-reserves --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
   %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2, name = "a_cb"} : <[3, 3], !ttcore.tile<32x32, bf16>, 2>
@@ -71,7 +71,8 @@ func.func @write() attributes {ttl.kernel_thread = #ttkernel.thread<noc>, ttl.ro
 // CHECK-LABEL: func.func @compute
 // CHECK: %[[OUT:[a-z0-9_]+]] = ttl.bind_cb{cb_index = 2
 // CHECK: ttl.cb_reserve %[[OUT]]
+// CHECK: ttl.running
+// CHECK-SAME: ttl.leaves_dst = "9 tiles do not fit the 8 of DST"
 // CHECK: scf.for
-// CHECK: ttl.leaves_dst = "9 tiles do not fit the 8 of DST"
 // CHECK-NOT: ttl.cb_reserve %[[OUT]]
 // CHECK: ttl.cb_push %[[OUT]]

@@ -1,5 +1,5 @@
 // What is added to a sum of products behind the loop is there before it: the sum starts from it instead of zeros.
-// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-start-sums-from-bias --verify
+// RUN: tilewright opt %s -p convert-ttl-to-compute,ttl-set-compute-config,ttl-raise-running-values,ttl-start-sums-from-bias --verify
 
 func.func @compute() attributes {ttl.kernel_thread = #ttkernel.thread<compute>} {
   %0 = ttl.bind_cb{cb_index = 0, buffer_factor = 2, name = "a_cb"} : <[1, 1], !ttcore.tile<32x32, bf16>, 2>

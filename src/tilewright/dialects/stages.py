@@ -18,13 +18,14 @@ from tilewright.dialects.walking import operations
 GONE: dict[str, tuple[str, ...]] = {
     "convert-ttl-to-compute": tuple(f"ttl.{row.name}" for row in tile_ops.ROWS),
     "ttl-set-compute-config": ("ttl.spill_tile_to_l1", "ttl.restore_tile_from_l1"),
+    "ttl-accumulate-in-l1": ("ttl.running",),
     "ttl-lower-to-loops": ("ttl.compute", "ttl.linearized_index", "ttl.yield"),
     "convert-ttl-to-ttkernel": ("ttl.", "tensor."),
     "lower-affine": ("affine.",),
 }
 
 # After the pass: what one pass says to another on a region, and nobody else reads.
-HEARD: dict[str, str] = {"ttl-accumulate-in-l1": "ttl.leaves_dst", "ttl-tile-and-assign-dst": "ttl.results"}
+HEARD: dict[str, str] = {"ttl-tile-and-assign-dst": "ttl.results"}
 
 
 INITS_PLACED = "ttkernel.inits_placed"  # on a function: its inits are where they are needed, not one before every call
@@ -111,6 +112,8 @@ class StageRules:
             return "run convert-ttl-to-compute first"
         if place > self.place["ttl-set-compute-config"] and op.name in GONE["ttl-set-compute-config"]:
             return "run ttl-split-at-spills first"
+        if place > self.place["ttl-accumulate-in-l1"] and op.name in GONE["ttl-accumulate-in-l1"]:
+            return "run ttl-accumulate-in-l1 first"
         if op.name == "ttl.compute":
             assigned = ASSIGNED in op.attributes
             if assigned and regions <= place <= self.place["ttl-tile-and-assign-dst"]:

@@ -97,6 +97,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "attach_cb": ("tile_offset", "first_tile", "as_value", "accumulate", "out_of_order", "held", "in_order"),
     "cb_wait": ("tiles", "external"),
     "cb_reserve": ("tiles", "external"),
+    "running": ("tiles", "ttl.leaves_dst"),
     "cb_push": ("tiles", "external"),
     "cb_pop": ("tiles", "external"),
     "fill_scaler": ("value", "pattern"),
@@ -109,7 +110,7 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "store": ("accumulate", "relu", "edge", "out_of_order", "tile_offset", "first_tile"),
     "compute": (
         "indexing_maps", "iterator_types", "ttl.dst_footprint", "ttl.dst_layout", "ttl.unroll_factor", "ttl.residents",
-        "ttl.role_in_section", "ttl.section", "ttl.results", "ttl.leaves_dst", "ttl.sub_blocks",
+        "ttl.role_in_section", "ttl.section", "ttl.results", "ttl.sub_blocks",
     ),
     "compute_region": ("keep_in_dst",),
     "acquire_dst": ("index",),

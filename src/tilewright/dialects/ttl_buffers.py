@@ -144,6 +144,25 @@ class CBReserveOp(_AcquireOp):
     name = "ttl.cb_reserve"
 
 
+class RunningOp(CBReserveOp):
+    """``%b = ttl.running %cb : <…> -> tensor<…>``: a block whose value a loop updates, from here to the push behind that loop.
+
+    A region before the loop may store what the value starts from; one region in the loop, the step, reads the block and replaces
+    what is in it. Between two steps the value need not be in the block: the passes choose where it is. ``ttl.leaves_dst`` says
+    why that is not DST.
+    """
+
+    name = "ttl.running"
+
+    @property
+    def views(self) -> list[AttachCBOp]:
+        return [use.operation for use in self.results[0].uses if isinstance(use.operation, AttachCBOp)]
+
+    def verify_(self) -> None:
+        super().verify_()
+        expect(self, len(self.views) == len(list(self.results[0].uses)), "regions see the block through ttl.attach_cb")
+
+
 class _FinishOp(FlatOp):
     buffer = Operand(0)
 
@@ -233,7 +252,9 @@ def acquires_below(value: SSAValue) -> list[CBWaitOp | CBReserveOp]:
     return found
 
 
-BUFFER_OPS: tuple[type[Operation], ...] = (BindCBOp, CBWaitOp, CBReserveOp, CBPushOp, CBPopOp, PublishCBOp, AttachCBOp)
+BUFFER_OPS: tuple[type[Operation], ...] = (
+    BindCBOp, CBWaitOp, CBReserveOp, RunningOp, CBPushOp, CBPopOp, PublishCBOp, AttachCBOp,
+)  # fmt: skip
 
 
 # ``ttl`` ops that move data between tensors and blocks.

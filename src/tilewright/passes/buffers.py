@@ -25,6 +25,7 @@ from tilewright.dialects.ttl_buffers import (
     CopyOp,
     PublishCBOp,
     ReadElementOp,
+    RunningOp,
     WaitOp,
     WriteElementOp,
 )
@@ -33,12 +34,13 @@ from tilewright.dialects.walking import of_kind, operations, place_of
 from tilewright.records import record
 
 # Sets of classes: isinstance() is slow on the classes of ops, and these questions are asked about every op.
-ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp})
+ACQUIRES: frozenset[type[Operation]] = frozenset({CBWaitOp, CBReserveOp, RunningOp})
 RELEASES: frozenset[type[Operation]] = frozenset({CBPopOp, CBPushOp})
 HANDOVERS: frozenset[type[Operation]] = ACQUIRES | RELEASES | {PublishCBOp}
 WORDS: dict[type[Operation], str] = {
     CBWaitOp: "wait",
     CBReserveOp: "reserve",
+    RunningOp: "reserve",
     CBPopOp: "pop",
     CBPushOp: "push",
     PublishCBOp: "push",

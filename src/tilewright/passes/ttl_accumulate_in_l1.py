@@ -1,30 +1,33 @@
-"""Running sums that do not stay in DST: the packer adds each step's summand in L1, or the buffer is read back every step.
+"""Running values that do not stay in DST: the packer adds each step's summand in L1, or the buffer is read back every step.
 
-Requires: ``ttl.leaves_dst`` on the steps whose value cannot stay in DST. Ensures: the mark is gone; a step that ended in
-``value + x`` stores ``x`` into a block that the packer adds to: the one the result would be copied to if that is reserved by then
-(`ttl-hoist-reserves`), else its own.
+Requires: ``ttl.leaves_dst`` on every ``ttl.running``. Ensures: there is none; a step that ended in ``value + x`` stores ``x``
+into a block that the packer adds to: the one the result would be copied to if that is reserved by then (`ttl-hoist-reserves`),
+else its own. Any other step takes the old value out of its buffer and puts the new one in.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilewright.dialects.attributes import number_attr, text_value
 from tilewright.dialects.ttl import TileOpBase, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPushOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.dialects.walking import erase, insert_after, insert_before, line_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
-from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE
 from tilewright.passes.dst_assignment.running_values import (
+    ACCUMULATE,
     LEAVES_DST,
     RunningValue,
     attached_buffer,
+    bind_of,
     drop_unused,
+    erase_acquire,
     final_sum,
     is_zero,
+    reserve_block,
     result_copy,
     without_input,
 )
@@ -37,93 +40,94 @@ def run(module: ModuleOp, context: PassContext) -> None:
         for value in running_values.leaving_dst(function):
             _accumulate_or_reload(value, context)
             drop_unused(value.buffer, function)
-        for region in of_kind(function, ComputeOp):
-            region.attributes.pop(LEAVES_DST, None)
 
 
-def _accumulate_or_reload(block: RunningValue, context: PassContext) -> None:
-    bind = block.buffer.owner
-    assert isinstance(bind, BindCBOp)
-    if block.added:  # the packer adds to a reserved block anyway
-        return
-    reason = text_value(block.step, LEAVES_DST)
-    name, place = name_of(bind, "value"), f"line {line_of(block.loop)}"
-    add = final_sum(block)
+def _accumulate_or_reload(value: RunningValue, context: PassContext) -> None:
+    reason, name, place = text_value(value.op, LEAVES_DST), name_of(bind_of(value.buffer), "value"), f"line {line_of(value.loop)}"
+    add = final_sum(value.step, value.buffer)
     if add is None:
+        _read_back(value)
         context.trace.decide(NAME, f"'{name}' is read back every step", reason, place=place)
         return
-    _store_summand(block, *add)
-    copy = result_copy(block)
-    if copy is not None and running_values.reserved_before(block, copy):
-        _add_in_place(block, copy)
+    written = value.adds  # ``block += x``: the packer adds to that block anyway
+    copy = None if written else result_copy(value)
+    _store_summand(value, *add)
+    if written:
+        reserve_block(value.op)
+        return
+    if copy is not None and running_values.reserved_before(value, copy):
         name = name_of(_bind(copy.outputs[0]), "block")
+        _add_in_place(value, copy)
     else:
-        _hand_over_once(block)
-    why = f"{reason}; a step packs {block.tiles} tiles and reads none back"
+        _add_to_own_block(value)
+    why = f"{reason}; a step packs {value.tiles} tiles and reads none back"
     context.trace.decide(NAME, f"the packer adds each step to '{name}' in L1", why, place=place)
 
 
-def _store_summand(block: RunningValue, add: TileOpBase, summand: SSAValue) -> None:
-    step = block.step
+def _store_summand(value: RunningValue, add: TileOpBase, summand: SSAValue) -> None:
+    step = value.step
     last = step.block.last_op
     assert last is not None
     last.operands[0] = summand
     erase(add)
-    position = next(index for index, value in enumerate(step.inputs) if attached_buffer(value) is block.buffer)
-    block.step = without_input(step, step.block.args[position])
-    target = block.step.outputs[0].owner
-    assert isinstance(target, AttachCBOp)
-    target.attributes |= {ACCUMULATE: number_attr(True), "out_of_order": UnitAttr()}
+    position = next(index for index, read in enumerate(step.inputs) if attached_buffer(read) is value.buffer)
+    value.step = without_input(step, step.block.args[position])
+    _view(value.step, value.buffer).attributes[ACCUMULATE] = number_attr(True)
 
 
-def _hand_over_once(block: RunningValue) -> None:
-    """One block from the start to the end of the loop: reserved before it, pushed behind it."""
-    reserve, push = block.before
-    del reserve
-    for op in (*block.inside, push):
-        for view in [use.operation for result in op.results for use in result.uses]:
-            assert not any(result.uses for result in view.results) or isinstance(view, AttachCBOp)
-            _erase_view(view)
-        erase(op)
-    block.block.insert_op_after(CBPushOp.create(operands=[block.buffer], location=push.location), block.loop)
-    start = block.start
+def _view(region: ComputeOp, buffer: SSAValue) -> AttachCBOp:
+    """What a region writes of a buffer."""
+    view = next(block.owner for block in region.outputs if attached_buffer(block) is buffer)
+    assert isinstance(view, AttachCBOp)
+    return view
+
+
+def _writers(value: RunningValue) -> list[ComputeOp]:
+    """The step, and the start if the first step does not just replace what is there."""
+    start = value.start
     assert start is not None
-    if block.steps_always and is_zero(start, block.buffer) and len(start.outputs) == 1:
-        erase(start)  # the first step replaces what is there
-        return
-    for value in start.outputs:
-        if attached_buffer(value) is block.buffer and isinstance(value.owner, AttachCBOp):
-            value.owner.attributes["out_of_order"] = UnitAttr()
+    if value.steps_always and is_zero(start, value.buffer) and len(start.outputs) == 1:
+        erase(start)
+        return [value.step]
+    return [value.step, start]
+
+
+def _add_to_own_block(value: RunningValue) -> None:
+    for region in _writers(value):
+        _view(region, value.buffer).attributes["out_of_order"] = UnitAttr()
+    reserve_block(value.op)
+
+
+def _add_in_place(value: RunningValue, copy: ComputeOp) -> None:
+    """Every step adds to the block the result would be copied to."""
+    target, handovers = attached_buffer(copy.outputs[0]), value.taken_back
+    assert target is not None
+    for region in _writers(value):
+        view = _view(region, value.buffer)
+        view.buffer = target
+        view.attributes["out_of_order"] = UnitAttr()
+    erase(copy)
+    for op in (value.op, *handovers):
+        erase_acquire(op)
+
+
+def _read_back(value: RunningValue) -> None:
+    """Trips through the buffer: one for what the value starts from, one for every step. The last one's pushes the result."""
+    step, start, buffer, push, place = value.step, value.start, value.buffer, value.push, value.loop.location
+    body, kind = step.parent, value.op.results[0].type
+    old = next(read.owner for read in step.inputs if attached_buffer(read) is buffer)
+    assert start is not None and body is not None and body.last_op is not None and isinstance(old, AttachCBOp)
+    wait = CBWaitOp.create(operands=[buffer], result_types=[kind], location=old.location)
+    insert_before(wait, old)
+    old.block = wait.results[0]
+    insert_before(CBReserveOp.create(operands=[buffer], result_types=[kind], location=place), _view(step, buffer))
+    insert_before([end.create(operands=[buffer], location=place) for end in (CBPushOp, CBPopOp)], body.last_op)
+    insert_after(CBPushOp.create(operands=[buffer], location=push.location), start)
+    reserve_block(value.op)
+    erase(push)
 
 
 def _bind(block: SSAValue) -> BindCBOp:
     buffer = attached_buffer(block)
-    assert buffer is not None and isinstance(buffer.owner, BindCBOp)
-    return buffer.owner
-
-
-def _add_in_place(block: RunningValue, copy: ComputeOp) -> None:
-    """Every step adds to the block the result would be copied to."""
-    target, start = attached_buffer(copy.outputs[0]), block.start
-    assert target is not None and start is not None
-    regions = [block.step]
-    if block.steps_always and is_zero(start, block.buffer):
-        erase(start)
-    else:
-        regions.append(start)
-    for region in regions:
-        view = region.outputs[0].owner
-        assert isinstance(view, AttachCBOp)
-        view.buffer = target
-        view.attributes["out_of_order"] = UnitAttr()
-    erase(copy)
-    for op in (*block.before, *block.inside, *block.behind):
-        for view in [use.operation for result in op.results for use in result.uses]:
-            _erase_view(view)
-        erase(op)
-
-
-def _erase_view(view: Operation) -> None:
-    if not any(result.uses for result in view.results):
-        erase(view)
-
+    assert buffer is not None
+    return bind_of(buffer)

@@ -1,8 +1,8 @@
 """Keeps running values in DST: one acquire around the loop, the updates in place, the result packed once.
 
-Requires: regions under a compute configuration. Ensures: the regions around and in a loop whose running values fit DST are a
-*section* (`dst_assignment/sections.py`): they take the values from DST as ``ttl.tile_resident``. The step of a value that does
-not fit, or shares its loop with other work, carries ``ttl.leaves_dst`` with the reason.
+Requires: a ``ttl.running`` per running value. Ensures: the regions around and in a loop whose running values fit DST are a
+*section* (`dst_assignment/sections.py`): they take the values from DST as ``ttl.tile_resident``. A ``ttl.running`` that is left
+carries ``ttl.leaves_dst`` with the reason.
 
 A section is drafted as regions that stand nowhere yet. The allocator judges the drafts, and only then they replace anything.
 """
@@ -14,20 +14,27 @@ from dataclasses import field
 
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import i32_attr, i32_list, identity_map, int_value, number_attr, text_attr
-from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import TILE_OPS, YieldOp, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, IrregularTileOp, ResidentTileOp, TileReduceOp
-from tilewright.dialects.walking import erase, line_of, of_kind
+from tilewright.dialects.walking import erase, insert_after, insert_before, line_of, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
-from tilewright.passes.dst_assignment.running_values import LEAVES_DST, RunningValue, drop_unused, is_zero, packed_edge
+from tilewright.passes.dst_assignment.running_values import (
+    LEAVES_DST,
+    RunningValue,
+    bind_of,
+    drop_unused,
+    erase_acquire,
+    is_zero,
+    packed_edge,
+    reserve_block,
+)
 from tilewright.passes.dst_assignment.sections import (
     END,
     PACKED,
@@ -85,19 +92,20 @@ class Section:
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
-        regions = of_kind(function, ComputeOp)
-        if not all(ASSIGNED in region.attributes for region in regions):  # else text of a later stage
-            _form_all(function, 1 + max((int_value(region, SECTION, 0) for region in regions), default=0), context)
+        taken = [int_value(region, SECTION, 0) for region in of_kind(function, ComputeOp)]
+        _form_all(function, 1 + max(taken, default=0), context)
 
 
 def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
     config = config_of(function)
     for loop, values in running_values.find(function).items():
+        if any(LEAVES_DST in value.op.attributes for value in values):
+            continue
         section = Section(values)
         reason = _keep(section, config, context)
         if reason:
             for value in values:
-                value.step.attributes[LEAVES_DST] = text_attr(reason)
+                value.op.attributes[LEAVES_DST] = text_attr(reason)
             continue
         _commit(section, function, number)
         number += 1
@@ -107,28 +115,16 @@ def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
 
 
 def _names(blocks: Sequence[RunningValue]) -> str:
-    return ", ".join(f"'{name_of(block.buffer.owner, 'value')}'" for block in blocks if isinstance(block.buffer.owner, BindCBOp))
+    return ", ".join(f"'{name_of(bind_of(block.buffer), 'value')}'" for block in blocks)
 
 
 def _keep(section: Section, config: ComputeConfig, context: PassContext) -> str:
     """Drafts and allocates all regions of a section; the reason if it cannot be kept."""
-    inside = of_kind(section.loop, ComputeOp)
-    steps = {block.step for block in section.blocks}
-    if any(op not in steps for op in inside):
-        return "other work in the loop needs DST"
-    if any(section.number(value) is None for step in steps for value in step.outputs):
-        return "the loop stores more than the running value"
-    if any(section.number(value) is not None and not _own(step, value, section) for step in steps for value in step.inputs):
-        return "one running value reads another"
     reason = _draft_all(section, config, context)
     for region in section.regions if reason else ():
         for op in (*region.before, region.draft, *region.after):
             op.drop_all_references()
     return reason
-
-
-def _own(step: ComputeOp, value: SSAValue, section: Section) -> bool:
-    return any(section.number(output) == section.number(value) for output in step.outputs)
 
 
 def _draft_all(section: Section, config: ComputeConfig, context: PassContext) -> str:
@@ -138,8 +134,6 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
     for step in dict.fromkeys(block.step for block in section.blocks):
         targets = [section.number(value) for value in step.outputs]
         section.regions.append(PlannedRegion(STEP, _without_residents(step, section), targets, step))
-    for region, block in [(r, b) for r in section.regions for b in section.blocks if b.added and r.replaces is b.step]:
-        _add_to_resident(region.draft, section.blocks.index(block))
     if any(_read_by_matrix_unit(region.draft) for region in section.regions):
         return "a unit must read the running value from L1"
     reduced = any(_masks_packer(region.draft) for region in section.regions)
@@ -149,7 +143,7 @@ def _draft_all(section: Section, config: ComputeConfig, context: PassContext) ->
     if any(region.plan is None and not _planned(region, section, config, context) for region in section.regions):
         return "DST has no room for the operands beside the running value"
     near = _next_to_loop(section)
-    if any(block.added and block.start is not None and block.start not in near for block in section.blocks):
+    if any(block.adds and block.start is not None and block.start not in near for block in section.blocks):
         return "what the block starts from is stored before other work"
     section.regions[:0] = _starts(section, added)
     section.regions += _ends(section, config, context)
@@ -180,7 +174,7 @@ def _ends(section: Section, config: ComputeConfig, context: PassContext) -> list
 
 def _single_reader(section: Section) -> ComputeOp | None:
     """The only reader of all results, directly behind the loop, tile by tile."""
-    if not all(block.behind for block in section.blocks):
+    if not all(block.taken_back for block in section.blocks):
         return None
     readers = {op for block in section.blocks for op in block.readers()}
     op = section.loop.next_op
@@ -290,18 +284,6 @@ def _zeros(number: int, block: RunningValue) -> PlannedRegion:
     return PlannedRegion(START, draft, [number], before=place)
 
 
-def _add_to_resident(draft: ComputeOp, number: int) -> None:
-    """``block += x`` as the sum it is."""
-    block = draft.block
-    last = block.last_op
-    assert last is not None
-    summand = last.operands[0]
-    resident = _resident(number, summand.type)
-    add = TILE_OPS["add"].create(operands=[resident.results[0], summand], result_types=[summand.type], location=draft.location)
-    block.insert_ops_before([resident, add], last)
-    last.operands[0] = add.results[0]
-
-
 def _masks_packer(compute: ComputeOp) -> bool:
     """While a reduction is set up the packer writes only what it fills, which is not what the end of the section packs."""
     return any(isinstance(op, TileReduceOp) for op in compute.block.ops)
@@ -309,9 +291,9 @@ def _masks_packer(compute: ComputeOp) -> bool:
 
 def _only_adds_reductions(value: RunningValue) -> bool:
     """``block += sum of tiles`` from nothing: what the packer writes at the end is what the reductions filled."""
-    summand = value.step.block.first_op
-    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and summand.next_op is value.step.block.last_op
-    return alone and value.added and value.start is None and value.steps_always
+    summand, ops = value.step.block.first_op, len(list(value.step.block.ops))
+    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and ops == len(("sum", "add", "yield"))
+    return alone and value.adds and value.start is None and value.steps_always
 
 
 def _loading(number: int, block: RunningValue) -> PlannedRegion:
@@ -336,7 +318,7 @@ def _tile_type(block: RunningValue) -> Attribute:
 def _packing(number: int, block: RunningValue) -> PlannedRegion:
     """Packs a result into its buffer, from which the source goes on."""
     location = block.loop.location
-    place = compiler_buffers.reserved(block.buffer, location)[1 if block.added else 0 :]
+    place = compiler_buffers.reserved(block.buffer, location)[0 if block.taken_back else 1 :]
     body = Block(arg_types=[_tile_type(block)])
     resident = _resident(number, _tile_type(block))
     edges = [edge for op in block.step.block.ops if (edge := packed_edge(op)) is not None]
@@ -345,61 +327,41 @@ def _packing(number: int, block: RunningValue) -> PlannedRegion:
     rank = len(block.step.output_shape)
     draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
     draft.location = location
-    push: list[Operation] = [] if block.added else [CBPushOp.create(operands=[block.buffer], location=location)]
-    return PlannedRegion(END, draft, [None], before=place, after=push)
+    return PlannedRegion(END, draft, [None], before=place)
 
 
 # The rewrite ----------------------------------------------------------------------------------------------------------
 
 
 def _commit(section: Section, function: FuncOp, number: int) -> None:
-    behind: Operation = section.loop
+    loop, taken_back = section.loop, [block.taken_back for block in section.blocks]
+    behind: Operation = loop
     for region in section.regions:
         draft = region.draft
         draft.attributes |= {SECTION: i32_attr(number), ROLE: text_attr(region.role)}
         if region.replaces is not None:
-            _block(region.replaces).insert_op_before(draft, region.replaces)
+            insert_before(draft, region.replaces)
         elif region.role == START:
-            section.block.insert_ops_before([*region.before, draft, *region.after], section.loop)
+            insert_before([*region.before, draft, *region.after], loop)
         else:
-            section.block.insert_ops_after([*region.before, draft], behind)
+            insert_after([*region.before, draft], behind)
             behind = draft
-    # All packs stand together: what is handed over follows the last of them.
-    section.block.insert_ops_after([op for region in section.regions if region.role == END for op in region.after], behind)
-    kept = {region.replaces for region in section.regions}
-    loads = [region for region in section.regions if region.role == START and region.replaces is None]
-    loaded = {number for region in loads for number in region.targets if number is not None}
-    loaded = {number for number in loaded if not section.blocks[number].added}
-    read = any(region.role == END and region.replaces is not None for region in section.regions)
-    for position, block in enumerate(section.blocks):
-        gone = list(block.inside)
-        if position not in loaded:
-            gone += block.before
-            kept.add(block.start)
-        if read:
-            gone += block.behind
-        for op in gone:
-            _erase_handover(op)
-    for op in kept:
-        if op is not None and op.parent is not None:
+    loaded = {target for region in section.regions if region.after for target in region.targets}
+    starts = {block.start for position, block in enumerate(section.blocks) if position not in loaded}
+    for op in {region.replaces for region in section.regions} | starts:
+        if op is not None:
             erase(op)
-    for block in section.blocks:
+    read = any(region.role == END and region.replaces is not None for region in section.regions)
+    for position, (block, handovers) in enumerate(zip(section.blocks, taken_back, strict=True)):
+        if position in loaded:
+            assert block.start is not None
+            insert_after(CBPushOp.create(operands=[block.buffer], location=handovers[0].location), block.start)
+        if position in loaded or not handovers:
+            reserve_block(block.op)
+        else:
+            erase_acquire(block.op)  # reserved where the result is packed, if it is
+        for op in handovers[:1]:
+            op.location = loop.location
+        for op in handovers if read else ():
+            erase_acquire(op)
         drop_unused(block.buffer, function)
-
-
-def _block(op: Operation) -> Block:
-    assert op.parent is not None
-    return op.parent
-
-
-def _erase_handover(op: Operation) -> None:
-    """Views of a block that is not waited for any more say only which value is meant."""
-    for view in [use.operation for result in op.results for use in result.uses]:
-        view.operands[0] = _nothing(view)
-    erase(op)
-
-
-def _nothing(view: Operation) -> SSAValue:
-    empty = EmptyOp.create(result_types=[view.operands[0].type], location=view.location)
-    _block(view).insert_op_before(empty, view)
-    return empty.results[0]

@@ -5,7 +5,7 @@ running the threads' buffer ops once with the reserve at its new place answers f
 depends on values of the device, or if the buffer holds one block and the thread comes back here: it would then wait for the block
 before to be taken away instead of working meanwhile.
 
-Requires: ``ttl.leaves_dst`` on steps of running sums. Ensures: where the sum's result is only copied to a block, that block is
+Requires: ``ttl.leaves_dst`` on running values. Ensures: where the sum's result is only copied to a block, that block is
 reserved before the loop if it may be, so that the packer can add to it there.
 """
 
@@ -30,10 +30,11 @@ NAME = "ttl-hoist-reserves"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         for value in running_values.leaving_dst(function):
-            copy = None if value.added or running_values.final_sum(value) is None else running_values.result_copy(value)
+            sums = not value.adds and running_values.final_sum(value.step, value.buffer) is not None
+            copy = running_values.result_copy(value) if sums else None
             target = running_values.attached_buffer(copy.outputs[0]) if copy is not None else None
             if copy is not None and target is not None and not running_values.reserved_before(value, copy):
-                _hoist(target, value.before[0], copy, context)
+                _hoist(target, value.op, copy, context)
 
 
 def _hoist(buffer: SSAValue, first: Operation, last: Operation, context: PassContext) -> None:

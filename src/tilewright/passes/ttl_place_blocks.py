@@ -98,14 +98,14 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
     if "first_tile" in view.attributes:
         attributes["first_tile"] = view.attributes["first_tile"]
-    later = AttachCBOp.create(
-        operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
-    )
     used_after = [
         effect for effect in effects(view.results[0]) if isinstance(effect, BY_ADDRESS) and runs_after(effect, release)
     ]
     if not used_after:
         return view
+    later = AttachCBOp.create(
+        operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
+    )
     block.insert_op_after(later, release)
     for effect in used_after:
         known: dict[SSAValue, SSAValue] = {view.results[0]: later.results[0]}

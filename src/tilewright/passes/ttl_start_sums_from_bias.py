@@ -1,6 +1,6 @@
 """``sum of products + bias`` behind a loop starts from the bias instead: loaded into DST once, it costs no addition.
 
-Requires: a running block that fits DST, starts from zeros, gets one product per step, and has one reader, which adds a block to
+Requires: a running value that fits DST, starts from zeros, gets one product per step, and has one reader, which adds a block to
 it. The wait for that block moves before the loop if it stands behind it. All threads must provably still reach their ends, even
 with only one block of room in every buffer the loop reads: else the loop would wait for what is read in last.
 
@@ -31,7 +31,7 @@ NAME = "ttl-start-sums-from-bias"
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         for values in running_values.find(function).values():
-            if len(values) == 1 and not values[0].added:
+            if len(values) == 1 and not values[0].adds:
                 _start_from_bias(values[0], config_of(function), context)
 
 
@@ -80,7 +80,7 @@ def _reader(block: RunningValue) -> ComputeOp | None:
 
 def _sums_products(block: RunningValue) -> bool:
     """The loop computes nothing but this sum, and the matrix unit makes it in place."""
-    found = final_sum(block)
+    found = final_sum(block.step, block.buffer)
     alone = of_kind(block.loop, ComputeOp) == [block.step]
     return alone and found is not None and isinstance(found[1].owner, TileMatmulOp)
 
@@ -111,7 +111,7 @@ def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, conte
     wait = view.block.owner if isinstance(view, AttachCBOp) else None
     if not isinstance(view, AttachCBOp) or not isinstance(wait, CBWaitOp):
         return False
-    place = block.before[0]
+    place = block.op
     if wait.parent is not block.block:
         return _holds(wait, place)
     moved: list[Operation] = [wait, view]

@@ -124,9 +124,26 @@ def test_what_a_pass_says_to_another_is_heard(kernels, make_array):
     module, context = built(kernels, make_array, "add")
     pipeline.run(module, context, ["ttl-validate", "convert-ttl-to-compute", "ttl-set-compute-config", "ttl-tile-and-assign-dst"])
     region = next(op for op in module.walk() if op.name == "ttl.compute")
-    region.attributes["ttl.leaves_dst"] = text_attr("no room")
-    with pytest.raises(AssertionError, match=r"ttl\.leaves_dst is left after ttl-tile-and-assign-dst"):
+    region.attributes["ttl.results"] = text_attr("-1")
+    with pytest.raises(AssertionError, match=r"ttl\.results is left after ttl-tile-and-assign-dst"):
         RULES.check("ttl-tile-and-assign-dst", module)
+
+
+def test_no_running_value_is_left_without_its_place(kernels, make_array):
+    source = accumulation_kernels.kernel("""
+with c_dfb.wait() as start, out_dfb.reserve() as o:
+    o.store(start)
+    for step in range(4):
+        with a_dfb.wait() as left, b_dfb.wait() as right:
+            o += left @ right
+""", block=(1, 1, 1))  # fmt: skip
+    built = kernels.load(source).build(*(make_array(shape, "bf16") for shape in ((1, 4), (4, 1), (1, 1), (1, 1))))
+    context = PassContext(options=Options(), chip=CHIPS["wormhole_b0"], grid=built.grid, tensors=built.tensors)
+    stages = ["ttl-validate", "convert-ttl-to-compute", "ttl-set-compute-config"]
+    pipeline.run(built.module, context, [*stages, "ttl-raise-running-values"])
+    with pytest.raises(AssertionError, match=r"ttl\.running is left after ttl-tile-and-assign-dst"):
+        RULES.check("ttl-tile-and-assign-dst", built.module)
+    assert RULES.unmet("ttl-tile-and-assign-dst", built.module)[0] == "run ttl-accumulate-in-l1 first"
 
 
 def test_stage_check_names_what_is_left(kernels, make_array):

@@ -1,313 +1,167 @@
 """A running value: what it starts from, the step of a loop that updates it, and its result behind the loop.
 
-It is recognized after fusion, in the two shapes it is written in. ``block += x`` says it of a reserved block (`added`). A value
-that a loop changes travels through a buffer of the compute thread's own:
+After fusion a running value is a ``ttl.running``, whichever way it was written (`ttl-raise-running-values`):
 
-    reserve, store, push          what the value starts from
+    %v = ttl.running              one block, from here to the push; regions see it through views
+    region(…) -> %v               what the value starts from; without it, from nothing
     for …:                        one or several loops, perhaps a branch
-        wait, reserve, store(f(what was waited for)), push, pop
-    wait, …, pop                  the result
+        region(%v, …) -> %v       the step
+    push                          the result; this thread may take it back: wait, …, pop
 
-That is the accumulator buffer of hand-written kernels, and what the front ends make of a name that a loop changes. Nothing else
-may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations. Where it is instead
-is decided once, by ``ttl-form-accumulation-sections`` (DST) and, for what cannot stay there, ``ttl-accumulate-in-l1`` (the
-packer, or the buffer).
+Where the value is while the loop runs is decided once: in DST (``ttl-form-accumulation-sections``) or, for what cannot stay
+there, in L1 (``ttl-accumulate-in-l1``: the packer adds to the block, or every step reads it back).
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.dialects.scf import ForOp
+from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from tilewright.dialects.attributes import (
-    INDEX,
-    CBType,
-    constant,
-    constant_of,
-    i32_list,
-    identity_map,
-    int_list,
-    text_array,
-    text_attr,
-)
+from tilewright.dialects.attributes import INDEX, CBType, constant, constant_of, i32_list, int_list, text_array, text_attr
 from tilewright.dialects.ttkernel import reduce_template
 from tilewright.dialects.ttl import StoreOp, TileOpBase
-from tilewright.dialects.ttl_buffers import ALIAS_OF, IN_DST, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import (
+    IN_DST,
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    RunningOp,
+)
 from tilewright.dialects.ttl_compute import ComputeOp, L1AccumulateOp, ResidentTileOp, TileReduceOp
-from tilewright.dialects.walking import ancestor_in, erase, of_kind
-from tilewright.passes.buffers import buffer_of
+from tilewright.dialects.walking import ancestor_in, erase, insert_before, of_kind
+from tilewright.passes.buffers import bind_of, buffer_of
 from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
-ACCUMULATE = "accumulate"  # on a reserved block: stores add to it
-LEAVES_DST = "ttl.leaves_dst"  # on a step: why its running value cannot stay in DST across the loop
+ACCUMULATE = "accumulate"  # on a view of a reserved block: stores add to it
+LEAVES_DST = "ttl.leaves_dst"  # on a running value: why it cannot stay in DST across the loop
 PACKER_ADDS = ("bf16", "f32")  # formats the packer can add to
 
 
 @record(frozen=False, eq=False)
 class RunningValue:
-    """One life of such a value, from the store before the loop to the pop behind it."""
+    """A ``ttl.running`` with the regions that write to its block."""
 
-    buffer: SSAValue
-    start: ComputeOp | None  # None: ``block += x`` starts from nothing
-    loop: Operation
+    op: RunningOp
+    start: ComputeOp | None  # None: it starts from nothing
     step: ComputeOp
-    steps_always: bool  # the step runs at least once, in the first iteration of every loop around it
-    before: list[Operation]  # reserve and push before the loop
-    inside: list[Operation]  # wait, reserve, push and pop in it
-    behind: list[Operation]  # wait and pop behind it; of an added block, all handovers if this thread takes it back
-    added: bool = False  # ``block += x`` on a block that stays reserved
 
     @property
-    def tiles(self) -> int:
-        count = 1
-        for extent in self.step.output_shape:
-            count *= extent
-        return count
+    def buffer(self) -> SSAValue:
+        return self.op.buffer
 
     @property
     def block(self) -> Block:
-        assert self.loop.parent is not None
-        return self.loop.parent
+        assert self.op.parent is not None
+        return self.op.parent
+
+    @property
+    def loop(self) -> Operation:
+        loop = ancestor_in(self.step, self.block)
+        assert loop is not None
+        return loop
+
+    @property
+    def tiles(self) -> int:
+        return self.op.tiles
+
+    @property
+    def adds(self) -> bool:
+        """Written as ``block += x``."""
+        return any(ACCUMULATE in view.attributes for view in self.op.views)
+
+    @property
+    def steps_always(self) -> bool:
+        """The step runs at least once, in the first iteration of every loop around it."""
+        around = self.step.parent_op()
+        while isinstance(around, ForOp) and runs(around) and around is not self.loop:
+            around = around.parent_op()
+        return isinstance(around, ForOp) and runs(around)
+
+    @property
+    def push(self) -> Operation:
+        op = next_handover(self.buffer, self.loop)
+        assert isinstance(op, CBPushOp)
+        return op
+
+    @property
+    def taken_back(self) -> list[Operation]:
+        """Push, wait and pop of a result that this thread itself takes back, in the same piece of code; else none."""
+        wait = next_handover(self.buffer, self.push)
+        pop = next_handover(self.buffer, wait) if isinstance(wait, CBWaitOp) else None
+        return [self.push, wait, pop] if wait is not None and isinstance(pop, CBPopOp) else []
 
     def readers(self) -> list[ComputeOp]:
         """Regions behind the loop that read the result."""
-        return [op for op in _reading(self.buffer) if ancestor_in(op, self.block) is not None and not _inside(op, self.loop)]
+        found = [op for op in reading(self.buffer) if ancestor_in(op, self.block) is not None]
+        return [op for op in found if ancestor_in(op, self.block) is not self.loop]
 
 
 def find(function: FuncOp) -> dict[Operation, list[RunningValue]]:
     """All of a function, by loop."""
+    values = [_value_of(op) for op in of_kind(function, RunningOp)]
     found: dict[Operation, list[RunningValue]] = {}
-    for value in (*_find_carried(function), *_find_added(function)):
+    for value in sorted(values, key=lambda value: (value.adds, bind_of(value.buffer).cb_index)):
         found.setdefault(value.loop, []).append(value)
     return found
 
 
-def _find_carried(function: FuncOp) -> list[RunningValue]:
-    found: list[RunningValue] = []
-    module = function.parent_op()
-    assert isinstance(module, ModuleOp)
-    binds = of_kind(module, BindCBOp)
-    aliased = {op.attributes[ALIAS_OF] for op in binds if ALIAS_OF in op.attributes}
-    for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
-        twins = [op for op in binds if op.cb_index == bind.cb_index and op is not bind]
-        if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.attributes["cb_index"] in aliased:
-            continue
-        users = [use.operation for use in bind.results[0].uses]
-        if not all(isinstance(op, (*HANDOVERS, AttachCBOp)) for op in users) or not users:
-            continue
-        lives = _lives(bind.results[0], function.body.block)
-        found += lives or []
-    return found
+def leaving_dst(function: FuncOp) -> list[RunningValue]:
+    """Those that ``ttl-form-accumulation-sections`` found no room for."""
+    return [value for values in find(function).values() for value in values if LEAVES_DST in value.op.attributes]
 
 
-def _find_added(function: FuncOp) -> list[RunningValue]:
-    """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
-    found: list[RunningValue] = []
-    for step in of_kind(function, ComputeOp):
-        target = step.outputs[0].owner
-        if len(step.outputs) != 1 or not isinstance(target, AttachCBOp) or "accumulate" not in target.attributes:
-            continue
-        block = _added(step, target.buffer)
-        found += [block] if block is not None else []
-    return found
+def _value_of(op: RunningOp) -> RunningValue:
+    views = op.views
+    users = dict.fromkeys(use.operation for view in views for use in view.results[0].uses)
+    writers = [user for user in users if isinstance(user, ComputeOp) and any(value.owner in views for value in user.outputs)]
+    steps = [region for region in writers if region.parent is not op.parent]
+    starts = [region for region in writers if region.parent is op.parent]
+    return RunningValue(op, starts[0] if starts else None, steps[0])
 
 
-def _added(step: ComputeOp, buffer: SSAValue) -> RunningValue | None:
-    always, loop = True, step.parent_op()
-    while isinstance(loop, (ForOp, IfOp)) and not any(isinstance(op, CBReserveOp) for op in _direct(buffer, loop)):
-        always = always and isinstance(loop, ForOp) and _runs(loop)
-        loop = loop.parent_op()
-    # What was reached holds the reserve (or is the function): the loop is the op in it around the step.
-    if loop is None or loop is step.parent_op():
-        return None
-    home = next((region.block for region in loop.regions if region.blocks and ancestor_in(step, region.block)), None)
-    top = ancestor_in(step, home) if home is not None else None
-    if home is None or not isinstance(top, ForOp):
-        return None
-    before: Operation | None = top.prev_op
-    while before is not None and not (isinstance(before, CBReserveOp) and before.buffer is buffer):
-        before = before.prev_op
-    push: Operation | None = top.next_op
-    while push is not None and not (isinstance(push, CBPushOp) and push.buffer is buffer):
-        push = push.next_op
-    if before is None or push is None:
-        return None
-    writers = [op for op in _writing(buffer) if op is not step]
-    starts = [op for op in writers if op.parent is home and _between(op, before, top)]
-    near = [op for op in writers if (t := ancestor_in(op, home)) is not None and _between(t, before, push)]
-    if len(starts) > 1 or near != starts or any(_of(value, buffer) for value in step.inputs):
-        return None
-    if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
-        return None
-    behind = _handed_back(buffer, before, push)
-    return RunningValue(buffer, starts[0] if starts else None, top, step, always, [], [], behind, added=True)
-
-
-def _handed_back(buffer: SSAValue, reserve: Operation, push: Operation) -> list[Operation]:
-    """All handovers of a block that this thread itself takes back from the buffer, in the same piece of code; else none."""
-    later: list[Operation] = []
-    op = push.next_op
-    while op is not None and len(later) < 2:
-        if isinstance(op, HANDOVERS) and op.buffer is buffer:
-            later.append(op)
+def next_handover(buffer: SSAValue, after: Operation) -> Operation | None:
+    """The next op of the same piece of code that hands the buffer over."""
+    op = after.next_op
+    while op is not None and not (isinstance(op, HANDOVERS) and op.buffer is buffer):
         op = op.next_op
-    taken = len(later) == 2 and isinstance(later[0], CBWaitOp) and isinstance(later[1], CBPopOp)
-    return [reserve, push, *later] if taken else []
+    return op
 
 
-def _direct(buffer: SSAValue, op: Operation) -> list[Operation]:
-    """Handovers of the buffer that stand directly in a region of ``op``."""
-    blocks = [region.block for region in op.regions if region.blocks]
-    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
-    return [user for user in users if any(user.parent is block for block in blocks)]
-
-
-def _runs(loop: ForOp) -> bool:
+def runs(loop: ForOp) -> bool:
     low, high = constant_of(loop.lb), constant_of(loop.ub)
     return low is not None and high is not None and low < high
 
 
-def _events(buffer: SSAValue, block: Block) -> list[Operation]:
-    """Ops of a block that hand the buffer over, or contain such ops."""
-    found: list[Operation] = []
-    for user in [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]:
-        top = ancestor_in(user, block)
-        if top is not None and top not in found:
-            found.append(top)
-    order = {op: number for number, op in enumerate(block.ops)}
-    return sorted(found, key=lambda op: order[op])
+def attached_buffer(block: SSAValue) -> SSAValue | None:
+    return block.owner.buffer if isinstance(block.owner, AttachCBOp) else None
 
 
-def _lives(buffer: SSAValue, block: Block) -> list[RunningValue] | None:
-    """All lives of the buffer's values in a block, or None if something does not fit the pattern."""
-    events = _events(buffer, block)
-    if all(not isinstance(op, HANDOVERS) for op in events):
-        inner = [_lives(buffer, region.block) for op in events for region in op.regions if region.blocks]
-        return None if any(found is None for found in inner) else [life for found in inner for life in found or ()]
-    lives: list[RunningValue] = []
-    while events:
-        if tuple(map(type, events[:4])) == HANDOVERS:
-            events = events[4:]  # put away and taken back, with no loop between: one that was moved to DST before
-            continue
-        life = _life(buffer, block, events[:5]) if len(events) >= 5 else None
-        if life is None:
-            return None
-        lives.append(life)
-        events = events[5:]
-    return lives
-
-
-def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> RunningValue | None:
-    reserve, push, loop, wait, pop = events
-    kinds = (CBReserveOp, CBPushOp, ForOp, CBWaitOp, CBPopOp)
-    if not all(isinstance(op, kind) for op, kind in zip(events, kinds, strict=True)):
-        return None
-    writers = [op for op in _writing(buffer) if op.parent is block and _between(op, reserve, push)]
-    path = _path(buffer, loop)
-    if len(writers) != 1 or path is None:
-        return None
-    inner, always = path
-    inside = _events(buffer, inner)
-    if sorted(op.name for op in inside) != sorted(kind.name for kind in HANDOVERS):
-        return None
-    steps = [op for op in _writing(buffer) if op.parent is inner]
-    touching = [op for op in (*_writing(buffer), *_reading(buffer)) if _inside(op, loop)]
-    if len(steps) != 1 or any(op is not steps[0] for op in touching):
-        return None
-    if not _once(steps[0], buffer) or sum(_of(value, buffer) for value in writers[0].outputs) != 1:
-        return None
-    return RunningValue(buffer, writers[0], loop, steps[0], always, [reserve, push], inside, [wait, pop])
-
-
-def _path(buffer: SSAValue, loop: Operation) -> tuple[Block, bool] | None:
-    """The block with the step, and whether every level of loops runs it from its first iteration on."""
-    always = True
-    op = loop
-    while True:
-        if isinstance(op, ForOp):
-            always = always and _runs(op)
-            block = op.body.block
-        elif isinstance(op, IfOp):
-            always = False
-            ways = [region.block for region in op.regions if region.blocks and _events(buffer, region.block)]
-            if len(ways) != 1:
-                return None
-            block = ways[0]
-        else:
-            return None
-        events = _events(buffer, block)
-        if any(isinstance(event, HANDOVERS) for event in events):
-            return block, always
-        if len(events) != 1:
-            return None
-        op = events[0]
-
-
-def _once(step: ComputeOp, buffer: SSAValue) -> bool:
-    """The step reads the buffer tile by tile, where it writes it, and nowhere else."""
-    inputs = [index for index, value in enumerate(step.inputs) if _of(value, buffer)]
-    outputs = [value for value in step.outputs if _of(value, buffer)]
-    rank = len(step.output_shape)
-    return len(inputs) == len(outputs) == 1 and step.maps[inputs[0]].data == identity_map(rank).data
-
-
-def _of(value: SSAValue, buffer: SSAValue) -> bool:
-    owner = value.owner
-    return isinstance(owner, AttachCBOp) and owner.buffer is buffer and owner.tile_offset == 0
-
-
-def _attached(buffer: SSAValue) -> list[AttachCBOp]:
-    return [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
-
-
-def _writing(buffer: SSAValue) -> list[ComputeOp]:
-    users = [use.operation for view in _attached(buffer) for use in view.results[0].uses]
-    return [op for op in dict.fromkeys(users) if isinstance(op, ComputeOp) and any(_of(v, buffer) for v in op.outputs)]
-
-
-def _reading(buffer: SSAValue) -> list[ComputeOp]:
-    views = _attached(buffer)
+def reading(buffer: SSAValue) -> list[ComputeOp]:
+    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
     users = [use.operation for view in views for use in view.results[0].uses]
     return [op for op in dict.fromkeys(users) if isinstance(op, ComputeOp) and any(v.owner in views for v in op.inputs)]
-
-
-def _inside(op: Operation, outer: Operation) -> bool:
-    current: Operation | None = op
-    while current is not None and current is not outer:
-        current = current.parent_op()
-    return current is outer
-
-
-def _between(op: Operation, first: Operation, last: Operation) -> bool:
-    current = first.next_op
-    while current is not None and current is not last:
-        if current is op:
-            return True
-        current = current.next_op
-    return False
 
 
 def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
     """The region in its place without an input that its body does not read."""
     position = argument.index
     compute.block.erase_arg(argument)
-    body = compute.detach_region(compute.body)
     inputs = [value for index, value in enumerate(compute.inputs) if index != position]
     maps = [map_ for index, map_ in enumerate(compute.maps) if index != position]
+    body = compute.detach_region(compute.body)
     new = ComputeOp(inputs, list(compute.outputs), maps, ["parallel"] * len(compute.output_shape), body)
     new.location = compute.location
-    assert compute.parent is not None
-    compute.parent.insert_op_before(new, compute)
+    insert_before(new, compute)
     erase(compute)
     return new
-
-
-def attached_buffer(block: SSAValue) -> SSAValue | None:
-    return block.owner.buffer if isinstance(block.owner, AttachCBOp) else None
 
 
 def is_zero(start: ComputeOp, buffer: SSAValue) -> bool:
@@ -322,15 +176,15 @@ def is_zero(start: ComputeOp, buffer: SSAValue) -> bool:
     return isinstance(value, (FloatAttr, IntegerAttr)) and value.value.data == 0
 
 
-def final_sum(block: RunningValue) -> tuple[TileOpBase, SSAValue] | None:
-    """The addition that ends the step, and what it adds to the old value."""
-    kind = block.buffer.type
-    step = block.step
-    last = step.block.last_op
-    if not isinstance(kind, CBType) or kind.tile.dtype not in PACKER_ADDS or len(step.outputs) != 1 or last is None:
+def final_sum(step: ComputeOp, buffer: SSAValue) -> tuple[TileOpBase, SSAValue] | None:
+    """The addition that ends a step, and what it adds to the old value, if the packer can do that."""
+    kind, last, view = buffer.type, step.block.last_op, step.outputs[0].owner
+    if not isinstance(kind, CBType) or len(step.outputs) != 1 or last is None:
+        return None
+    if kind.tile.dtype not in PACKER_ADDS and not (isinstance(view, AttachCBOp) and ACCUMULATE in view.attributes):
         return None
     add = last.operands[0].owner
-    position = next(index for index, value in enumerate(step.inputs) if attached_buffer(value) is block.buffer)
+    position = next(index for index, value in enumerate(step.inputs) if attached_buffer(value) is buffer)
     old = step.block.args[position]
     if not isinstance(add, TileOpBase) or add.SPEC.name != "add" or len(list(old.uses)) != 1:
         return None
@@ -338,14 +192,6 @@ def final_sum(block: RunningValue) -> tuple[TileOpBase, SSAValue] | None:
     if len(others) != 1 or len(list(add.results[0].uses)) != 1:
         return None
     return add, others[0]
-
-
-# Out of DST -----------------------------------------------------------------------------------------------------------
-
-
-def leaving_dst(function: FuncOp) -> list[RunningValue]:
-    """Those that ``ttl-form-accumulation-sections`` found no room for."""
-    return [value for values in find(function).values() for value in values if LEAVES_DST in value.step.attributes]
 
 
 def result_copy(value: RunningValue) -> ComputeOp | None:
@@ -370,10 +216,34 @@ def reserved_before(value: RunningValue, copy: ComputeOp) -> bool:
     return op is not None and "tiles" not in op.attributes
 
 
+# Lowered --------------------------------------------------------------------------------------------------------------
+
+
+def erase_acquire(op: Operation) -> None:
+    """Views of a block that is not acquired any more say only which value is meant."""
+    for view in [use.operation for result in op.results for use in result.uses]:
+        if view.results[0].uses:
+            empty = EmptyOp.create(result_types=[view.operands[0].type], location=view.location)
+            insert_before(empty, view)
+            view.operands[0] = empty.results[0]
+        else:
+            erase(view)
+    erase(op)
+
+
+def reserve_block(op: RunningOp) -> None:
+    """The block of the running value is one like any other, which regions write to."""
+    reserve = CBReserveOp.create(
+        operands=[op.buffer], result_types=[op.results[0].type], attributes=dict(op.attributes), location=op.location
+    )
+    reserve.attributes.pop(LEAVES_DST, None)
+    insert_before(reserve, op)
+    erase_acquire(op)
+
+
 def drop_unused(buffer: SSAValue, function: FuncOp) -> None:
     """A buffer nobody hands over any more needs no memory; it goes when the loops are written."""
-    bind = buffer.owner
-    assert isinstance(bind, BindCBOp)
+    bind = bind_of(buffer)
     if any(isinstance(use.operation, HANDOVERS) for use in buffer.uses):
         return
     bind.attributes[IN_DST] = UnitAttr()

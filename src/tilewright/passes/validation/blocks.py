@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import buffer_type_of, constant_of, int_value, is_tensor_type
 from tilewright.dialects.ttl import ExternCallOp, StoreOp, TensorMathOp, both_float, thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CopyOp, ReadElementOp, WaitOp, WriteElementOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CopyOp, ReadElementOp, RunningOp, WaitOp, WriteElementOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations, place_of
 from tilewright.grid import Core
@@ -216,7 +216,7 @@ class BlockChecker:
             self.report("TW203", "a block is read that nobody waited for", op, help="wait() for a block to read it")
             return
         side = key_of(acquire)[1]
-        if side == "wait" and acquire not in state.released:
+        if (side == "wait" or type(acquire) is RunningOp) and acquire not in state.released:
             return
         name = buffer_name(acquire)
         since = (Note(f"acquired with {side}() here", place_of(acquire)),)

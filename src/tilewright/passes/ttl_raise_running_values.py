@@ -1,0 +1,299 @@
+"""Makes one op of a value that a loop updates, whichever way it was written: ``ttl.running``.
+
+There are two ways. ``block += x`` says it of a reserved block. A value that a loop changes travels through a buffer of the
+compute thread's own:
+
+    reserve, store, push          what the value starts from
+    for …:                        one or several loops, perhaps a branch
+        wait, reserve, store(f(what was waited for)), push, pop
+    wait, …, pop                  the result
+
+That is the accumulator buffer of hand-written kernels, and what the front ends make of a name that a loop changes. Nothing else
+may touch the buffer in that life: then nobody can tell whether the value is in it between two iterations.
+
+Requires: regions under a compute configuration. Ensures: such a value is one block from before the loop to the push behind it,
+and its step a region that reads that block and replaces it. ``ttl.leaves_dst`` on it says why it cannot stay in DST, where the
+loop shows that. What could then only be read back every step stays as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilewright.dialects.attributes import identity_map, text_attr
+from tilewright.dialects.stages import ASSIGNED
+from tilewright.dialects.ttl import TILE_OPS, compute_functions, name_of
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, RunningOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.passes.context import PassContext
+from tilewright.passes.dst_assignment.running_values import (
+    ACCUMULATE,
+    HANDOVERS,
+    LEAVES_DST,
+    attached_buffer,
+    final_sum,
+    next_handover,
+)
+from tilewright.records import record
+
+NAME = "ttl-raise-running-values"
+
+
+@record
+class Life:
+    """One life of such a value, from the reserve before the loop to the push behind it."""
+
+    buffer: SSAValue
+    reserve: Operation
+    start: ComputeOp | None
+    loop: Operation
+    step: ComputeOp
+    push: Operation | None = None  # of what it starts from; None: ``block += x`` on a block that stays reserved
+    inside: tuple[Operation, ...] = ()  # handovers in the loop
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        if all(ASSIGNED in region.attributes for region in of_kind(function, ComputeOp)):
+            continue  # text of a later stage
+        loops: dict[Operation, list[Life]] = {}
+        for life in (*_carried(function), *_added(function)):
+            loops.setdefault(life.loop, []).append(life)
+        for loop, lives in loops.items():
+            reason = _reason(loop, lives)
+            for life in reversed(lives):  # so that their pushes stand in order behind the loop
+                if not reason or (life.push is not None and final_sum(life.step, life.buffer) is not None):
+                    _raise(life).attributes.update({LEAVES_DST: text_attr(reason)} if reason else {})
+            for life in lives if reason else ():
+                if life.push is not None and life.push.parent is not None:
+                    title = f"'{name_of(life.buffer.owner, 'value')}' is read back every step"  # pyright: ignore
+                    context.trace.decide(NAME, title, reason, place=f"line {line_of(loop)}")
+
+
+def _reason(loop: Operation, lives: Sequence[Life]) -> str:
+    """Why DST cannot be these values' for the whole loop."""
+    steps, running = {life.step for life in lives}, {life.buffer for life in lives}
+    if any(region not in steps for region in of_kind(loop, ComputeOp)):
+        return "other work in the loop needs DST"
+    for step in steps:
+        replaced = set(map(attached_buffer, step.outputs))
+        if replaced - running:
+            return "the loop stores more than the running value"
+        if set(map(attached_buffer, step.inputs)) & running - replaced:
+            return "one running value reads another"
+    return ""
+
+
+# The rewrite ----------------------------------------------------------------------------------------------------------
+
+
+def _raise(life: Life) -> RunningOp:
+    reserve = life.reserve
+    op = RunningOp.create(
+        operands=[life.buffer],
+        result_types=[reserve.results[0].type],
+        attributes=dict(reserve.attributes),
+        location=reserve.location,
+    )
+    assert isinstance(op, RunningOp)
+    insert_before(op, reserve)
+    for region in (life.step, *([life.start] if life.start is not None else [])):
+        for view in [value.owner for value in region.operands if attached_buffer(value) is life.buffer]:
+            assert isinstance(view, AttachCBOp)
+            empty, view.block = view.block.owner, op.results[0]
+            if isinstance(empty, EmptyOp) and not empty.results[0].uses:
+                erase(empty)
+    if life.push is None:
+        _add_to_block(life.step, op)
+    else:
+        insert_after(CBPushOp.create(operands=[life.buffer], location=life.push.location), life.loop)
+        erase(life.push)
+    for handover in (*life.inside, reserve):
+        for view in [use.operation for result in handover.results for use in result.uses]:
+            erase(view)
+        erase(handover)
+    return op
+
+
+def _add_to_block(step: ComputeOp, op: RunningOp) -> None:
+    """``block += x`` as the sum it is."""
+    view = AttachCBOp.create(operands=[op.results[0], op.buffer], result_types=[op.results[0].type], location=step.location)
+    insert_before(view, step)
+    rank, position = len(step.output_shape), len(step.inputs)
+    last = step.block.last_op
+    assert last is not None
+    summand = last.operands[0]
+    old = step.block.insert_arg(summand.type, position)
+    add = TILE_OPS["add"].create(operands=[old, summand], result_types=[summand.type], location=step.location)
+    step.block.insert_op_before(add, last)
+    last.operands[0] = add.results[0]
+    maps = [*step.maps[:position], identity_map(rank), *step.maps[position:]]
+    inputs = [*step.inputs, view.results[0]]
+    new = ComputeOp(inputs, list(step.outputs), maps, ["parallel"] * rank, step.detach_region(step.body))
+    new.location = step.location
+    insert_before(new, step)
+    erase(step)
+
+
+# ``block += x`` -------------------------------------------------------------------------------------------------------
+
+
+def _added(function: FuncOp) -> list[Life]:
+    """Reserved blocks that a loop adds to, once per iteration, between a reserve before it and a push behind it."""
+    steps = [step for step in of_kind(function, ComputeOp) if len(step.outputs) == 1]
+    views = [(step, view) for step in steps if isinstance(view := step.outputs[0].owner, AttachCBOp)]
+    lives = [_added_by(step, view.buffer) for step, view in views if ACCUMULATE in view.attributes]
+    return [life for life in lives if life is not None]
+
+
+def _added_by(step: ComputeOp, buffer: SSAValue) -> Life | None:
+    around = step.parent_op()
+    while isinstance(around, (ForOp, IfOp)) and not any(type(op) is CBReserveOp for op in _direct(buffer, around)):
+        around = around.parent_op()
+    # What was reached holds the reserve (or is the function): the loop is the op in it around the step.
+    if around is None or around is step.parent_op():
+        return None
+    home = next((region.block for region in around.regions if region.blocks and ancestor_in(step, region.block)), None)
+    top = ancestor_in(step, home) if home is not None else None
+    if home is None or not isinstance(top, ForOp):
+        return None
+    reserve: Operation | None = top.prev_op
+    while reserve is not None and not _reserves_first(reserve, buffer):
+        reserve = reserve.prev_op
+    push = next_handover(buffer, top)
+    if reserve is None or not isinstance(push, CBPushOp):
+        return None
+    writers = [op for op in _writing(buffer) if op is not step]
+    starts = [op for op in writers if op.parent is home and _between(op, reserve, top)]
+    near = [op for op in writers if (t := ancestor_in(op, home)) is not None and _between(t, reserve, push)]
+    if len(starts) > 1 or near != starts or any(_of(value, buffer) for value in step.inputs):
+        return None
+    if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
+        return None
+    return Life(buffer, reserve, starts[0] if starts else None, top, step)
+
+
+def _reserves_first(op: Operation, buffer: SSAValue) -> bool:
+    return type(op) is CBReserveOp and op.buffer is buffer and "tiles" not in op.attributes
+
+
+def _direct(buffer: SSAValue, op: Operation) -> list[Operation]:
+    """Handovers of the buffer that stand directly in a region of ``op``."""
+    blocks = [region.block for region in op.regions if region.blocks]
+    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
+    return [user for user in users if any(user.parent is block for block in blocks)]
+
+
+# Through a buffer -----------------------------------------------------------------------------------------------------
+
+
+def _carried(function: FuncOp) -> list[Life]:
+    found: list[Life] = []
+    module = function.parent_op()
+    assert isinstance(module, ModuleOp)
+    binds = of_kind(module, BindCBOp)
+    aliased = {op.attributes[ALIAS_OF] for op in binds if ALIAS_OF in op.attributes}
+    for bind in [op for op in function.body.block.ops if isinstance(op, BindCBOp)]:
+        twins = [op for op in binds if op.cb_index == bind.cb_index and op is not bind]
+        if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.attributes["cb_index"] in aliased:
+            continue
+        users = [use.operation for use in bind.results[0].uses]
+        if users and all(isinstance(op, (*HANDOVERS, AttachCBOp)) for op in users):
+            found += _lives(bind.results[0], function.body.block) or []
+    return found
+
+
+def _lives(buffer: SSAValue, block: Block) -> list[Life] | None:
+    """All lives of the buffer's values in a block, or None if something does not fit the pattern."""
+    events = _events(buffer, block)
+    if all(not isinstance(op, HANDOVERS) for op in events):
+        inner = [_lives(buffer, region.block) for op in events for region in op.regions if region.blocks]
+        return None if any(found is None for found in inner) else [life for found in inner for life in found or ()]
+    lives: list[Life] = []
+    while events:
+        if tuple(map(type, events[:4])) == HANDOVERS:
+            events = events[4:]  # put away and taken back, with no loop between
+            continue
+        life = _life(buffer, block, events[:5]) if len(events) >= 5 else None
+        if life is None:
+            return None
+        lives.append(life)
+        events = events[5:]
+    return lives
+
+
+def _events(buffer: SSAValue, block: Block) -> list[Operation]:
+    """Ops of a block that hand the buffer over, or contain such ops."""
+    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
+    found = {top for user in users if (top := ancestor_in(user, block)) is not None}
+    return [op for op in block.ops if op in found] if found else []
+
+
+def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> Life | None:
+    kinds = (CBReserveOp, CBPushOp, ForOp, CBWaitOp, CBPopOp)
+    if not all(type(op) is kind for op, kind in zip(events, kinds, strict=True)):
+        return None
+    reserve, push, loop, _, _ = events
+    writers = [op for op in _writing(buffer) if op.parent is block and _between(op, reserve, push)]
+    inner = _body_with_step(buffer, loop)
+    if len(writers) != 1 or inner is None:
+        return None
+    inside = _events(buffer, inner)
+    if sorted(op.name for op in inside) != sorted(kind.name for kind in HANDOVERS):
+        return None
+    steps = [op for op in _writing(buffer) if op.parent is inner]
+    touching = [op for op in _users(buffer) if ancestor_in(op, block) is loop]
+    if len(steps) != 1 or any(op is not steps[0] for op in touching):
+        return None
+    if not _once(steps[0], buffer) or sum(_of(value, buffer) for value in writers[0].outputs) != 1:
+        return None
+    return Life(buffer, reserve, writers[0], loop, steps[0], push, tuple(inside))
+
+
+def _body_with_step(buffer: SSAValue, loop: Operation) -> Block | None:
+    op = loop
+    while isinstance(op, (ForOp, IfOp)):
+        ways = [(region.block, events) for region in op.regions if region.blocks and (events := _events(buffer, region.block))]
+        if len(ways) != 1:
+            return None
+        block, events = ways[0]
+        if any(isinstance(event, HANDOVERS) for event in events):
+            return block
+        if len(events) != 1:
+            return None
+        op = events[0]
+    return None
+
+
+def _once(step: ComputeOp, buffer: SSAValue) -> bool:
+    """The step reads the buffer tile by tile, where it writes it, and nowhere else."""
+    inputs = [index for index, value in enumerate(step.inputs) if _of(value, buffer)]
+    outputs = [value for value in step.outputs if _of(value, buffer)]
+    rank = len(step.output_shape)
+    return len(inputs) == len(outputs) == 1 and step.maps[inputs[0]].data == identity_map(rank).data
+
+
+def _of(value: SSAValue, buffer: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, AttachCBOp) and owner.buffer is buffer and owner.tile_offset == 0
+
+
+def _users(buffer: SSAValue) -> list[Operation]:
+    """What reads or writes blocks of the buffer."""
+    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
+    return list(dict.fromkeys(use.operation for view in views for use in view.results[0].uses))
+
+
+def _writing(buffer: SSAValue) -> list[ComputeOp]:
+    return [op for op in _users(buffer) if isinstance(op, ComputeOp) and any(_of(v, buffer) for v in op.outputs)]
+
+
+def _between(op: Operation, first: Operation, last: Operation) -> bool:
+    return op.parent is first.parent and first.is_before_in_block(op) and op.is_before_in_block(last)
