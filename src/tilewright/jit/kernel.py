@@ -82,7 +82,8 @@ class Kernel(KernelFunction):
                 raise fail("TW106", found, caller_span(self.name), help="pass a copy: array.copy()")
         numbers = {value.name: value.given for value in bound.values.values() if isinstance(value, RuntimeInteger)}
         again = self._again(bound, options) if mode == execution.PROFILE else None
-        execution.run(program, tensors, numbers, again=again)
+        if program.cpp:  # else it has no threads: its body has run
+            execution.run(program, tensors, numbers, again=again)
         return returned(made)
 
     def _repr_html_(self) -> str:

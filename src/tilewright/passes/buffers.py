@@ -57,6 +57,7 @@ class Buffer:
     binds: list[BindCBOp] = field(default_factory=list[BindCBOp])
     producers: list[FuncOp] = field(default_factory=list[FuncOp])
     consumers: list[FuncOp] = field(default_factory=list[FuncOp])
+    nothing_lost: bool = False  # if nobody takes its blocks: the kernel only reads
 
     @property
     def span(self) -> Span | None:
@@ -72,6 +73,11 @@ class Buffer:
         uses = [op for thread in self.producers for op in operations(thread) if isinstance(op, (CopyOp, ReadElementOp))]
         sources = (acquire_of(op.source if isinstance(op, CopyOp) else op.block) for op in uses)
         return not self.consumers and any(source is not None and key_of(source) == (self.index, "reserve") for source in sources)
+
+    @property
+    def last_stop(self) -> bool:
+        """Whether blocks that nobody takes are no mistake: a shard keeps them, or their own thread copies them on."""
+        return self.backed or self.staging or self.nothing_lost
 
 
 def problem(

@@ -7,12 +7,21 @@ agree, slices are inside their tensor, buffers fit the chip, and no core deadloc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.diagnostics import Diagnostic, KernelError
 from tilewright.passes.buffers import buffers_of, functions_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.blocks import check_blocks, check_ends, check_in_place, check_lifecycle, check_limits
+from tilewright.passes.validation.blocks import (
+    check_blocks,
+    check_ends,
+    check_in_place,
+    check_lifecycle,
+    check_limits,
+    only_reads,
+)
 from tilewright.passes.validation.communication import check_communication, check_core_ranges
 from tilewright.passes.validation.slices import check_rows, check_slices
 
@@ -29,6 +38,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
         problems += check_rows(function, context)
         problems += check_lifecycle(function)
     buffers = buffers_of(module)
+    if only_reads(module, len(context.tensors)):
+        buffers = {index: replace(buffer, nothing_lost=True) for index, buffer in buffers.items()}
     problems += check_limits(buffers, context)
     problems += [] if problems else check_core_ranges(module, buffers, context)
     if not problems and not _is_fragment(module, context):

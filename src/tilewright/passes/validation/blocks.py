@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -14,7 +15,17 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import buffer_type_of, constant_of, int_value, is_tensor_type
 from tilewright.dialects.ttl import ExternCallOp, StoreOp, TensorMathOp, both_float, thread_kind
-from tilewright.dialects.ttl_buffers import ALIAS_OF, BindCBOp, CopyOp, ReadElementOp, RunningOp, WaitOp, WriteElementOp
+from tilewright.dialects.ttl_buffers import (
+    ALIAS_OF,
+    BindCBOp,
+    CopyOp,
+    ReadElementOp,
+    RunningOp,
+    TensorAccessorOp,
+    TensorSliceOp,
+    WaitOp,
+    WriteElementOp,
+)
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import operations, place_of
 from tilewright.grid import Core
@@ -341,10 +352,23 @@ def check_ends(buffers: dict[int, Buffer]) -> list[Diagnostic]:
         problems += _agreement(buffer)
         if buffer.consumers and not buffer.producers:
             problems.append(_nobody(buffer, "wait", buffer.consumers[0]))
-        # A shard may be the last stop, and so may a block that its own thread copies on.
-        if buffer.producers and not buffer.consumers and not buffer.backed and not buffer.staging:
+        if buffer.producers and not buffer.consumers and not buffer.last_stop:
             problems.append(_nobody(buffer, "reserve", buffer.producers[0]))
     return problems
+
+
+def only_reads(module: ModuleOp, tensors: int) -> bool:
+    """Whether a kernel reads each of so many tensors, writes none and computes nothing: blocks that it leaves are no loss."""
+    ops = list(operations(module))
+    copies = [op for op in ops if isinstance(op, CopyOp)]
+    read = [copy.source.owner for copy in copies if isinstance(copy.source.owner, TensorSliceOp)]
+    places = {cut.accessor.owner for cut in read}
+    numbers = {place.tensor_index for place in places if isinstance(place, TensorAccessorOp)}
+    return (
+        len(numbers) == tensors > 0
+        and len(read) == len(copies)
+        and not any(isinstance(op, (StoreOp, ExternCallOp)) for op in ops)
+    )
 
 
 def first_use(buffer: Buffer, side: str, function: FuncOp) -> Operation:

@@ -199,8 +199,7 @@ def _balance(traces: Traces, buffers: dict[int, Buffer], core: tuple[int, ...] |
     problems: list[Diagnostic] = []
     for index, buffer in buffers.items():
         pushed, popped = totals[index, "push"], totals[index, "pop"]
-        kept = buffer.backed or buffer.staging  # a shard keeps what nobody takes
-        if pushed == popped or (kept and pushed > popped):
+        if pushed == popped or (buffer.last_stop and pushed > popped):
             continue
         where = f" on core {core}" if core is not None else ""
         few = pushed < popped
