@@ -103,6 +103,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
             "ttl-rematerialize-broadcasts", "a broadcast is cheaper than its trip through a buffer; levels are known now",
             on=("ttl.bcast", "ttl.reshape"),
         ),
+        Pass("ttl-place-scalers", "reductions are final; a region reads its scaler as any other block", on=("ttl.reduce",)),
         Pass("convert-ttl-to-compute", "fuse first: allocation must see whole expressions"),
     ),
     "ttl-set-compute-config": (

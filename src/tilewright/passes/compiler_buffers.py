@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, LocationAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import FloatAttr, FunctionType, IntegerAttr, LocationAttr, ModuleOp, UnitAttr, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, is_integer_attr, text_attr
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp
+from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, FillScalerOp
 from tilewright.dialects.walking import function_of, insert_after, insert_before, operations, place_of, remember
 
 SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that the next region may have it
@@ -134,6 +134,16 @@ def filled_once(
     insert_before(CBPopOp.create(operands=[here], location=location), last)
     insert_after(fill(there), _last_bind(there))
     return ops[-1].results[0]
+
+
+def tile_of_ones(function: FuncOp, dtype: str, name: str, pattern: str, location: LocationAttr) -> SSAValue:
+    """A tile with ones at the places of a pattern and zeros elsewhere, filled once."""
+
+    def fill(there: SSAValue) -> list[Operation]:
+        attributes = {"value": FloatAttr(1.0, f32), "pattern": text_attr(pattern)}
+        return [FillScalerOp.create(operands=[there], attributes=attributes, location=location)]
+
+    return filled_once(function, next_index(function), (1, 1), dtype, name, location, fill)
 
 
 def _data_movement_thread(module: ModuleOp) -> FuncOp:

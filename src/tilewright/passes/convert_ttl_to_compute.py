@@ -59,7 +59,6 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dialects.walking import erase, insert_before, line_of, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.reduce_scalers import Scalers
 from tilewright.passes.fusion.regions import (
     FusedRegion,
     Partition,
@@ -74,7 +73,7 @@ NAME = "convert-ttl-to-compute"
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
-        emitter = RegionEmitter(function, module)
+        emitter = RegionEmitter(function)
         for block in blocks_of(function):
             for stores in store_groups(block):
                 _emit(stores, emitter, context)
@@ -152,9 +151,8 @@ ROW, COL = AffineExpr.dimension(0), AffineExpr.dimension(1)
 class RegionEmitter:
     """One per compute function; compiler buffers are reused by later expressions of the same shape and type."""
 
-    def __init__(self, function: FuncOp, module: ModuleOp) -> None:
+    def __init__(self, function: FuncOp) -> None:
         self.function = function
-        self.scalers = Scalers(function)
         self.idle: dict[tuple[tuple[int, ...], str], list[SSAValue]] = {}
 
     def emit(self, parts: Partition, targets: Sequence[tuple[SSAValue, SSAValue]], anchor: Operation) -> None:
@@ -206,7 +204,7 @@ class RegionEmitter:
                 if value in held:
                     blocks[value] = waited[value]
         inside: set[SSAValue] = {op.results[0] for op in region.ops}
-        inputs = _inputs(region, parts, inside, blocks, self.scalers)
+        inputs = _inputs(region, inside, blocks)
         outputs: list[SSAValue] = []
         results: list[SSAValue] = []
         pushes: list[Operation] = []
@@ -246,7 +244,7 @@ class RegionEmitter:
         body = Block(arg_types=[_tile(value) for value in (*(v for v, _ in actual), *outputs)])
         arguments: dict[Input, SSAValue] = dict(zip(inputs, body.args, strict=False))
         values: dict[SSAValue, SSAValue] = {}
-        writer = _BodyWriter(body, arguments, values, parts, self.scalers)
+        writer = _BodyWriter(body, arguments, values)
         for op in ops:
             writer.write(op)
         identity = _identity(outputs[0])
@@ -292,19 +290,10 @@ def _repeated_map(shape: tuple[int, ...], rank: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, terms))
 
 
-def _inputs(
-    region: FusedRegion,
-    parts: Partition,
-    inside: set[SSAValue],
-    blocks: dict[SSAValue, SSAValue],
-    scalers: Scalers,
-) -> list[Input]:
+def _inputs(region: FusedRegion, inside: set[SSAValue], blocks: dict[SSAValue, SSAValue]) -> list[Input]:
     found: dict[Input, None] = {}
     for op in region.ops:
-        operands = list(op.operands)
-        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
-            operands.append(scalers.block_for(op))
-        for value, map_ in zip(operands, operand_maps(op), strict=True):
+        for value, map_ in zip(op.operands, operand_maps(op), strict=True):
             if value not in inside or value in blocks:
                 found.setdefault((value, map_))
     return list(found)
@@ -313,23 +302,13 @@ def _inputs(
 class _BodyWriter:
     """Tile ops for the block ops of a region."""
 
-    def __init__(
-        self,
-        body: Block,
-        arguments: dict[Input, SSAValue],
-        values: dict[SSAValue, SSAValue],
-        parts: Partition,
-        scalers: Scalers,
-    ) -> None:
-        self.body, self.arguments, self.values, self.parts, self.scalers = body, arguments, values, parts, scalers
+    def __init__(self, body: Block, arguments: dict[Input, SSAValue], values: dict[SSAValue, SSAValue]) -> None:
+        self.body, self.arguments, self.values = body, arguments, values
 
     def write(self, op: Operation) -> None:
-        operands = list(op.operands)
-        if isinstance(op, ReduceOp) and len(operands) == 1 and not op.exact:
-            operands.append(self.scalers.block_for(op))
         tiles = [
             self.values[value] if value in self.values else self.arguments[value, map_]
-            for value, map_ in zip(operands, operand_maps(op), strict=True)
+            for value, map_ in zip(op.operands, operand_maps(op), strict=True)
         ]
         if is_free(op):
             self.values[op.results[0]] = tiles[0]

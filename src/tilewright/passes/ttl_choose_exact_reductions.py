@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilewright.diagnostics import counted
-from tilewright.dialects.attributes import i64_list
+from tilewright.dialects.attributes import defining_op, i64_list
 from tilewright.dialects.tile_op import release_key
 from tilewright.dialects.ttkernel import SFPU_REDUCE_SINCE
 from tilewright.dialects.ttl import (
@@ -31,10 +31,10 @@ from tilewright.dialects.ttl import (
     dtype_of,
 )
 from tilewright.dialects.walking import insert_before, operations
+from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements
 from tilewright.passes.dst_assignment.running_values import accumulates
-from tilewright.passes.fusion.reduce_scalers import Scalers
 
 NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)
@@ -61,7 +61,7 @@ def _choose(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
         detail = "keep_in_dst: the matrix unit would read its operand from a buffer"
         context.trace.decide(NAME, f"{counted(len(kept), 'reduction')} in DST, on the vector unit", detail)
     if chosen or kept:
-        _clear(function, Scalers(function), DemandedElements(function, module))
+        _clear(function, DemandedElements(function, module))
 
 
 def _kept_in_dst(function: FuncOp) -> list[ReduceOp]:
@@ -94,7 +94,7 @@ def _sums_over_a_loop(op: ReduceOp) -> bool:
     return any(isinstance(store, StoreOp) and accumulates(store.target) for store in stores)
 
 
-def _clear(function: FuncOp, scalers: Scalers, demanded: DemandedElements) -> None:
+def _clear(function: FuncOp, demanded: DemandedElements) -> None:
     vectors: dict[SSAValue, tuple[int, ...]] = {}  # value -> dimensions in which only the first place counts
     for op in operations(function):
         if isinstance(op, ReduceOp) and op.exact:
@@ -104,12 +104,13 @@ def _clear(function: FuncOp, scalers: Scalers, demanded: DemandedElements) -> No
             if found:
                 vectors[op.results[0]] = max(found, key=len)
     cleared: dict[SSAValue, SSAValue] = {}
+    masks: dict[str, SSAValue] = {}  # by pattern
     for value, dims in vectors.items():
         for use in list(value.uses):
             if not _looks_elsewhere(use.operation, dims, demanded):
                 continue
             if value not in cleared:
-                cleared[value] = _cleared(value, dims, scalers)
+                cleared[value] = _cleared(value, _mask(masks, dims, value, function))
             use.operation.operands[use.index] = cleared[value]
 
 
@@ -122,11 +123,18 @@ def _looks_elsewhere(user: Operation, dims: tuple[int, ...], demanded: DemandedE
     return not isinstance(user, TensorMathOp)
 
 
-def _cleared(value: SSAValue, dims: tuple[int, ...], scalers: Scalers) -> SSAValue:
-    owner = value.owner
-    assert isinstance(owner, Operation) and owner.parent is not None
+def _mask(made: dict[str, SSAValue], dims: tuple[int, ...], value: SSAValue, function: FuncOp) -> SSAValue:
+    """A block of one f32 tile: ones where a reduction over ``dims`` has its result, zeros elsewhere."""
+    pattern = "corner" if len(dims) == 2 else "column" if dims[0] == 1 else "row"
+    if pattern not in made:
+        made[pattern] = compiler_buffers.tile_of_ones(function, "f32", f"first_{pattern}", pattern, defining_op(value).location)
+    return made[pattern]
+
+
+def _cleared(value: SSAValue, mask: SSAValue) -> SSAValue:
+    owner = defining_op(value)
+    assert owner.parent is not None
     kinds, location = [value.type], owner.location
-    mask = scalers.mask_for(dims, location)
     spread = BcastOp.create(operands=[mask], result_types=kinds, attributes={"dims": ArrayAttr([])}, location=location)
     zero = FillBlockOp.create(result_types=kinds, attributes={"value": FloatAttr(0.0, f32)}, location=location)
     choice = TENSOR_OPS["where"].create(

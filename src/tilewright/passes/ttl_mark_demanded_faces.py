@@ -2,7 +2,7 @@
 
 A broadcast looks at the first place of the dimensions it repeats, an elementwise op where its readers look, and a buffer is
 looked at where the compute thread looks at its blocks. Everything else (matmul, reductions, other threads) looks everywhere.
-`validation.faces` proves the marks the other way round.
+`ttl-validate-faces` proves the marks the other way round.
 
 Requires: regions. Ensures: ``ttl.faces`` on every vector op whose result is looked at in its first row, column or element only.
 """
@@ -48,7 +48,7 @@ def _confine(function: FuncOp, module: ModuleOp, context: PassContext) -> None:
     for op in candidates:
         part = PARTS.get(demanded.dims(op.results[0]))
         if part is None or FACES in op.attributes or not op.results[0].uses:
-            continue  # marks in text are its author's: `validation.faces` judges them
+            continue  # marks in text are its author's: `ttl-validate-faces` judges them
         op.attributes[FACES] = text_attr(part)
         title = f"{op.SPEC.name} on {len(MEMBERS[part])} of {len(ALL_FACES)} faces"
         what = "element" if part == FIRST else part

@@ -28,7 +28,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     means = [op for op in of_kind(module, TENSOR_OPS["mul_scalar"]) if MEAN in op.attributes]
     padded = any(spec.logical_shape for spec in context.tensors)
     if padded or any(op.clipped for op in of_kind(module, TensorSliceOp)):
-        from tilewright.passes.fusion.masks import mask_padding  # late: most tensors are whole tiles, and this needs NumPy
+        from tilewright.passes.fusion.padding import mask_padding  # late: most tensors are whole tiles, and this needs NumPy
 
         mask_padding(module, means, context)
     for op in means:

@@ -1,24 +1,108 @@
 """Refuses a call confined to faces (``ttl.faces``) of which somebody else reads the others.
 
-The marks are the compiler's own or those of text. Requires: regions that nothing has been moved out of yet. Ensures: every mark
-is proved; nothing is changed.
+The marks are the compiler's own or those of text. The computed faces of every tile are followed forwards, through regions and
+buffers. `ttl-mark-demanded-faces` asks backwards where values are looked at; the two have in common only which buffer a block
+lies in and who reads it.
+
+Requires: regions that nothing has been moved out of yet. Ensures: every mark is proved; nothing is changed.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
 
+from tilewright.diagnostics import Diagnostic, KernelError
+from tilewright.dialects.attributes import text_value
 from tilewright.dialects.stages import ASSIGNED
-from tilewright.dialects.ttl import compute_functions
-from tilewright.dialects.ttl_compute import ComputeOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.tile_op import ALL_FACES, FACES, MEMBERS
+from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
+from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp
+from tilewright.dialects.walking import of_kind, operations, span_of
+from tilewright.passes.buffers import memory_of, readers_by_memory
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.faces import check_faces
 
 NAME = "ttl-validate-faces"
+
+Faces = frozenset[int]
+# The face each face of a broadcast comes from.
+SOURCES = {"row": (0, 0, 2, 2), "col": (0, 1, 0, 1), "scalar": (0, 0, 0, 0)}
 
 
 def run(module: ModuleOp, context: PassContext) -> None:
     for function in compute_functions(module):
         if not all(ASSIGNED in region.attributes for region in of_kind(function, ComputeOp)):  # else text of a later stage
             check_faces(function, module)
+
+
+def check_faces(function: FuncOp, module: ModuleOp) -> None:
+    ops = operations(function)
+    if any(FACES in op.attributes for op in ops):
+        _Computed(function, module, [op for op in ops if isinstance(op, ComputeOp)]).check()
+
+
+class _Computed:
+    """Faces of every value and buffer that hold what the source asks for; they only ever get fewer."""
+
+    def __init__(self, function: FuncOp, module: ModuleOp, computes: list[ComputeOp]) -> None:
+        self.readers = readers_by_memory(function, module)
+        self.computes = computes
+        self.buffers: dict[int, Faces] = {}
+        self.values: dict[SSAValue, Faces] = {}
+
+    def check(self) -> None:
+        before: dict[int, Faces] | None = None
+        while before != self.buffers:
+            before = dict(self.buffers)
+            for compute in self.computes:
+                self._follow(compute)
+        problems = [problem for compute in self.computes for problem in self._problems(compute)]
+        if problems:
+            raise KernelError(*problems)
+
+    def _follow(self, compute: ComputeOp) -> None:
+        blocks = (*compute.inputs, *compute.outputs)
+        for block, argument in zip(blocks, compute.block.args, strict=True):
+            self.values[argument] = self.buffers.get(memory_of(block), ALL_FACES)
+        for op in compute.block.ops:
+            if isinstance(op, YieldOp):
+                for value, block in zip(op.operands, compute.outputs, strict=True):
+                    memory = memory_of(block)
+                    self.buffers[memory] = self.buffers.get(memory, ALL_FACES) & self.values[value]
+            elif op.results:
+                self.values[op.results[0]] = self._result(op)
+
+    def _result(self, op: Operation) -> Faces:
+        if isinstance(op, TileBcastOp):
+            given = self.values[op.source]
+            return frozenset(face for face, source in enumerate(SOURCES[op.dim]) if source in given)
+        if not isinstance(op, TileOpBase):
+            return ALL_FACES  # it reads whole tiles, or is a problem
+        computed = MEMBERS.get(text_value(op, FACES), ALL_FACES)
+        return computed.intersection(*(self.values[operand] for operand in op.operands))
+
+    def _problems(self, compute: ComputeOp) -> list[Diagnostic]:
+        found: list[Diagnostic] = []
+        for op in compute.block.ops:
+            if isinstance(op, YieldOp):
+                for value, block in zip(op.operands, compute.outputs, strict=True):
+                    if self.values[value] != ALL_FACES and self.readers.get(memory_of(block)) is None:
+                        found.append(_problem(_maker(value, compute), self.values[value], "what another reader takes whole"))
+            elif not isinstance(op, (TileOpBase, TileBcastOp)):
+                found += [
+                    _problem(op, self.values[operand], f"an operand of '{op.name}', which reads whole tiles")
+                    for operand in op.operands
+                    if self.values[operand] != ALL_FACES
+                ]
+        return found
+
+
+def _maker(value: SSAValue, compute: ComputeOp) -> Operation:
+    return value.owner if isinstance(value.owner, Operation) else compute
+
+
+def _problem(op: Operation, faces: Faces, what: str) -> Diagnostic:
+    missing = sorted(ALL_FACES - faces)
+    words = f"face{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+    return Diagnostic(code="TW403", message=f"nobody computed {words} of {what}", span=span_of(op))

@@ -65,20 +65,20 @@ void kernel_main() {
   constexpr uint32_t total_carried1 = get_compile_time_arg_val(40);  // 2 blocks of 1x2 bf16 tiles
   constexpr uint32_t weight_carried1 = get_compile_time_arg_val(41);  // 2 blocks of 1x1 bf16 tiles
   constexpr uint32_t unwritten_52 = get_compile_time_arg_val(42);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_53 = get_compile_time_arg_val(43);  // 1 block of 1x16 bf16 tiles
-  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(44);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(43);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t between_54 = get_compile_time_arg_val(44);  // 1 block of 1x16 bf16 tiles
   constexpr uint32_t between_55 = get_compile_time_arg_val(45);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t between_56 = get_compile_time_arg_val(46);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t between_57 = get_compile_time_arg_val(47);  // 1 block of 1x1 bf16 tiles
   const uint32_t core_x = get_arg_val<uint32_t>(0);
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 
-  compute_kernel_hw_startup(x_dfb, x_dfb, between_53);  // line 76
+  compute_kernel_hw_startup(x_dfb, x_dfb, between_54);  // line 76
   cb_wait_front(ones_bf16, 1);
   cb_wait_front(x_dfb, 16);  // line 75
   cb_wait_front(gain_dfb, 16);
   cb_reserve_back(normed, 16);
-  cb_reserve_back(between_53, 16);  // line 76
+  cb_reserve_back(between_54, 16);  // line 76
   mul_init(x_dfb, x_dfb);
   for (uint32_t run = 0; run < 16; run += 4) {
     tile_regs_acquire();
@@ -88,16 +88,16 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, between_53, 4);
+    pack_block(0, between_54, 4);
     tile_regs_release();
   }
-  cb_push_back(between_53, 16);
-  cb_wait_front(between_53, 16);
+  cb_push_back(between_54, 16);
+  cb_wait_front(between_54, 16);
   cb_reserve_back(between_55, 1);
   tile_regs_acquire();
-  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_53, ones_bf16, between_55);
+  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, between_55);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_53, ones_bf16, col, 0, 0);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);  // line 76
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -109,7 +109,7 @@ void kernel_main() {
   pack_tile(0, between_55);
   tile_regs_release();
   cb_push_back(between_55, 1);  // line 76
-  cb_pop_front(between_53, 16);  // line 77
+  cb_pop_front(between_54, 16);  // line 77
   cb_wait_front(between_55, 1);
   reduce_uninit();
   for (uint32_t col = 0; col < 16; col += 2) {
@@ -645,7 +645,7 @@ void kernel_main() {
   cb_wait_front(x_dfb_39, 16);  // line 75
   cb_wait_front(gain_dfb_40, 16);
   cb_reserve_back(normed_37, 16);
-  cb_reserve_back(between_53, 16);  // line 76
+  cb_reserve_back(between_54, 16);  // line 76
   mul_init(x_dfb_39, x_dfb_39);
   for (uint32_t run = 0; run < 16; run += 4) {
     tile_regs_acquire();
@@ -655,16 +655,16 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, between_53, 4);
+    pack_block(0, between_54, 4);
     tile_regs_release();
   }
-  cb_push_back(between_53, 16);
-  cb_wait_front(between_53, 16);
+  cb_push_back(between_54, 16);
+  cb_wait_front(between_54, 16);
   cb_reserve_back(between_55, 1);
   tile_regs_acquire();
-  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_53, ones_bf16, between_55);
+  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, between_55);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_53, ones_bf16, col, 0, 0);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_54, ones_bf16, col, 0, 0);  // line 76
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -676,7 +676,7 @@ void kernel_main() {
   pack_tile(0, between_55);
   tile_regs_release();
   cb_push_back(between_55, 1);  // line 76
-  cb_pop_front(between_53, 16);  // line 77
+  cb_pop_front(between_54, 16);  // line 77
   cb_wait_front(between_55, 1);
   reduce_uninit();
   for (uint32_t col = 0; col < 16; col += 2) {

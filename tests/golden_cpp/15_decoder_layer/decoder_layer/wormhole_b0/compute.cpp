@@ -45,20 +45,20 @@ void kernel_main() {
   constexpr uint32_t total_carried = get_compile_time_arg_val(20);  // 2 blocks of 1x2 bf16 tiles
   constexpr uint32_t total_carried1 = get_compile_time_arg_val(21);  // 2 blocks of 1x2 bf16 tiles
   constexpr uint32_t unwritten_26 = get_compile_time_arg_val(22);  // 1 block of 1x1 bf16 tiles
-  constexpr uint32_t between_27 = get_compile_time_arg_val(23);  // 1 block of 1x16 bf16 tiles
-  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(24);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t ones_bf16 = get_compile_time_arg_val(23);  // 1 block of 1x1 bf16 tiles
+  constexpr uint32_t between_28 = get_compile_time_arg_val(24);  // 1 block of 1x16 bf16 tiles
   constexpr uint32_t between_29 = get_compile_time_arg_val(25);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t between_30 = get_compile_time_arg_val(26);  // 1 block of 1x1 bf16 tiles
   constexpr uint32_t between_31 = get_compile_time_arg_val(27);  // 1 block of 1x1 bf16 tiles
   const uint32_t core_x = get_arg_val<uint32_t>(0);
   const uint32_t core_y = get_arg_val<uint32_t>(1);
 
-  compute_kernel_hw_startup(x_dfb, x_dfb, between_27);  // line 76
+  compute_kernel_hw_startup(x_dfb, x_dfb, between_28);  // line 76
   cb_wait_front(ones_bf16, 1);
   cb_wait_front(x_dfb, 16);  // line 75
   cb_wait_front(gain_dfb, 16);
   cb_reserve_back(normed, 16);
-  cb_reserve_back(between_27, 16);  // line 76
+  cb_reserve_back(between_28, 16);  // line 76
   mul_init(x_dfb, x_dfb);
   for (uint32_t run = 0; run < 16; run += 4) {
     tile_regs_acquire();
@@ -68,16 +68,16 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, between_27, 4);
+    pack_block(0, between_28, 4);
     tile_regs_release();
   }
-  cb_push_back(between_27, 16);
-  cb_wait_front(between_27, 16);
+  cb_push_back(between_28, 16);
+  cb_wait_front(between_28, 16);
   cb_reserve_back(between_29, 1);
   tile_regs_acquire();
-  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_27, ones_bf16, between_29);
+  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, between_29);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_27, ones_bf16, col, 0, 0);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);  // line 76
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -89,7 +89,7 @@ void kernel_main() {
   pack_tile(0, between_29);
   tile_regs_release();
   cb_push_back(between_29, 1);  // line 76
-  cb_pop_front(between_27, 16);  // line 77
+  cb_pop_front(between_28, 16);  // line 77
   cb_wait_front(between_29, 1);
   reduce_uninit();
   for (uint32_t col = 0; col < 16; col += 2) {
@@ -640,7 +640,7 @@ void kernel_main() {
   cb_wait_front(x_dfb, 16);  // line 75
   cb_wait_front(gain_dfb, 16);
   cb_reserve_back(normed, 16);
-  cb_reserve_back(between_27, 16);  // line 76
+  cb_reserve_back(between_28, 16);  // line 76
   mul_init(x_dfb, x_dfb);
   for (uint32_t run = 0; run < 16; run += 4) {
     tile_regs_acquire();
@@ -650,16 +650,16 @@ void kernel_main() {
     }
     tile_regs_commit();
     tile_regs_wait();
-    pack_block(0, between_27, 4);
+    pack_block(0, between_28, 4);
     tile_regs_release();
   }
-  cb_push_back(between_27, 16);
-  cb_wait_front(between_27, 16);
+  cb_push_back(between_28, 16);
+  cb_wait_front(between_28, 16);
   cb_reserve_back(between_29, 1);
   tile_regs_acquire();
-  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_27, ones_bf16, between_29);
+  reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, between_29);
   for (uint32_t col = 0; col < 16; ++col) {
-    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_27, ones_bf16, col, 0, 0);  // line 76
+    reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(between_28, ones_bf16, col, 0, 0);  // line 76
   }
   binop_with_scalar_tile_init();
   mul_unary_tile(0, 0x3b000000u /* 0.00195312 */);  // power, line 76
@@ -671,7 +671,7 @@ void kernel_main() {
   pack_tile(0, between_29);
   tile_regs_release();
   cb_push_back(between_29, 1);  // line 76
-  cb_pop_front(between_27, 16);  // line 77
+  cb_pop_front(between_28, 16);  // line 77
   cb_wait_front(between_29, 1);
   reduce_uninit();
   for (uint32_t col = 0; col < 16; col += 2) {

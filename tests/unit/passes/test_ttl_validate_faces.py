@@ -12,7 +12,7 @@ from tilewright.dialects.tile_op import FACES
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
 from tilewright.passes.context import PassContext
-from tilewright.passes.validation.faces import check_faces
+from tilewright.passes.ttl_validate_faces import check_faces
 
 SPREAD = "o0.store(x + ttl.math.broadcast(ttl.math.exp(y), dims=[1], shape=(2, 2)))"
 FIRST = ["ttl-validate", "convert-ttl-to-compute", "ttl-mark-demanded-faces"]
