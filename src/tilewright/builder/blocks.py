@@ -10,9 +10,8 @@ from typing import Any, TypeGuard
 from xdsl.dialects.builtin import FloatAttr, StringAttr, UnitAttr, f32
 from xdsl.ir import Attribute, SSAValue
 
-from tilewright.builder.buffers import acquired, content, new_buffer
+from tilewright.builder.buffers import acquired, content, new_buffer, part_of
 from tilewright.builder.extents import EITHER, Count, Extent
-from tilewright.builder.parts import part_of
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import Block, Choice, described, fold, folded, grows_in_place, unfold, value_type
 from tilewright.diagnostics import KernelError, Note, Span

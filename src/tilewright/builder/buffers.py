@@ -1,19 +1,48 @@
-"""Values that go through buffers: those the compiler makes, and what a reserved block holds after a store."""
+"""Blocks in buffers: values that the compiler sends through one, what a reserved block holds after a store, parts of blocks,
+and tiles that are filled in part.
+
+Parts are ``blk[0:1, k0:k1]``, rows, columns and single tiles, to read, to store to and to copy. Tiles of a block lie row by
+row, so a part is one run of tiles, or a run per row. One run is a view of the block. Several are gathered in a buffer of the
+compiler's when they are read, and filled one by one when they are stored to.
+
+Other tiles than 32x32 are a tile of the chip that is filled in part, from its start on:
+
+* 16x32, 32x16 and 16x16 are the first faces of one.
+* A block that counts elements is rows of a row-major tensor: tiles of one row each, one element behind the other.
+
+What is done with every element by itself does not ask where it lies, so elementwise math takes them as they are, and what it
+finds in the rest of the tile stays there. 16x32 is the upper half of a tile, where rows and columns are what they seem: sums
+along rows, repeated rows and columns, and products from the left are right in it. Whatever would find other rows and columns,
+or the rest of the tile, is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
-from tilewright.builder.extents import Site
+from tilewright.builder.extents import FULL, Site
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.values import Acquisition, Block, value_type
+from tilewright.builder.values import Acquisition, Block, Region, TensorSlice, value_type
 from tilewright.diagnostics import KernelError, Note, Span
-from tilewright.dialects.ttl import StoreOp
-from tilewright.dialects.ttl_buffers import AttachCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, acquires_below
+from tilewright.dialects.attributes import SliceType, add, constant, i32_attr, int_array
+from tilewright.dialects.ttl import MatmulOp, ReduceOp, StoreOp
+from tilewright.dialects.ttl_buffers import (
+    AttachCBOp,
+    BindCBOp,
+    CBPopOp,
+    CBPushOp,
+    CBReserveOp,
+    CBWaitOp,
+    TensorSliceOp,
+    acquires_below,
+)
+from tilewright.dialects.walking import erase, remember
+from tilewright.hardware import TILE_COLS, TILE_ROWS
 from tilewright.lang.buffers import CircularBuffer
 
 ACQUIRES: dict[str, type[Operation]] = {"wait": CBWaitOp, "reserve": CBReserveOp}
@@ -190,3 +219,170 @@ def loops_since(thread: ThreadBuilder, place: IRBlock) -> set[IRBlock]:
     """Bodies of loops around us that ``place``, which is around us too, lies outside of."""
     blocks = thread.emitter.open_blocks()
     return {block for block in blocks[blocks.index(place) + 1 :] if isinstance(block.parent_op(), ForOp)}
+
+
+def part_of(thread: ThreadBuilder, block: Block, region: Region) -> Block:
+    """The part as a block: a view, a gathered copy, or a place to store to."""
+    shape = (region.rows, region.columns)
+    if block.held is not None and block.held.kind == "wait" and block.held.stored is not None:
+        block.held.replaced, block = None, block.held.stored
+    held = block.held
+    if held is not None and (held.kind == "reserve" or thread.kind != "compute"):
+        return Block(block.ssa, shape, block.dtype, held, region=region)
+    if held is None:
+        buffer = new_buffer(thread, "whole", block.shape, block.dtype, thread.emitter.span)
+        block = _through(thread, buffer, block)
+    found = _read(thread, block.ssa, region, shape, block.dtype)
+    kept = [dim for dim in block.reduced if block.shape[dim] == 1]
+    found.reduced, found.uniform = tuple(kept), tuple(dim for dim in kept if dim in block.uniform)
+    found.unknown, found.differ = block.unknown, block.differ
+    return found
+
+
+def _through(thread: ThreadBuilder, buffer: CircularBuffer, value: Block) -> Block:
+    store_in(thread, buffer, value)
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    ssa, _ = acquired(thread, buffer, "wait")
+    return Block(ssa, value.shape, value.dtype).counting_as(value)
+
+
+def view(thread: ThreadBuilder, whole: SSAValue, first: int, shape: tuple[int, ...], dtype: str) -> SSAValue:
+    """A run of tiles of a block."""
+    attached = whole.owner
+    assert isinstance(attached, AttachCBOp)
+    kind = value_type(shape, dtype)
+    attributes = {**attached.attributes, "first_tile": i32_attr(attached.first_tile + first)}
+    attributes.pop(AttachCBOp.AS_VALUE, None)
+    return thread.emitter.add(AttachCBOp, list(attached.operands), [kind], attributes).results[0]
+
+
+def _read(thread: ThreadBuilder, whole: SSAValue, region: Region, shape: tuple[int, int], dtype: str) -> Block:
+    runs = [(view(thread, whole, first, size, dtype), size) for first, size in region.runs]
+    if len(runs) == 1:
+        return Block(runs[0][0], shape, dtype)
+    buffer = new_buffer(thread, "part", shape, dtype, thread.emitter.span)
+    place, site = acquired(thread, buffer, "reserve")
+    for number, (run, size) in enumerate(runs):
+        thread.emitter.add(StoreOp, [run, view(thread, place, number * region.columns, size, dtype)])
+    site.store(FULL, thread.emitter.block, thread.emitter.span)
+    thread.emitter.add(CBPushOp, [thread.buffer(buffer)])
+    ssa, _ = acquired(thread, buffer, "wait")
+    return Block(ssa, shape, dtype)
+
+
+def store_part(thread: ThreadBuilder, target: Block, source: Block) -> None:
+    """A value of the part's size into its runs of tiles."""
+    held, region = target.held, target.region
+    assert held is not None and region is not None and held.site is not None
+    held.site.store(source.extent, thread.emitter.block, thread.emitter.span)
+    value = source.ssa
+    if len(region.runs) > 1:
+        buffer = new_buffer(thread, "part", source.shape, source.dtype, thread.emitter.span)
+        value = _through(thread, buffer, source).ssa
+    for number, (first, size) in enumerate(region.runs):
+        whole = len(region.runs) == 1
+        run = value if whole else view(thread, value, number * region.columns, size, source.dtype)
+        op = thread.emitter.add(StoreOp, [run, view(thread, target.ssa, first, size, target.dtype)])
+        stored(thread, held, None, op)
+
+
+def copied_runs(thread: ThreadBuilder, part: TensorSlice, block: Block) -> list[tuple[SSAValue, int]]:
+    """Slices of the tensor, each with the tile of the block that it starts at."""
+    assert block.region is not None
+    runs = block.region.runs
+    if len(runs) == 1:
+        first = runs[0][0]
+        return [(inner.ssa, first + within) for inner, within in part.parts] or [(part.ssa, first)]
+    whole = part.ssa.owner
+    if part.parts or not isinstance(whole, TensorSliceOp) or "strides" in whole.attributes:
+        raise thread.problem("TW104", "a part of several rows is filled from one rectangle of tiles", help="copy row by row")
+    kind = whole.results[0].type
+    assert isinstance(kind, SliceType)
+    found: list[tuple[SSAValue, int]] = []
+    for number, (first, size) in enumerate(runs):
+        offset = constant(number)
+        row = add(whole.operands[-2], offset.results[0])
+        slice_type = SliceType(int_array(size), kind.tile, kind.memory)
+        operands = [*whole.operands[:-2], row.results[0], whole.operands[-1]]
+        cut = TensorSliceOp.create(operands=operands, result_types=[slice_type], location=whole.location)
+        for op in (offset, row, cut):
+            remember(op, thread.emitter.span)
+            thread.emitter.block.add_op(op)
+        found.append((cut.results[0], first))
+    erase(whole)
+    return found
+
+
+WHOLE = (TILE_ROWS, TILE_COLS)
+UPPER_HALF = (TILE_ROWS // 2, TILE_COLS)
+ANY_PLACE = ("fill", "typecast")  # functions on blocks that are the same for any order of elements
+IN_HALVES = ("broadcast", "squeeze", "unsqueeze")  # those that are right in the upper half of a tile; sums along rows are, too
+IN_TILES = "make the buffers in tiles (shape=(1, 1) is 32x32 elements): the reader then makes tiles of the rows"
+
+Sizes = tuple[int, int]
+
+
+def tiles_below(block: Block) -> set[Sizes]:
+    """Tiles of every buffer of the author's that the value has its places from."""
+    found: set[Sizes] = set()
+    pending, seen = [block.ssa], set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in seen or not isinstance(owner, Operation):
+            continue
+        seen.add(value)
+        if isinstance(owner, (CBWaitOp, CBReserveOp)):
+            bind = owner.operands[0].owner
+            found |= {bind.tile_sizes} if isinstance(bind, BindCBOp) and "origin" not in bind.attributes else set()
+        else:  # the left side of a product says which rows it has, and a reduction's scaler says nothing
+            pending += owner.operands[:1] if isinstance(owner, (MatmulOp, ReduceOp)) else owner.operands
+    return found
+
+
+def require_tiles(thread: ThreadBuilder, what: str, blocks: list[Any], also: tuple[Sizes, ...] = ()) -> None:
+    """Refuses blocks of other tiles than 32x32 and ``also``, for what looks at rows and columns."""
+    for block in blocks:
+        wrong = tiles_below(block) - {WHOLE, *also} if isinstance(block, Block) else None
+        if wrong:
+            raise _refused(thread, what, wrong.pop())
+
+
+def _refused(thread: ThreadBuilder, what: str, sizes: Sizes) -> KernelError:
+    if sizes[0] == 1:
+        return thread.problem("TW114", f"{what} of a block that counts elements", help=IN_TILES)
+    return thread.problem("TW115", f"{what} of a block of {tile_words(sizes)}", help="use tiles of 32x32 for it: leave tile= out")
+
+
+def check_function(thread: ThreadBuilder, name: str, handler: str, args: list[Any], named: dict[str, Any]) -> None:
+    """Before a function that is no elementwise one."""
+    if handler in ANY_PLACE:
+        return
+    dims = next((named[word] for word in ("dims", "dim", "axis") if word in named), args[1] if len(args) > 1 else None)
+    along_rows = handler.startswith("reduce") and dims in ([1], [-1], (1,), (-1,), 1, -1)
+    halves = along_rows or handler in IN_HALVES
+    if handler == "matmul":
+        check_product(thread, args[:2])
+    else:
+        require_tiles(thread, f"ttl.{name}", args, (UPPER_HALF,) if halves else ())
+
+
+def check_product(thread: ThreadBuilder, sides: list[Any]) -> None:
+    require_tiles(thread, "a product", sides[:1], (UPPER_HALF,))
+    require_tiles(thread, "a product with the right side", sides[1:])
+
+
+def check_stored(thread: ThreadBuilder, source: Block, buffer: CircularBuffer) -> None:
+    """A value goes into blocks of the tiles that it has."""
+    found = tiles_below(source) - {buffer.tile}
+    if not found:
+        return
+    kinds = [tile_words(sizes) for sizes in (found.pop(), buffer.tile)]
+    code = "TW114" if any(kind.startswith("rows") for kind in kinds) else "TW115"
+    notes = (Note("the buffer is made here", buffer.span),)
+    message = f"a value of {kinds[0]} is stored into a block of {kinds[1]}"
+    raise thread.problem(code, message, notes=notes, help="make all buffers of the expression alike")
+
+
+def tile_words(sizes: Sizes) -> str:
+    return f"rows of {sizes[1]} elements" if sizes[0] == 1 else f"{sizes[0]}x{sizes[1]} tiles"

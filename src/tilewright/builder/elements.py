@@ -8,9 +8,9 @@ from typing import Any
 from xdsl.ir import Attribute, SSAValue
 
 from tilewright.builder.blocks import is_number
+from tilewright.builder.buffers import require_tiles
 from tilewright.builder.extents import FULL
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.tile_sizes import require_tiles
 from tilewright.builder.values import Block, described
 from tilewright.diagnostics import Note
 from tilewright.dialects.attributes import INDEX, i64_attr, text_attr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from xdsl.ir import Operation
@@ -27,10 +28,10 @@ from tilewright.builder.blocks import (
     transposed,
     whole,
 )
+from tilewright.builder.buffers import check_function, check_product
 from tilewright.builder.integer_reductions import integer_reduction
 from tilewright.builder.scans import cumsum, dropout, place_of_extreme, topk
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.tile_sizes import check_function, check_product
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
 from tilewright.dialects.tile_op import FLOAT_DTYPES, INTEGER_DTYPES, Composite, TileOp
@@ -487,8 +488,8 @@ HANDLERS: dict[str, Callable[..., Value]] = {
     "matmul": _matmul_call,
     "typecast": typecast,
     "cumsum": cumsum,
-    "argmax": place_of_extreme("argmax", smallest=False),
-    "argmin": place_of_extreme("argmin", smallest=True),
+    "argmax": partial(place_of_extreme, "argmax", False),
+    "argmin": partial(place_of_extreme, "argmin", True),
     "topk": topk,
     "dropout": dropout,
 }

@@ -13,13 +13,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as IRBlock
 
 from tilewright.builder.blocks import OTHER_SIDE, apply_op, at_size, beside, converted, filled, is_number, readable
-from tilewright.builder.buffers import acquired, loops_since, stored
+from tilewright.builder.buffers import acquired, check_stored, copied_runs, loops_since, store_part, stored, tile_words
 from tilewright.builder.extents import EITHER, FULL
 from tilewright.builder.network import PipeEnd, net_of, net_pipe
-from tilewright.builder.parts import copied_runs, store_part
 from tilewright.builder.thread import ThreadBuilder
-from tilewright.builder.tile_sizes import check_stored
-from tilewright.builder.tile_sizes import described as described_tile
 from tilewright.builder.values import Acquisition, Block, ReadyReceive, TensorSlice, Transfer, TransferGroup, described
 from tilewright.diagnostics import Note, fail
 from tilewright.dialects.attributes import (
@@ -290,7 +287,7 @@ def _check_sizes(thread: ThreadBuilder, part: TensorSlice, block: Block) -> None
     assert block.held is not None
     own, pages = block.held.buffer.tile, page_sizes(part.tensor.spec)
     if own != pages:
-        kinds = [described_tile(sizes) for sizes in (pages, own)]
+        kinds = [tile_words(sizes) for sizes in (pages, own)]
         message = f"'{part.name}' consists of {kinds[0]}, a block of '{block.held.buffer.name}' of {kinds[1]}"
         notes = (Note("the buffer is made here", block.held.buffer.span),)
         code = "TW114" if 1 in (own[0], pages[0]) else "TW115"

@@ -148,16 +148,13 @@ def _as_index(thread: ThreadBuilder, what: str, places: Block, wanted: Any) -> B
     return converted(thread, places, dtype)
 
 
-def place_of_extreme(what: str, *, smallest: bool) -> Any:
-    def function(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
-        source = _source(thread, what, args)
-        settings = _settings(thread, what, args, named, ("dims", "dtype"))
-        dim = _dim(thread, what, source, settings.get("dims"))
-        best = _extreme(thread, source, dim, smallest=smallest)
-        found = _place(thread, source, best, dim, _places(thread, source, dim))
-        return _as_index(thread, what, found, settings.get("dtype", "u32"))
-
-    return function
+def place_of_extreme(what: str, smallest: bool, thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Block:
+    source = _source(thread, what, args)
+    settings = _settings(thread, what, args, named, ("dims", "dtype"))
+    dim = _dim(thread, what, source, settings.get("dims"))
+    best = _extreme(thread, source, dim, smallest=smallest)
+    found = _place(thread, source, best, dim, _places(thread, source, dim))
+    return _as_index(thread, what, found, settings.get("dtype", "u32"))
 
 
 def topk(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> tuple[Block, Block]:

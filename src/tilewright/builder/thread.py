@@ -1,25 +1,34 @@
-"""The function of one thread while it is written: what it uses of the outside, what it holds, where we are in the source."""
+"""The function of one thread while it is written: its ops, what it uses of the outside, what it holds, where we are in the
+source.
+
+``Emitter`` writes the ops: insertion point, locations, and integers written out where they are first needed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Block as IRBlock
 
 from tilewright import hardware
-from tilewright.builder.emitter import Emitter, erase_unused_arithmetic
 from tilewright.builder.extents import ThreadSites
 from tilewright.builder.values import Acquisition, CountedLoop, folded
 from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.attributes import (
     COMPUTE_THREAD,
+    I1,
     INDEX,
     NOC_THREAD,
     AccessorType,
     SemaphoreType,
     cb_type,
+    constant,
     i32_attr,
     i32_list,
     i64_attr,
@@ -30,8 +39,21 @@ from tilewright.dialects.attributes import (
 from tilewright.dialects.ttl import SIGNPOSTS, CoreOp, signposts_attr
 from tilewright.dialects.ttl_buffers import BindCBOp, TensorAccessorOp
 from tilewright.dialects.ttl_network import CreateSemaphoreOp
-from tilewright.dialects.walking import location_of, remember
-from tilewright.integers import Leaf
+from tilewright.dialects.walking import erase, location_of, remember
+from tilewright.integers import (
+    COMPARISONS,
+    PREDICATES,
+    SYMBOLS,
+    UNBOUNDED,
+    Dynamic,
+    Leaf,
+    Node,
+    Value,
+    bounds,
+    is_dynamic,
+    is_truth,
+    make,
+)
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.cores import Semaphore
@@ -39,6 +61,278 @@ from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR, ROWS
 from tilewright.records import record
 from tilewright.tile_pages import has_own_pages, page_elements
+
+OPS: dict[str, type[Operation]] = {op.name: op for op in arith.Arith.operations}
+PLAIN_OPS = {symbol: OPS[name] for symbol, name in SYMBOLS.items()}
+FREE_OPS = frozenset[type[Operation]]((arith.ConstantOp, *PLAIN_OPS.values(), arith.CmpiOp, arith.XOrIOp))
+
+
+@record
+class Turns:
+    """A loop over a range, of which a core may know the ends only when it runs."""
+
+    body: IRBlock
+    start: Value
+    stop: Value
+    step: int
+
+
+class Emitter:
+    def __init__(self) -> None:
+        self.entry = IRBlock()
+        self.block = self.entry
+        self.span = Span("", 1)
+        self._open: list[tuple[IRBlock, dict[object, SSAValue]]] = [(self.entry, {})]
+        self._leaves: dict[int, tuple[SSAValue, IRBlock]] = {}
+        self.posts: list[str] = []  # signposts around the insertion point
+        self.post_lines: dict[str, set[tuple[str, int]]] = {}  # places of the ops below each
+        self._conditions: dict[IRBlock, Value] = {}  # under which a branch runs
+        self._given: list[Value] = []  # what holds where an expression is evaluated, without a branch
+        self.counters: dict[Leaf, Turns] = {}  # of loops over ranges
+
+    def add(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue] = (),
+        results: Sequence[Attribute] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        properties: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        span: Span | None = None,
+    ) -> Operation:
+        """Appends an op that carries the current place of the source."""
+        place = span or self.span
+        op = kind.create(
+            operands=operands,
+            result_types=results,
+            attributes=dict(attributes or {}),
+            properties=dict(properties or {}),
+            regions=regions,
+            location=location_of(place),
+        )
+        self.block.add_op(op)
+        remember(op, place)
+        for post in self.posts:
+            self.post_lines.setdefault(post, set()).add((place.file, place.line))
+        return op
+
+    def leaf(self, ssa: SSAValue, name: str, low: int, high: int, home: IRBlock | None = None) -> Leaf:
+        """An integer that the IR computes, known in ``home`` (by default the code we are in) and all that it holds."""
+        ident = len(self._leaves)
+        self._leaves[ident] = (ssa, self.block if home is None else home)
+        return Leaf(ident, name, low, high)
+
+    def is_of_loop(self, leaf: Leaf) -> bool:
+        """Whether a loop gives the leaf its value: its counter, or what it carries and leaves behind."""
+        owner = self._leaves[leaf.ident][0].owner
+        return isinstance(owner, (IRBlock, scf.ForOp))
+
+    @property
+    def depth(self) -> int:
+        """Of loops and branches around the insertion point."""
+        return len(self._open) - 1
+
+    def enter(self, block: IRBlock) -> None:
+        self._open.append((block, {}))
+        self.block = block
+
+    def leave(self) -> None:
+        self._open.pop()
+        self.block = self._open[-1][0]
+
+    @contextmanager
+    def aside(self) -> Generator[list[Operation], None, None]:
+        """Ops added meanwhile end up in the list, and the caller puts them where they belong."""
+        scratch, block = IRBlock(), self.block
+        self.block = scratch
+        ops: list[Operation] = []
+        try:
+            yield ops
+        finally:
+            self.block = block
+        for op in list(scratch.ops):
+            op.detach()
+            ops.append(op)
+
+    def open_blocks(self) -> list[IRBlock]:
+        """The pieces of code we are in, outermost first."""
+        return [block for block, _ in self._open]
+
+    def is_open(self, ssa: SSAValue) -> bool:
+        """Whether a value still exists here: its region has not ended."""
+        owner = ssa.owner
+        home = owner.parent if isinstance(owner, Operation) else owner
+        return any(home is block for block, _ in self._open)
+
+    @contextmanager
+    def given(self, condition: Value) -> Generator[None, None, None]:
+        """Python would evaluate what follows only if this holds."""
+        self._given.append(condition)
+        try:
+            yield
+        finally:
+            self._given.pop()
+
+    def reached(self) -> Value | None:
+        """The condition under which a core comes here in a turn of the `counters`; None if a loop around counts otherwise."""
+        counted = {turns.body for turns in self.counters.values()}
+        result: Value = True
+        for block, _ in self._open[1:]:
+            if block not in counted and block not in self._conditions:
+                return None
+            result = make("and", result, self._conditions.get(block, True))
+        for condition in self._given:
+            result = make("and", result, condition)
+        return result
+
+    def varies(self, value: Value) -> bool:
+        """Whether a value may be another one in another iteration of a loop; a core's own numbers are not."""
+        if isinstance(value, Leaf):
+            return self._leaves[value.ident][1] is not self.entry
+        return isinstance(value, Node) and any(self.varies(arg) for arg in value.args)
+
+    @contextmanager
+    def on_trial(self) -> Generator[Callable[[], None], None, None]:
+        """Gives a function that takes back the branches and integers written meanwhile."""
+        block, last, (_, known) = self.block, self.block.last_op, self._open[-1]
+        before = dict(known)
+
+        def take_back() -> None:
+            known.clear()
+            known.update(before)
+            op = block.last_op
+            while op is not None and op is not last:
+                previous = op.prev_op
+                if isinstance(op, scf.IfOp) or (type(op) in FREE_OPS and not any(result.uses for result in op.results)):
+                    erase(op)
+                op = previous
+
+        yield take_back
+
+    def integer(self, value: Value) -> SSAValue:
+        """The SSA value of an integer or truth; computed once per region."""
+        key: object = value if is_dynamic(value) else ("truth" if isinstance(value, bool) else "int", value)
+        for _, known in self._open:
+            if key in known:
+                return known[key]
+        result = self._dynamic(value) if isinstance(value, (Leaf, Node)) else self._constant(value)
+        self._open[-1][1][key] = result
+        return result
+
+    def _constant(self, value: int | bool) -> SSAValue:
+        place = location_of(self.span)
+        if isinstance(value, bool):
+            attribute = IntegerAttr(int(value), IntegerType(1))
+            op: Operation = arith.ConstantOp.create(result_types=[I1], properties={"value": attribute}, location=place)
+        elif not -UNBOUNDED <= value < 2 * UNBOUNDED:
+            message = f"a number of {value.bit_length()} bits; integers of the device have 32"
+            raise fail("TW004", message, self.span, help="compute with smaller numbers")
+        else:
+            op = constant(value)
+            op.location = place
+        self.block.add_op(op)
+        return op.results[0]
+
+    def _dynamic(self, value: Dynamic) -> SSAValue:
+        if isinstance(value, Leaf):
+            ssa, home = self._leaves[value.ident]
+            if not any(home is block for block, _ in self._open):
+                raise fail(
+                    "TW012",
+                    f"'{value.name}' has no value here: the loop or branch that gives it one has ended",
+                    self.span,
+                    help="use it inside that loop or branch, or compute it again",
+                )
+            return ssa
+        if value.op in ("//", "%"):
+            return self._division(value)
+        if value.op == "not":
+            return self._result(arith.XOrIOp, [self.integer(value.args[0]), self.integer(True)], I1)
+        operands = [self.integer(arg) for arg in value.args]
+        if value.op in COMPARISONS:
+            predicate = {"predicate": IntegerAttr(PREDICATES.index(value.op), 64)}
+            return self.add(arith.CmpiOp, operands, [I1], properties=predicate).results[0]
+        kind = I1 if is_truth(value) else INDEX
+        return self._result(PLAIN_OPS[value.op], operands, kind)
+
+    def _result(self, kind: type[Operation], operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
+        return self.add(kind, operands, [result]).results[0]
+
+    def _division(self, node: Node) -> SSAValue:
+        """Python rounds down. The hardware divides unsigned: a numerator that may be negative is shifted up by whole divisors."""
+        numerator, divisor = node.args
+        low, high = bounds(divisor)
+        if low <= 0 <= high or low < 0:
+            zero = low == high == 0
+            raise fail(
+                "TW016",
+                "division by zero" if zero else "the divisor may be zero or negative",
+                self.span,
+                help="divide by a positive number, or guard with an if on constants",
+            )
+        shift = 0
+        least = bounds(numerator)[0]
+        if least < 0:
+            if not isinstance(divisor, int) or least < -(2**30):
+                raise fail(
+                    "TW016",
+                    f"the left side of {node.op} may be negative ({least} at least)",
+                    self.span,
+                    help="add a multiple of the divisor first",
+                )
+            shift = -(least // divisor)
+        shifted = make("+", numerator, shift * divisor) if shift else numerator
+        result = self._result(PLAIN_OPS[node.op], [self.integer(shifted), self.integer(divisor)], INDEX)
+        if node.op == "//" and shift:
+            return self._result(arith.SubiOp, [result, self.integer(shift)], INDEX)
+        return result
+
+    def for_loop(self, start: Value, stop: Value, step: Value, carried: Sequence[Value], name: str) -> scf.ForOp:
+        """An ``scf.for`` with an open body; `close_loop` ends it."""
+        operands = [self.integer(value) for value in (start, stop, step, *carried)]
+        body = IRBlock(arg_types=[INDEX] * (1 + len(carried)))
+        body.args[0].name_hint = name if name.isidentifier() and name.isascii() and name != "_" else None
+        loop = self.add(scf.ForOp, operands, [INDEX] * len(carried), regions=[Region(body)])
+        self.enter(body)
+        assert isinstance(loop, scf.ForOp)
+        return loop
+
+    def close_loop(self, carried: Sequence[Value]) -> None:
+        self.add(scf.YieldOp, [self.integer(value) for value in carried])
+        self.leave()
+
+    def branch(self, condition: Value) -> tuple[IRBlock, IRBlock]:
+        """An ``scf.if``; its two blocks are still to be entered and closed by the caller."""
+        then, otherwise = IRBlock(), IRBlock()
+        self.add(scf.IfOp, [self.integer(condition)], regions=[Region(then), Region(otherwise)])
+        self._conditions[then], self._conditions[otherwise] = condition, make("not", condition)
+        return then, otherwise
+
+    def close_branch(self) -> None:
+        self.add(scf.YieldOp)
+        self.leave()
+
+
+def erase_unused_arithmetic(block: IRBlock) -> None:
+    """Integers the source computes but no op needs: the end of a slice, for one."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                erase_unused_arithmetic(inner)
+        if type(op) in FREE_OPS and not any(result.uses for result in op.results):
+            erase(op)
+        elif isinstance(op, scf.IfOp):
+            _drop_empty_else(op)
+
+
+def _drop_empty_else(op: scf.IfOp) -> None:
+    otherwise = op.false_region
+    if otherwise.blocks and isinstance(otherwise.block.first_op, scf.YieldOp) and not op.results:
+        block = otherwise.block
+        otherwise.detach_block(block)
+        block.erase()
+
 
 COPIES_LIMIT = 128  # of the innermost body, over all loops unrolled around it
 

@@ -21,11 +21,9 @@ from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
 from tilewright.dialects.attributes import NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.walking import operations
-from tilewright.frontend import calls, expressions, one_body, statements, syntax
+from tilewright.frontend import calls, expressions, statements, syntax
 from tilewright.frontend.calls import outer_names
-from tilewright.frontend.inlining import call_between
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Frame
+from tilewright.frontend.thread import Frame, Thread
 from tilewright.hardware import CHIPS
 from tilewright.lang import building
 from tilewright.lang.buffers import CircularBuffer
@@ -143,9 +141,15 @@ def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any
 def call_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], build: Build) -> None:
     function = kernel.function
     definition = syntax.known_definition(function)
+    if definition is None or syntax.has_threads(definition):
+        arguments.call(function, values)
+        return
+    from tilewright.frontend import one_body
+    from tilewright.frontend.inlining import call_between
+
     outer = dict(outer_names(function))
-    start = one_body.first_action(definition, outer) if definition is not None else None
-    if definition is None or start is None:
+    start = one_body.first_action(definition, outer)
+    if start is None:
         arguments.call(function, values)
         return
     names = arguments.call(one_body.host_part(definition, start, function, outer), values)
@@ -163,6 +167,8 @@ def call_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, An
 
 def _host_part(build: Build, kernel: KernelFunction, arguments: Arguments) -> tuple[list[ast.stmt], Mapping[str, Any]]:
     """What an operation that is called in one body does on the cores, and the names that its part on the host has made."""
+    from tilewright.frontend import one_body
+
     check_called(kernel, arguments, build)
     definition, outer = syntax.known_definition(kernel.function), dict(outer_names(kernel.function))
     start = one_body.first_action(definition, outer) if definition is not None else None

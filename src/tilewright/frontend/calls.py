@@ -32,8 +32,7 @@ from tilewright.frontend.host_calls import (
     make_range,
 )
 from tilewright.frontend.syntax import function_body, function_node
-from tilewright.frontend.thread import Thread, native
-from tilewright.frontend.values import BoundMethod, Frame, Generated, LocalFunction, Signpost
+from tilewright.frontend.thread import BoundMethod, Frame, Generated, LocalFunction, Signpost, Thread, native
 from tilewright.integers import make
 from tilewright.lang.buffers import BOUNDARIES, CircularBuffer
 from tilewright.lang.building import ThreadFunction

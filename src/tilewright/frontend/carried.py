@@ -22,8 +22,7 @@ from tilewright.builder.blocks import BareFill, filled, whole
 from tilewright.builder.buffers import acquired, first_release, new_buffer, store_in
 from tilewright.builder.values import Block, described
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Carried, Scope
+from tilewright.frontend.thread import Carried, Scope, Thread
 from tilewright.lang.buffers import CircularBuffer
 
 

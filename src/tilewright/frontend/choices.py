@@ -23,13 +23,12 @@ from xdsl.ir import Operation
 
 from tilewright.builder.blocks import BareFill, at_whole_tiles, filled, is_core_number, whole
 from tilewright.builder.buffers import acquired, early, loops_since, new_buffer, store_in
-from tilewright.builder.emitter import FREE_OPS
 from tilewright.builder.extents import joined
+from tilewright.builder.thread import FREE_OPS
 from tilewright.builder.values import Acquisition, Block, Choice, TensorSlice, Transfer, described
 from tilewright.diagnostics import KernelError
 from tilewright.dialects.ttl_buffers import CBPushOp, TensorSliceOp, WaitOp
-from tilewright.frontend.thread import Thread, truth
-from tilewright.frontend.values import MISSING, Branches, Parted, Unusable
+from tilewright.frontend.thread import MISSING, Branches, Parted, Thread, Unusable, truth
 from tilewright.integers import Value, bounds, is_dynamic, is_int_like, is_truth, make
 from tilewright.narrowing import is_list, is_tuple
 

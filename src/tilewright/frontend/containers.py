@@ -11,16 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tilewright.builder.buffers import part_of, require_tiles
 from tilewright.builder.movement import Range, write_slice
 from tilewright.builder.network import number
-from tilewright.builder.parts import part_of
-from tilewright.builder.tile_sizes import require_tiles
 from tilewright.builder.values import Block, Choice, Region, TensorSlice, described
 from tilewright.diagnostics import counted
 from tilewright.frontend.choices import chosen
 from tilewright.frontend.debugging import spelt
-from tilewright.frontend.thread import Thread, native, truth
-from tilewright.frontend.values import RUNTIME_VALUES, Text
+from tilewright.frontend.thread import RUNTIME_VALUES, Text, Thread, native, truth
 from tilewright.grid import Field, cores_of
 from tilewright.integers import Leaf, Value, bounds, constant_difference, is_dynamic, is_int_like, leaves, make, replaced
 from tilewright.lang.buffers import CircularBuffer

@@ -11,8 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from tilewright.builder.values import Block, described
 from tilewright.dialects.attributes import i32_attr
 from tilewright.dialects.ttl import BreakpointOp, PrintOp
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import Text
+from tilewright.frontend.thread import Text, Thread
 from tilewright.integers import is_dynamic, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.tensors import KernelTensor

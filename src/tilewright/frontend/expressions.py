@@ -18,8 +18,17 @@ from tilewright.builder.values import Block, Choice, ReadyReceive, TensorSlice, 
 from tilewright.diagnostics import KernelError
 from tilewright.frontend import calls, carried, choices, containers
 from tilewright.frontend.containers import is_object_of
-from tilewright.frontend.thread import Thread, native, of_thread, truth
-from tilewright.frontend.values import RUNTIME_VALUES, BoundMethod, LocalFunction, Scope, Unusable
+from tilewright.frontend.thread import (
+    RUNTIME_VALUES,
+    BoundMethod,
+    LocalFunction,
+    Scope,
+    Thread,
+    Unusable,
+    native,
+    of_thread,
+    truth,
+)
 from tilewright.integers import ARITHMETIC, COMPARISONS, OPERATOR_METHODS, OPERATORS, is_dynamic, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.cores import NET_METHODS, SEMAPHORE_METHODS, Pipe, PipeNet, Semaphore

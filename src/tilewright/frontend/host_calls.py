@@ -14,8 +14,7 @@ from tilewright.builder.values import Block, TensorSlice, Transfer, described
 from tilewright.cache_key import is_users_own
 from tilewright.diagnostics import KernelError
 from tilewright.frontend.debugging import breakpoint_call, print_call
-from tilewright.frontend.thread import Thread
-from tilewright.frontend.values import DynamicRange, LocalFunction
+from tilewright.frontend.thread import DynamicRange, LocalFunction, Thread
 from tilewright.integers import OPERATORS, is_dynamic, is_int_like, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.names import LanguageFunction, find_function

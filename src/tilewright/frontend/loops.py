@@ -10,13 +10,12 @@ from typing import Any
 
 from tilewright.builder.blocks import whole
 from tilewright.builder.buffers import kept_together
-from tilewright.builder.emitter import Turns
+from tilewright.builder.thread import Turns
 from tilewright.builder.values import Block, CountedLoop, described
 from tilewright.frontend import carried, choices
 from tilewright.frontend.containers import UNROLL_LIMIT, bind_target, static_sequence
 from tilewright.frontend.syntax import loop_body, loop_names
-from tilewright.frontend.thread import Thread, truth
-from tilewright.frontend.values import DynamicRange, Generated, LeaveBody, Parted, Unusable
+from tilewright.frontend.thread import DynamicRange, Generated, LeaveBody, Parted, Thread, Unusable, truth
 from tilewright.grid import cores_of
 from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_int_like, make, replaced
 from tilewright.lang.buffers import CircularBuffer

@@ -18,7 +18,7 @@ from typing import Any
 from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, called_helper, distinct_blocks
-from tilewright.frontend.syntax import own_nodes
+from tilewright.frontend.syntax import has_threads, own_nodes
 from tilewright.lang.building import PIPE_SOURCE_KERNEL, KernelKind, ThreadFunction, kind_of
 from tilewright.lang.kernel import KernelFunction
 from tilewright.lang.tensors import KernelTensor
@@ -36,7 +36,7 @@ BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 def first_action(definition: ast.FunctionDef, names: Mapping[str, Any]) -> int | None:
     """Where the work starts in a body that reserves blocks itself, or in helpers; None for kernels with threads."""
-    if any(node.decorator_list for node in definition.body if isinstance(node, ast.FunctionDef)):
+    if has_threads(definition):
         return None
     nested = {node.name: node for node in definition.body if isinstance(node, ast.FunctionDef)}
 

@@ -14,8 +14,7 @@ from tilewright.frontend.calls import local_function
 from tilewright.frontend.containers import bind_name, bind_target
 from tilewright.frontend.expressions import BINARY
 from tilewright.frontend.syntax import assigned_names
-from tilewright.frontend.thread import Thread, native, truth
-from tilewright.frontend.values import MISSING, RUNTIME_VALUES, Branches, LeaveBody, Scope, Signpost
+from tilewright.frontend.thread import MISSING, RUNTIME_VALUES, Branches, LeaveBody, Scope, Signpost, Thread, native, truth
 from tilewright.integers import Value, is_dynamic
 
 HELP: dict[type[ast.stmt], str] = {

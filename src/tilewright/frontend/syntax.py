@@ -36,6 +36,11 @@ def known_definition(function: Callable[..., Any]) -> ast.FunctionDef | None:
 TIMED = "<timed exec>"  # IPython's name for the text of a cell under %%time, which it does not keep
 
 
+def has_threads(definition: ast.FunctionDef) -> bool:
+    """Whether a kernel's body has functions that are marked as threads; else it is one body."""
+    return any(node.decorator_list for node in definition.body if isinstance(node, ast.FunctionDef))
+
+
 def function_node(function: Callable[..., Any]) -> FunctionNode:
     """The definition of ``function``. Parsing the whole file keeps positions right however deep it is nested."""
     code = function.__code__

@@ -11,8 +11,8 @@ from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.build import BuiltKernel
 from tilewright.frontend.tilelang.compute import ComputeThread
-from tilewright.frontend.tilelang.kernel_reader import read_kernel
 from tilewright.frontend.tilelang.layouts import Buffers, layouts_of, tensor_layouts
+from tilewright.frontend.tilelang.reader import read_kernel
 from tilewright.frontend.tilelang.symbols import Tensor, Trouble
 from tilewright.frontend.tilelang.threads import MoverThread, TileThread
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
