@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import re
+import sys
 from dataclasses import field
 
 from tilewright.error_codes import CODES
@@ -82,6 +84,24 @@ def excerpt(span: Span, label: str) -> list[str]:
     lines.append(f"{span.line} | {shown}")
     lines.append(f"{' ' * gutter} | {' ' * (span.column - 1)}{'^' * width}{' ' + label if label else ''}")
     return lines
+
+
+def caller_span(*words: str) -> Span:
+    """The user's line that led here; the caret points at the first of ``words`` that the line has."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    between = (__name__.split(".")[0] + ".", "torch.")  # torch calls kernels that are its operators
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(between):
+        frame = frame.f_back
+    return span_in_line(frame.f_code.co_filename, frame.f_lineno, *words)
+
+
+def span_in_line(file: str, line: int, *words: str) -> Span:
+    text = linecache.getline(file, line)
+    found = next((m for word in words if (m := re.search(rf"[\w.]*\b{re.escape(word)}\b", text))), None)
+    if found is None:
+        column = len(text) - len(text.lstrip()) + 1
+        return Span(file, line, column, max(column + 1, len(text.rstrip()) + 1))
+    return Span(file, line, found.start() + 1, found.end() + 1)
 
 
 class KernelError(Exception):

@@ -17,11 +17,10 @@ from tilewright.lang.buffers import (
     make_tensor_backed_dfb,
 )
 from tilewright.lang.buffers import AllocationGroup as DFBAllocationGroup
-from tilewright.lang.building import PIPE_SOURCE_KERNEL, Kernel, KernelKind, Program, compute, datamovement
 from tilewright.lang.cores import CoreFunction, DstPipeIdentity, Pipe, PipeNet, Semaphore, SrcPipeIdentity, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
 from tilewright.lang.external import DFBAccess, DFBEffect
-from tilewright.lang.kernel import runtime_int
+from tilewright.lang.kernel import PIPE_SOURCE_KERNEL, Kernel, KernelKind, Program, compute, datamovement, runtime_int
 from tilewright.lang.names import (
     INSTEAD,
     MODULE_NAMES,

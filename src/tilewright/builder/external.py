@@ -23,8 +23,8 @@ from tilewright.dialects.ttl import EXTERNAL, ExternCallOp
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.integers import is_dynamic, is_int_like
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import mismatch
 from tilewright.lang.external import ARGUMENTS, EFFECTS, AddressArgument, BufferArgument, Effect
+from tilewright.lang.kernel import mismatch
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import as_tuple
 

@@ -55,8 +55,8 @@ from tilewright.integers import (
     make,
 )
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.cores import Semaphore
+from tilewright.lang.kernel import Build, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.program import ROW_MAJOR, ROWS
 from tilewright.records import record

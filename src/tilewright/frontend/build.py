@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from tilewright.builder.extents import KernelExtents, ThreadSites
 from tilewright.builder.movement import start_sums
 from tilewright.builder.thread import Unrolling
-from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, fail
+from tilewright.diagnostics import Diagnostic, KernelError, Note, Span, caller_span, fail, span_in_line
 from tilewright.dialects.attributes import NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.walking import operations
@@ -25,11 +25,9 @@ from tilewright.frontend import calls, expressions, statements, syntax
 from tilewright.frontend.calls import outer_names
 from tilewright.frontend.thread import Frame, Thread
 from tilewright.hardware import CHIPS
-from tilewright.lang import building
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, Kernel, ThreadFunction, caller_span, mismatch
 from tilewright.lang.cores import Pipe, PipeNet, Semaphore, choosing, resolve_grid
-from tilewright.lang.kernel import Arguments, KernelFunction, call_options
+from tilewright.lang.kernel import Arguments, Build, Kernel, KernelFunction, ThreadFunction, building, call_options, mismatch
 from tilewright.lang.tensors import KernelTensor, check_aligned, describe, in_rows
 from tilewright.narrowing import is_dict, is_list
 from tilewright.options import Options
@@ -120,9 +118,8 @@ def _settle_rows(kernel: KernelFunction, build: Build, tensors: list[KernelTenso
 def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any], grid: tuple[int, ...], columns: int) -> Build:
     """The body runs once as plain Python: it makes buffers and registers threads."""
     build = Build(grid=grid, columns=columns)
-    token = building.start(build)
     try:
-        with choosing():
+        with building(build), choosing():
             call_body(kernel, arguments, values, build)
     except KernelError:
         raise
@@ -133,8 +130,6 @@ def run_body(kernel: KernelFunction, arguments: Arguments, values: dict[str, Any
             _raised_at(error, kernel),
             help="the body runs on the host when the kernel is compiled",
         ) from error
-    finally:
-        building.finish(token)
     return build
 
 
@@ -195,7 +190,7 @@ def check_called(kernel: KernelFunction, arguments: Arguments, build: Build) -> 
 def _raised_at(error: BaseException, kernel: KernelFunction) -> Span:
     file = kernel.function.__code__.co_filename
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return building.span_in_line(file, places[-1].lineno or 1) if places else kernel.span
+    return span_in_line(file, places[-1].lineno or 1) if places else kernel.span
 
 
 def _name_buffers(build: Build) -> None:
@@ -322,7 +317,8 @@ def _translate_part(thread: Evaluator, function: ThreadFunction) -> Span:
     """What one operation has the thread do; where that is written."""
     code = function.function.__code__
     outer = outer_names(function.function) if function.outer is None else function.outer
-    thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code))
+    ours = function.span if function.made else None
+    thread.frames.append(Frame(function.name, code.co_filename, {}, outer, 0, code, place=ours))
     definition = function.definition or syntax.function_node(function.function)
     assert not isinstance(definition.body, list) or definition.body
     place = thread.at(definition)

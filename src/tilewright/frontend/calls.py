@@ -29,16 +29,15 @@ from tilewright.frontend.host_calls import (
     host_call,
     is_kernel_value,
     kernel_values_in,
-    make_range,
 )
+from tilewright.frontend.loops import make_range
 from tilewright.frontend.syntax import function_body, function_node
 from tilewright.frontend.thread import BoundMethod, Frame, Generated, LocalFunction, Signpost, Thread, native
 from tilewright.integers import make
 from tilewright.lang.buffers import BOUNDARIES, CircularBuffer
-from tilewright.lang.building import ThreadFunction
 from tilewright.lang.cores import Pipe, PipeNet, Semaphore, folded_places, folded_sizes, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
-from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel import KernelFunction, ThreadFunction
 from tilewright.lang.names import FunctionFamily, LanguageFunction, NotYetSupported, is_of_language, unsupported
 from tilewright.lang.tensors import TensorAccessor
 from tilewright.narrowing import class_of

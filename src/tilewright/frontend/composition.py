@@ -13,14 +13,12 @@ from typing import Any
 
 from tilewright.builder.extents import KernelExtents
 from tilewright.builder.thread import Unrolling
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import KernelError, caller_span, fail
 from tilewright.dialects.attributes import SliceType
 from tilewright.dialects.ttl_buffers import CopyOp, TensorAccessorOp, TensorSliceOp
 from tilewright.dialects.walking import operations
-from tilewright.lang import building
-from tilewright.lang.building import Build, Kernel, ThreadFunction, caller_span
 from tilewright.lang.cores import Semaphore
-from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel import Build, Kernel, KernelFunction, ThreadFunction, building
 from tilewright.lang.names import LanguageFunction
 from tilewright.records import record
 
@@ -167,10 +165,9 @@ class Barriers:
         self.grid = build.grid
         self.number = 0
         self.total = 0
-        token = building.start(build)
-        self.arrived, self.go = Semaphore(), Semaphore()
+        with building(build):
+            self.arrived, self.go = Semaphore(), Semaphore()
         self.arrived.name, self.go.name = "arrived", "go"
-        building.finish(token)
 
     def place(self, phase: Phase, leaving: Sequence[str], entering: Sequence[str]) -> None:
         """Threads ``leaving`` say that they are done, ``entering`` ones wait until all are."""
@@ -178,15 +175,15 @@ class Barriers:
         self.number += 1
         self.total += cores * len(leaving)
         arrive, let_go, wait_for_others = self._threads(cores, self.number, self.total)
+        place = next(part.span for parts in phase.parts.values() for part in parts)  # of the operation behind the barrier
         for slot in SLOTS:
             parts = [arrive] if slot in leaving else []
             parts += [let_go] if slot == leaving[-1] else []
             parts += [wait_for_others] if slot in entering else []
-            phase.parts[slot][:0] = [_part(function) for function in parts]
+            phase.parts[slot][:0] = [ThreadFunction(function=function, kind="noc", span=place, made=True) for function in parts]
 
     def _threads(self, cores: int, number: int, total: int) -> tuple[Callable[[], None], ...]:
         """Read by the front end, as the user's threads are."""
-        # The lines of these functions stand in the comments of the emitted C++.
         arrived, go, origin = self.arrived, self.go, (0,) * len(self.grid)
 
         def arrive() -> None:
@@ -204,8 +201,3 @@ class Barriers:
             go.wait_ge(number)
 
         return arrive, let_go, wait_for_others
-
-
-def _part(function: Any) -> ThreadFunction:
-    span = building.span_in_line(function.__code__.co_filename, function.__code__.co_firstlineno)
-    return ThreadFunction(function=function, kind="noc", span=span)

@@ -48,35 +48,19 @@ class Deferred:
         return self.thread.invoke(self.func, list(args), named, self.node)
 
 
-def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-    if named or not 1 <= len(args) <= 3 or not all(is_int_like(arg) for arg in args):
-        raise thread.error("TW004", "range takes one to three integers", node, help="range(stop), range(start, stop, step)")
-    if not any(is_dynamic(arg) for arg in args):
-        if len(args) == 3 and args[2] == 0:
-            raise thread.error("TW004", "the step of range is zero", node)
-        return range(*args)
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) == 3 else 1)
-    if is_dynamic(step) or step == 0:
-        raise thread.error("TW007", "the step of range must be known at compile time", node)
-    return DynamicRange(start, stop, step)
-
-
-def _extreme(word: str) -> Callable[..., Any]:
-    def choose(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        values = list(args[0]) if len(args) == 1 and is_row(args[0]) else args
-        if any(isinstance(value, Block) for value in values):
-            thread.at(node)
-            return functions.call_function(thread, f"math.{word}", args, named)
-        if not any(is_dynamic(value) for value in values):
-            return host_call(thread, min if word == "min" else max, args, named, node)
-        if named or not all(is_int_like(value) for value in values):
-            raise thread.error("TW004", f"{word} takes integers here", node)
-        result: Any = values[0]
-        for value in values[1:]:
-            result = make(word, result, value)
-        return result
-
-    return choose
+def _extreme(word: str, thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    values = list(args[0]) if len(args) == 1 and is_row(args[0]) else args
+    if any(isinstance(value, Block) for value in values):
+        thread.at(node)
+        return functions.call_function(thread, f"math.{word}", args, named)
+    if not any(is_dynamic(value) for value in values):
+        return host_call(thread, min if word == "min" else max, args, named, node)
+    if named or not all(is_int_like(value) for value in values):
+        raise thread.error("TW004", f"{word} takes integers here", node)
+    result: Any = values[0]
+    for value in values[1:]:
+        result = make(word, result, value)
+    return result
 
 
 def _absolute(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -116,18 +100,15 @@ def _divmod(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AS
     return thread.combine("//", args[0], args[1], node), thread.combine("%", args[0], args[1], node)
 
 
-def _all_or_any(word: str) -> Callable[..., Any]:
-    def decide(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        items = args[0] if len(args) == 1 and is_list(args[0]) else ()
-        if not any(is_dynamic(item) for item in items):
-            return host_call(thread, all if word == "and" else any, args, named, node)
-        result: Any = word == "and"
-        for item in items:
-            known = is_truth(item) or not is_dynamic(item)
-            result = make(word, result, (item if is_dynamic(item) else bool(item)) if known else make("!=", item, 0))
-        return result
-
-    return decide
+def _all_or_any(word: str, thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    items = args[0] if len(args) == 1 and is_list(args[0]) else ()
+    if not any(is_dynamic(item) for item in items):
+        return host_call(thread, all if word == "and" else any, args, named, node)
+    result: Any = word == "and"
+    for item in items:
+        known = is_truth(item) or not is_dynamic(item)
+        result = make(word, result, (item if is_dynamic(item) else bool(item)) if known else make("!=", item, 0))
+    return result
 
 
 def _pow(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
@@ -162,22 +143,21 @@ def _super(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST
     return host_call(thread, super, args, named, node)
 
 
-def _operator(function: Any, symbol: str) -> Callable[..., Any]:
-    def combine(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        if len(args) == 2 and not named and any(is_kernel_value(arg) for arg in args):
-            return thread.combine(symbol, args[0], args[1], node)
-        return host_call(thread, function, args, named, node)
-
-    return combine
+def _operator(
+    function: Any, symbol: str, thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST
+) -> Any:
+    if len(args) == 2 and not named and any(is_kernel_value(arg) for arg in args):
+        return thread.combine(symbol, args[0], args[1], node)
+    return host_call(thread, function, args, named, node)
 
 
 SPECIAL: dict[Any, Callable[..., Any]] = {
-    **{function: _operator(function, symbol) for function, symbol in SYMBOLS.items()},
+    **{function: functools.partial(_operator, function, symbol) for function, symbol in SYMBOLS.items()},
     round: _round,
     super: _super,
     reversed: _reversed,
-    min: _extreme("min"),
-    max: _extreme("max"),
+    min: functools.partial(_extreme, "min"),
+    max: functools.partial(_extreme, "max"),
     abs: _absolute,
     int: _whole,
     bool: _boolean,
@@ -186,8 +166,8 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     pow: _pow,
     sum: _sum,
     divmod: _divmod,
-    all: _all_or_any("and"),
-    any: _all_or_any("or"),
+    all: functools.partial(_all_or_any, "and"),
+    any: functools.partial(_all_or_any, "or"),
 }
 
 

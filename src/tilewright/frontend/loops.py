@@ -21,6 +21,19 @@ from tilewright.integers import UNBOUNDED, Leaf, Value, bounds, is_dynamic, is_i
 from tilewright.lang.buffers import CircularBuffer
 
 
+def make_range(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
+    if named or not 1 <= len(args) <= 3 or not all(is_int_like(arg) for arg in args):
+        raise thread.error("TW004", "range takes one to three integers", node, help="range(stop), range(start, stop, step)")
+    if not any(is_dynamic(arg) for arg in args):
+        if len(args) == 3 and args[2] == 0:
+            raise thread.error("TW004", "the step of range is zero", node)
+        return range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) == 3 else 1)
+    if is_dynamic(step) or step == 0:
+        raise thread.error("TW007", "the step of range must be known at compile time", node)
+    return DynamicRange(start, stop, step)
+
+
 def for_loop(thread: Thread, node: ast.For) -> None:
     if node.orelse:
         raise thread.error("TW001", "'else' of a for loop", node.orelse[0], help="put it after the loop")

@@ -19,8 +19,7 @@ from tilewright.diagnostics import KernelError, Span, fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.inlining import HostPart, Inliner, acts_in_helpers, called_helper, distinct_blocks
 from tilewright.frontend.syntax import has_threads, own_nodes
-from tilewright.lang.building import PIPE_SOURCE_KERNEL, KernelKind, ThreadFunction, kind_of
-from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel import PIPE_SOURCE_KERNEL, KernelFunction, KernelKind, ThreadFunction, kind_of
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import as_tuple
 from tilewright.records import record

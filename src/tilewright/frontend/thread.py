@@ -24,9 +24,8 @@ from tilewright.diagnostics import KernelError, Note, Span, fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.integers import Value, is_dynamic, is_truth, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, ThreadFunction
 from tilewright.lang.cores import BodyInteger, BodyRemote, of_core
-from tilewright.lang.kernel import RuntimeInteger
+from tilewright.lang.kernel import Build, RuntimeInteger, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import is_dict, is_slice
 from tilewright.records import record
@@ -87,6 +86,7 @@ class Frame:
     at_yield: Callable[[Any, ast.AST], None] | None = None  # of a helper that yields: the body of the loop over it
     parent: Frame | None = None  # of a function written inside another: that one's
     shared: dict[str, Frame] = field(default_factory=dict[str, "Frame"])  # names declared ``nonlocal``, and whose they are
+    place: Span | None = None  # of all that is done here, if the function is the compiler's own
 
 
 @record(frozen=False, eq=False)
@@ -228,7 +228,7 @@ class Thread(ThreadBuilder, ABC):
         return value
 
     def span(self, node: ast.AST) -> Span:
-        return span_of_node(self.frame.file, node)
+        return self.frame.place or span_of_node(self.frame.file, node)
 
     def at(self, node: ast.AST) -> Span:
         """Ops made from now on carry this place, and so do messages about them."""

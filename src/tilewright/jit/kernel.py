@@ -18,13 +18,13 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cache_key import key_of, on_disk
-from tilewright.diagnostics import KernelError, fail
-from tilewright.lang.building import caller_span, possible_build
+from tilewright.diagnostics import KernelError, caller_span, fail
 from tilewright.lang.kernel import (
     KernelFunction,
     RuntimeInteger,
     call_options,
     compile_options,
+    possible_build,
 )
 from tilewright.lang.tensors import BFloat16View, element_notes, is_tensor, is_writable, lives_on_device, visible
 from tilewright.narrowing import is_array

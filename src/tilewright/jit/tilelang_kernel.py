@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import KernelError, caller_span, fail
 from tilewright.jit.kernel import Kernel, collection_paused
-from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import CallerTensors, TensorArguments
 from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name

@@ -12,9 +12,9 @@ from math import prod
 from typing import Any
 
 from tilewright import hardware
-from tilewright.diagnostics import KernelError, Span, fail
+from tilewright.diagnostics import KernelError, Span, caller_span, fail
 from tilewright.grid import chip_place, cores_of
-from tilewright.lang.building import Build, caller_span, current_build, thread_only
+from tilewright.lang.kernel import Build, current_build, thread_only
 from tilewright.lang.names import BUFFER_ARGUMENTS, dtype_name
 from tilewright.lang.tensors import KernelTensor, describe, is_tensor, not_a_tensor, tiles_of
 from tilewright.narrowing import as_tuple, is_integer

@@ -12,11 +12,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright.diagnostics import KernelError, Note, Span, fail
+from tilewright.diagnostics import KernelError, Note, Span, caller_span, fail
 from tilewright.grid import Core, PipeSpec, Range, folded_grid
 from tilewright.hardware import Chip
 from tilewright.integers import Leaf, Node, Value, is_dynamic, make
-from tilewright.lang.building import Build, caller_span, current_build, possible_build, thread_only
+from tilewright.lang.kernel import Build, current_build, possible_build, thread_only
 from tilewright.lang.names import LanguageFunction
 from tilewright.narrowing import as_tuple, is_integer, is_list, is_slice
 from tilewright.records import record

@@ -12,9 +12,8 @@ from types import FunctionType
 from typing import Any
 
 from tilewright import hardware
-from tilewright.diagnostics import Diagnostic, KernelError, fail
+from tilewright.diagnostics import Diagnostic, KernelError, caller_span, fail
 from tilewright.dtypes import DTYPES as KNOWN_DTYPES
-from tilewright.lang.building import caller_span
 
 # Attributes of the ``ttl`` module.
 MODULE_NAMES = {

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 
 from tilewright.grid import Core, NetSpec, PipeSpec, cores_of
-from tilewright.machine.resources import Ring, Semaphores
-from tilewright.machine.threads import Cursor, Event, Repeats, SentBlock, Trace, run_until_stuck
+from tilewright.machine.threads import Cursor, Event, Repeats, Ring, Semaphores, SentBlock, Trace, run_until_stuck
 from tilewright.records import record
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tilewright.diagnostics import KernelError, fail
-from tilewright.lang.building import caller_span
+from tilewright.diagnostics import KernelError, caller_span, fail
 
 ADDRESSING = ("uniform", "per-node")  # ttnn gives one address on all cores, which is good for both
 INITIALIZE = ("zeros", "none")

@@ -14,8 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tilewright.grid import chip_place
-from tilewright.machine.resources import Ring
-from tilewright.machine.threads import Wait
+from tilewright.machine.threads import Ring, Wait
 from tilewright.program import BufferSpec, Program
 from tilewright.sim.arithmetic import Arithmetic
 from tilewright.sim.registry import Site, earlier, fault

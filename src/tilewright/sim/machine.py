@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright import hardware
 from tilewright.diagnostics import fail
-from tilewright.machine.resources import Semaphores
+from tilewright.machine.threads import Semaphores
 from tilewright.narrowing import is_array
 from tilewright.program import Program
 from tilewright.sim.arithmetic import Arithmetic, Format

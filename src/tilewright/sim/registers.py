@@ -11,8 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.machine.resources import DstHalves
-from tilewright.machine.threads import Wait
+from tilewright.machine.threads import DstHalves, Wait
 from tilewright.sim.arithmetic import Arithmetic, ProductJob, Step
 from tilewright.sim.registry import Site, fault
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import caller_span, fail
 from tilewright.jit.kernel import Kernel
-from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.records import record
 from tilewright.tune.problem import Problem, Request, Subject, from_json, known_values, plain, pose, tuned_names

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright import execution
-from tilewright.diagnostics import Span, fail
+from tilewright.diagnostics import Span, caller_span, fail, span_in_line
 from tilewright.jit.kernel import Kernel
 from tilewright.jit.tilelang_kernel import TileLangKernel
-from tilewright.lang.building import caller_span, span_in_line
 from tilewright.lang.kernel import RuntimeInteger
 from tilewright.lang.tensors import describe, is_tensor, lives_on_device
 from tilewright.narrowing import is_mapping

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tilewright.diagnostics import fail
+from tilewright.diagnostics import caller_span, fail
 from tilewright.jit.tilelang_jit import compile_kernel
-from tilewright.lang.building import caller_span
 from tilewright.tune.autotune import Tuned, chosen
 from tilewright.tune.problem import Request, Subject, pose
 

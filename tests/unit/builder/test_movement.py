@@ -13,7 +13,7 @@ from tilewright.compiler import compile_module
 from tilewright.diagnostics import KernelError, Span
 from tilewright.dialects.tile_ops import BY_NAME
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.kernel import Build, ThreadFunction
 from tilewright.lang.tensors import KernelTensor
 from tilewright.options import Options
 from tilewright.program import TensorSpec

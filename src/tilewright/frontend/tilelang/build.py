@@ -18,8 +18,8 @@ from tilewright.frontend.tilelang.threads import MoverThread, TileThread
 from tilewright.frontend.tilelang.tile_program import Load, Store, TileProgram, walk
 from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
-from tilewright.lang.building import Build
 from tilewright.lang.cores import resolve_grid
+from tilewright.lang.kernel import Build
 from tilewright.lang.tilelang_tensors import TensorLayout
 from tilewright.lang.tilelang_types import TileLangFunction
 from tilewright.options import Options

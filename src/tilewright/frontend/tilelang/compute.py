@@ -40,7 +40,7 @@ from tilewright.frontend.tilelang.tile_program import (
 from tilewright.hardware import dst_tiles
 from tilewright.integers import bounds, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.building import Build
+from tilewright.lang.kernel import Build
 from tilewright.records import record
 
 SMALLEST_DST = dst_tiles(fp32_dest_acc=True, full_sync=False)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from tilewright.diagnostics import KernelError, fail
+from tilewright.diagnostics import KernelError, caller_span, fail
 from tilewright.frontend.syntax import function_node
 from tilewright.frontend.tilelang.dtypes import tile_dtype
 from tilewright.frontend.tilelang.elements import Predication, assign_whole, store_element
@@ -38,7 +38,6 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement, TileProgram, read_by
-from tilewright.lang.building import caller_span
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import VIEW, View
 from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name, outer_scope

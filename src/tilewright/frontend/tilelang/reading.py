@@ -49,7 +49,7 @@ def _part_of(fragment: Fragment) -> Trouble:
 def current(what: str) -> Reading:
     found = _reading.get()
     if found is None:
-        from tilewright.lang.building import caller_span
+        from tilewright.diagnostics import caller_span
 
         raise fail(
             "TW009", f"{what} outside a kernel", caller_span(), help="use it in a function marked @T.prim_func or @tilelang.jit"

@@ -20,7 +20,7 @@ from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.tilelang.layouts import Buffers, tile_extents, tile_starts
 from tilewright.frontend.tilelang.tile_program import Branch, Load, Loop, Place, Statement, Store, TileProgram, walk
 from tilewright.integers import Leaf, Node, Value, bounds, leaves, make, replaced
-from tilewright.lang.building import Build, ThreadFunction
+from tilewright.lang.kernel import Build, ThreadFunction
 
 
 class TileThread(ThreadBuilder):

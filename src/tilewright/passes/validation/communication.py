@@ -21,8 +21,7 @@ from tilewright.dialects.ttl_network import nested_value
 from tilewright.dialects.walking import line_of, place_of
 from tilewright.grid import cores_in, cores_of
 from tilewright.machine.grid import GridMachine
-from tilewright.machine.resources import Ring
-from tilewright.machine.threads import Chunk, Event, Trace
+from tilewright.machine.threads import Chunk, Event, Ring, Trace
 from tilewright.passes.buffers import Buffer, buffers_of, functions_of, problem
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.blocks import several_users

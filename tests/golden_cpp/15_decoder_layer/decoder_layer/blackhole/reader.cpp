@@ -187,8 +187,8 @@ void kernel_main() {
     noc_async_read_barrier();
     cb_push_back(w_dfb, 16);  // line 127
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
-  noc_semaphore_wait_min(word(go), 1);  // line 204
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 161
+  noc_semaphore_wait_min(word(go), 1);
   if (core_x < 2) {
     cb_reserve_back(x_dfb_12, 2);  // line 39
     const uint32_t x_dfb_l1 = get_write_ptr(x_dfb_12);  // line 40
@@ -221,8 +221,8 @@ void kernel_main() {
     cb_push_back(angle_dfb, 2);  // line 179
     cb_pop_front(table_dfb, 2);
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
-  noc_semaphore_wait_min(word(go), 2);  // line 204
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 197
+  noc_semaphore_wait_min(word(go), 2);
   if (index) {
     cb_reserve_back(at_dfb, 1);  // line 39
     const uint32_t at_dfb_l1 = get_write_ptr(at_dfb);  // line 40
@@ -317,15 +317,15 @@ void kernel_main() {
     cb_pop_front(pages_dfb, 1);
     cb_pop_front(at_dfb, 1);
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 227
   if (core_y * 8 + core_x == 0) {
-    noc_semaphore_wait_min(word(arrived), 320);  // line 197
-    noc_semaphore_set(word(outbox), 3);  // line 199
+    noc_semaphore_wait_min(word(arrived), 320);  // line 227
+    noc_semaphore_set(word(outbox), 3);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(0), noc_y(0), noc_x(7), noc_y(7), go), 63);
     noc_semaphore_set(word(go), 3);
     noc_async_write_barrier();
   }
-  noc_semaphore_wait_min(word(go), 3);  // line 204
+  noc_semaphore_wait_min(word(go), 3);
   if (index) {
     cb_reserve_back(q_dfb, 2);  // line 56
     const uint32_t q_dfb_l1 = get_write_ptr(q_dfb);  // line 57
@@ -434,8 +434,8 @@ void kernel_main() {
       cb_push_back(others_dfb, 4);  // line 278
     }
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
-  noc_semaphore_wait_min(word(go), 4);  // line 204
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 90
+  noc_semaphore_wait_min(word(go), 4);
   cb_reserve_back(part, 4);  // line 39
   const uint32_t index5 = index3 / 16;
   const uint32_t index6 = index5 * 4;
@@ -471,8 +471,8 @@ void kernel_main() {
       }
     }
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
-  noc_semaphore_wait_min(word(go), 5);  // line 204
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 73
+  noc_semaphore_wait_min(word(go), 5);
   if (index) {
     cb_reserve_back(x_dfb_39, 16);  // line 56
     const uint32_t x_dfb_l1 = get_write_ptr(x_dfb_39);  // line 57
@@ -533,8 +533,8 @@ void kernel_main() {
   }
   noc_async_read_barrier();
   cb_push_back(up_dfb, 16);  // line 302
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
-  noc_semaphore_wait_min(word(go), 6);  // line 204
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 90
+  noc_semaphore_wait_min(word(go), 6);
   cb_reserve_back(part_38, 16);  // line 39
   const uint32_t index9 = index5 * 16;
   const uint32_t part_l1_2 = get_write_ptr(part_38);  // line 40

@@ -59,16 +59,16 @@ void kernel_main() {
     noc_async_write_barrier();
     cb_pop_front(out_dfb, 1);  // line 44
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 161
   const bool index3 = core_y * 8 + core_x == 0;
   if (index3) {
-    noc_semaphore_wait_min(word(arrived), 128);  // line 197
-    noc_semaphore_set(word(outbox), 1);  // line 199
+    noc_semaphore_wait_min(word(arrived), 128);  // line 161
+    noc_semaphore_set(word(outbox), 1);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(7), noc_y(7), noc_x(0), noc_y(0), go), 63);
     noc_semaphore_set(word(go), 1);
     noc_async_write_barrier();
   }
-  noc_semaphore_wait_min(word(go), 1);  // line 204
+  noc_semaphore_wait_min(word(go), 1);
   if (core_x < 2) {
     cb_wait_front(y_dfb, 2);  // line 44
     const uint32_t y_dfb_l1 = get_read_ptr(y_dfb);  // line 45
@@ -78,15 +78,15 @@ void kernel_main() {
     noc_async_write_barrier();
     cb_pop_front(y_dfb, 2);  // line 44
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 197
   if (index3) {
     noc_semaphore_wait_min(word(arrived), 256);  // line 197
-    noc_semaphore_set(word(outbox), 2);  // line 199
+    noc_semaphore_set(word(outbox), 2);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(7), noc_y(7), noc_x(0), noc_y(0), go), 63);
     noc_semaphore_set(word(go), 2);
     noc_async_write_barrier();
   }
-  noc_semaphore_wait_min(word(go), 3);  // line 204
+  noc_semaphore_wait_min(word(go), 3);  // line 227
   if (core_x >= 1) {
     cb_wait_front(found_dfb, 4);  // line 286
     const uint32_t found_dfb_l1 = get_read_ptr(found_dfb);  // line 287
@@ -107,10 +107,10 @@ void kernel_main() {
     noc_async_write_barrier();
     cb_pop_front(out_dfb_31, 2);  // line 44
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 90
   if (index3) {
-    noc_semaphore_wait_min(word(arrived), 448);  // line 197
-    noc_semaphore_set(word(outbox), 4);  // line 199
+    noc_semaphore_wait_min(word(arrived), 448);  // line 90
+    noc_semaphore_set(word(outbox), 4);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(7), noc_y(7), noc_x(0), noc_y(0), go), 63);
     noc_semaphore_set(word(go), 4);
     noc_async_write_barrier();
@@ -135,10 +135,10 @@ void kernel_main() {
     noc_async_write_barrier();
     cb_pop_front(out_dfb_35, 1);  // line 44
   }
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 73
   if (index3) {
-    noc_semaphore_wait_min(word(arrived), 576);  // line 197
-    noc_semaphore_set(word(outbox), 5);  // line 199
+    noc_semaphore_wait_min(word(arrived), 576);  // line 73
+    noc_semaphore_set(word(outbox), 5);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(7), noc_y(7), noc_x(0), noc_y(0), go), 63);
     noc_semaphore_set(word(go), 5);
     noc_async_write_barrier();
@@ -148,10 +148,10 @@ void kernel_main() {
   noc_async_write_page(index, scratch_hidden, out_dfb_l1);
   noc_async_write_barrier();
   cb_pop_front(out_dfb_43, 1);  // line 44
-  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 193
+  noc_semaphore_inc(get_noc_addr(noc_x(0), noc_y(0), arrived), 1);  // line 90
   if (index3) {
-    noc_semaphore_wait_min(word(arrived), 704);  // line 197
-    noc_semaphore_set(word(outbox), 6);  // line 199
+    noc_semaphore_wait_min(word(arrived), 704);  // line 90
+    noc_semaphore_set(word(outbox), 6);
     noc_semaphore_set_multicast(outbox, get_noc_multicast_addr(noc_x(7), noc_y(7), noc_x(0), noc_y(0), go), 63);
     noc_semaphore_set(word(go), 6);
     noc_async_write_barrier();

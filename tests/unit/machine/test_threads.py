@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.machine.grid import GridMachine
-from tilewright.machine.resources import DstHalves, Ring, Semaphores
-from tilewright.machine.threads import Event
+from tilewright.machine.threads import DstHalves, Event, Ring, Semaphores
 from tilewright.sim.buffers import Buffer
 
 CALLS = st.lists(st.tuples(st.sampled_from(["wait", "reserve", "push", "pop"]), st.integers(1, 4)), max_size=60)
