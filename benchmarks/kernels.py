@@ -9,14 +9,16 @@ each is written to L1 to be read again or added to. The last lines name every co
 
 Then come modelled cycles of the math thread beside those counted in the peer's code: as compiled by default, and under options that
 make us no more exact than the peer where we are. Both are cycles of counted instructions: what the timeline adds to them because
-silicon was measured to take it is left out. Their geometric mean and the rows above the peer end the table.
+silicon was measured to take it is left out. ``least`` is what `math_bound.py` says nobody gets below. The geometric means, ours and the
+one at that bound, and the rows above the peer end the table.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from kernel_cases import CASES, Case
+import math_bound
+from kernel_cases import CASES, PEER_MODELLED, Case
 
 import block_kernels
 import kernel_text
@@ -117,18 +120,30 @@ def print_times(chosen: list[Case], folder: Path) -> None:
     rows = [case for case in chosen if case.peer_cycles is not None]
     if not rows:
         return
-    print(f"\n{'modelled math cycles':25}{'ours':>10}{'as exact':>10}{'peer':>10}{'peer/ours':>11}   under")
+    head = ("ours", "as exact", "least", "peer", "peer/ours", "error", "as exact")
+    print(f"\n{'modelled math cycles':25}" + "".join(f"{word:>10}" for word in head) + "   under")
     ratios: dict[str, float] = {}
+    possible: list[float] = []
     for case in rows:
         assert case.peer_cycles is not None
         ours = math_cycles(case, folder)
         equal = math_cycles(case, folder, **case.as_exact) if case.as_exact else ours
+        needs, how = math_bound.NEEDS[case.name]
+        bound = math_bound.least(needs, **how)
         ratios[case.name] = case.peer_cycles / equal
+        possible.append(case.peer_cycles / bound)
         under = ", ".join(f"{key}={value}" for key, value in case.as_exact.items())
-        print(f"{case.name:25}{ours:10,.0f}{equal:10,.0f}{case.peer_cycles:10,}{ratios[case.name]:11.2f}   {under}")
-    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+        source = "modelled" if case.name in PEER_MODELLED else ""
+        errors = [run(replace(case, options={**case.options, **options}), folder)[1] for options in ({}, case.as_exact)]
+        print(f"{case.name:25}{ours:10,.0f}{equal:10,.0f}{bound:10,.0f}{case.peer_cycles:10,}{ratios[case.name]:10.2f}"
+              f"{errors[0]:10.1e}{errors[1]:10.1e}   {', '.join(filter(None, (under, source)))}", flush=True)  # fmt: skip
     slower = ", ".join(f"{name} ({1 / ratio:.2f})" for name, ratio in ratios.items() if ratio < 1.0)
-    print(f"geometric mean of {len(ratios)} rows: {mean:.2f} times faster; above the peer: {slower or 'none'}")
+    print(f"geometric mean of {len(ratios)} rows: {mean(ratios.values()):.2f} times faster; above the peer: {slower or 'none'}")
+    print(f"at the least that the cost table allows it would be {mean(possible):.2f}")
+
+
+def mean(ratios: Iterable[float]) -> float:
+    return float(np.exp(np.mean(np.log(list(ratios)))))
 
 
 def trips(case: Case, packed: int) -> int:
