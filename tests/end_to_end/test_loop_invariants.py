@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.passes import ttl_scale_before_products
+
 TEXT = """
 from tilewright import ttl
 
@@ -91,6 +93,43 @@ def test_a_block_too_large_for_l1_is_computed_again(kernels):
     shape = (8 * 32, 12 * 32)
     w, x = np.ones(shape, np.float32), np.ones((3 * shape[0], shape[1]), np.float32)
     out = np.zeros_like(x)
-    text = TEXT.format(block=(8, 12), before="scale = weights * 2.0", stored="block + scale").replace("block_count=2", "block_count=1")
+    text = TEXT.format(block=(8, 12), before="scale = weights * 2.0", stored="block + scale").replace(
+        "block_count=2", "block_count=1"
+    )
     program = kernels.compile(text, w, x, out)
     assert len(program.buffers) == 3
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32])
+@pytest.mark.parametrize(
+    "stored", ["(weights @ block) * 0.125", "(block @ weights) * 0.25", "ttl.math.relu((weights @ block) * 0.5)"]
+)
+def test_products_are_scaled_before_the_loop(kernels, monkeypatch, stored, dtype):
+    """The same bits as with the factor in the loop, and close to NumPy."""
+    generator = np.random.default_rng(9)
+    w, x = (generator.uniform(-2, 2, (rows, 64)).astype(dtype) for rows in (64, 192))
+    source = TEXT.format(block=(2, 2), before="pass", stored=stored)
+    results = []
+    for moved in (True, False):
+        if not moved:
+            monkeypatch.setattr(ttl_scale_before_products, "_keeps_bits", lambda scale, context: False)
+        results.append(np.zeros_like(x))
+        program = kernels.run_everywhere(source, w, x, results[-1])
+        assert ("mul_unary_tile" in program.cpp["compute"].split("i < 3")[1]) != moved
+    assert np.array_equal(results[0].view(np.uint8), results[1].view(np.uint8))
+    for step in range(3):
+        weights, block = w.astype(np.float64), x[step * 64 : step * 64 + 64].astype(np.float64)
+        scope = {"weights": weights, "block": block, "relu": lambda value: np.maximum(value, 0.0)}
+        wanted = eval(stored.replace("ttl.math.", ""), scope)
+        error = np.abs(results[0][step * 64 : step * 64 + 64].astype(np.float64) - wanted).max()
+        assert error <= 3 * 2**-8 * max(1, np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("stored", ["(weights @ block) * 0.1", "(weights @ block) * 2.0", "(weights @ block) * -0.25"])
+def test_other_factors_stay(kernels, stored):
+    """No power of two: rounded into the operand. Above one: it might overflow there. Negative: halves are rounded up, not away."""
+    w, x = np.ones((64, 64), ml_dtypes.bfloat16), np.ones((192, 64), ml_dtypes.bfloat16)
+    source = TEXT.format(block=(2, 2), before="pass", stored=stored)
+    assert "mul_unary_tile" in kernels.compile(source, w, x, np.zeros_like(x)).cpp["compute"].split("i < 3")[1]
+    moved = kernels.compile(source, w, x, np.zeros_like(x), approximate="reassociate")
+    assert "mul_unary_tile" not in moved.cpp["compute"].split("i < 3")[1]

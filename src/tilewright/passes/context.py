@@ -35,6 +35,11 @@ class PassContext:
     # By thread: what no pass can complete by itself. ttl-validate reports it together with what it finds.
     unresolved: dict[str, list[Diagnostic]] = field(default_factory=dict[str, list[Diagnostic]])
 
+    @property
+    def l1_left(self) -> int:
+        """Bytes that buffers of the compiler may still take."""
+        return self.chip.l1_usable_bytes - (self.trace.memory.bytes if self.trace.memory is not None else 0)
+
 
 def config_of(function: FuncOp) -> ComputeConfig:
     """The settings a function carries; defaults for text that has none."""

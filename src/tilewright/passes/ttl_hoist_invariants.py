@@ -35,7 +35,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _hoist(function: FuncOp, context: PassContext) -> None:
-    room = _room(context)
+    room = context.l1_left
     for op in operations(function):
         if not isinstance(op, BLOCK_MATH) or isinstance(op, FillBlockOp):
             continue
@@ -50,11 +50,6 @@ def _hoist(function: FuncOp, context: PassContext) -> None:
         name = op.results[0].name_hint or "a value"
         title = f"'{name}' is computed once, before the loop that uses it"
         context.trace.decide(NAME, title, f"held in a buffer of {size} bytes", place=f"line {line_of(op)}")
-
-
-def _room(context: PassContext) -> int:
-    used = context.trace.memory.bytes if context.trace.memory is not None else 0
-    return context.chip.l1_usable_bytes - used
 
 
 def _users_in_loops(op: Operation) -> list[Operation]:

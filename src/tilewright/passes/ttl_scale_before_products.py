@@ -1,0 +1,94 @@
+"""Strength reduction: ``(a @ b) * c`` in a loop that ``a`` stands before is ``(a * c) @ b``, and ``a * c`` is computed once.
+
+Attention scales its scores in every step of the loop over keys; its queries are there before the loop. ``c`` is a power of two
+not above one: then every product, every sum of them and every rounding on the way is what it was, times ``c``; numbers that fall
+below the smallest normal aside, which most calls flush. A negative ``c`` would not do: the matrix unit rounds halves up. With the
+permission ``reassociate`` it is any number.
+
+Requires: numbers are parameters of rows. Ensures: what is scaled stands before the loop, where `ttl-hoist-invariants` holds it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Operation, SSAValue
+
+from tilewright.dialects.assembly import parameters_of
+from tilewright.dialects.attributes import trip_count
+from tilewright.dialects.ttl import TENSOR_OPS, MatmulOp, TensorMathOp, compute_functions, dtype_of, shape_of
+from tilewright.dialects.walking import ancestor_in, erase, insert_before, line_of, operations
+from tilewright.hardware import tile_bytes
+from tilewright.passes import compiler_buffers
+from tilewright.passes.context import PassContext
+
+NAME = "ttl-scale-before-products"
+DTYPES = ("bf16", "f32")
+SMALLEST = 2.0**-32  # a factor below it might flush numbers that matter
+MANY = 4  # turns of a loop that nobody can count
+
+
+def run(module: ModuleOp, context: PassContext) -> None:
+    for function in compute_functions(module):
+        _scale_before(function, context)
+
+
+def _scale_before(function: FuncOp, context: PassContext) -> None:
+    if 2 * compiler_buffers.next_index(function) > context.chip.max_buffers:
+        return  # it takes a buffer more, and those that regions will need come first
+    for op in operations(function):
+        if not isinstance(op, TensorMathOp) or op.SPEC.name != "mul_scalar":
+            continue
+        product, scale = op.lhs.owner, parameters_of(op, op.SPEC)["scalar"]
+        if not isinstance(product, MatmulOp) or not product.results[0].has_one_use() or not _keeps_bits(scale, context):
+            continue
+        for position, operand in enumerate(product.operands[:2]):
+            loop = _loop_behind(operand, product)
+            if loop is not None and _pays(operand, op, loop) and _bytes(operand) <= context.l1_left // 4:
+                _scale(op, product, position, loop)
+                name = operand.name_hint or "the operand"
+                title = f"'{name}' is scaled once, before the loop, instead of every product"
+                context.trace.decide(NAME, title, f"by {scale:g}; same bits", place=f"line {line_of(op)}")
+                break
+
+
+def _keeps_bits(scale: float, context: PassContext) -> bool:
+    if "reassociate" in context.options.permissions:
+        return math.isfinite(scale)
+    return math.frexp(scale)[0] == 0.5 and SMALLEST <= scale <= 1.0
+
+
+def _loop_behind(operand: SSAValue, product: Operation) -> ForOp | None:
+    """The loop around the product that the operand stands before."""
+    owner = operand.owner
+    if not isinstance(owner, Operation) or owner.parent is None or dtype_of(operand.type) not in DTYPES:
+        return None
+    around = ancestor_in(product, owner.parent)
+    return around if isinstance(around, ForOp) else None
+
+
+def _pays(operand: SSAValue, op: Operation, loop: ForOp) -> bool:
+    """Whether there are fewer tiles to scale before the loop than in it. Loops further in only add to those."""
+    turns = trip_count(loop)
+    before, inside = (math.prod(shape_of(value.type)) for value in (operand, op.results[0]))
+    return before < inside * (MANY if turns is None else turns)
+
+
+def _bytes(value: SSAValue) -> int:
+    return tile_bytes(dtype_of(value.type)) * math.prod(shape_of(value.type))
+
+
+def _scale(op: TensorMathOp, product: MatmulOp, position: int, loop: ForOp) -> None:
+    operand = product.operands[position]
+    scaled = TENSOR_OPS["mul_scalar"].create(
+        operands=[operand], result_types=[operand.type], attributes=dict(op.attributes), location=op.location
+    )
+    scaled.results[0].name_hint = operand.name_hint
+    insert_before([scaled], loop)
+    product.operands[position] = scaled.results[0]
+    product.results[0].name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(product.results[0])
+    erase(op)
