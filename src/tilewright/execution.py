@@ -18,6 +18,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
+from tilewright.dialects.loading import load_xdsl
 from tilewright.lang.tensors import lives_on_device
 from tilewright.program import dst_facts
 from tilewright.records import record
@@ -160,12 +161,14 @@ def chosen_mode(mode: str, args: Sequence[Any]) -> str:
 
 
 def run_simulated(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+    load_xdsl()
     from tilewright.sim.run import simulate
 
     return on_arrays(args, lambda arrays: simulate(program, arrays, scalars=numbers, silent=current().silent))
 
 
 def run_fast(program: Program, args: Sequence[Any], numbers: Mapping[str, int]) -> Any:
+    load_xdsl()
     from tilewright.sim.run import simulate
 
     return on_arrays(args, lambda arrays: simulate(program, arrays, fast=True, scalars=numbers, silent=current().silent))

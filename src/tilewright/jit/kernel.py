@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import copy
 import functools
-import gc
 import importlib
 import inspect
 import types
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cache_key import key_of, on_disk
 from tilewright.diagnostics import KernelError, caller_span, fail
+from tilewright.dialects.loading import collection_paused, load_xdsl
 from tilewright.lang.kernel import (
     KernelFunction,
     RuntimeInteger,
@@ -164,6 +163,7 @@ class Kernel(KernelFunction):
 
     def _compiled(self, values: Any, options: Options, keep_ir: bool = False) -> Program:
         with collection_paused():  # loading the compiler is half of a first compilation
+            load_xdsl()
             from tilewright.compiler import compile_built
 
             built = self._build(values, options)
@@ -215,19 +215,6 @@ def kernel(function: Callable[..., Any] | None = None, *, grid: Any = None, **ar
         return Kernel(target, grid, options)
 
     return decorate if function is None else decorate(function)
-
-
-@contextmanager
-def collection_paused() -> Generator[None, None, None]:
-    """No cyclic collection inside: IR is all cycles and stays alive, so a collection finds nothing and costs its size."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 # Outputs the caller leaves out --------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import KernelError, caller_span, fail
-from tilewright.jit.kernel import Kernel, collection_paused
+from tilewright.dialects.loading import collection_paused, load_xdsl
+from tilewright.jit.kernel import Kernel
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import CallerTensors, TensorArguments
 from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name
@@ -143,6 +144,7 @@ class TileLangKernel(Kernel, TileLangFunction):
 
     def _compiled(self, values: list[Any], options: Options, keep_ir: bool = False) -> Program:
         with collection_paused():
+            load_xdsl()
             built, program = self._built_program(values, options, keep_ir)
         program.argument_layouts = CallerTensors(built.layouts, tuple(built.outputs), self.out_idx)
         program.diagnostics = (*program.diagnostics, *built.tile_program.notes)
