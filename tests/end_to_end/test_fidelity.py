@@ -8,7 +8,7 @@ import pytest
 
 import block_kernels
 import op_kernels
-from tilewright.passes.dst_assignment.fidelity import LAST_PASS, passes_for, significant_bits
+from tilewright.passes.ttl_set_compute_config import LAST_PASS, passes_for, significant_bits
 from tilewright.program import TensorSpec
 from tilewright.sim.numerics import fpu, matmul
 from tilewright.sim.run import simulate

@@ -261,6 +261,7 @@ def _hands_over(op: Operation, buffer: SSAValue) -> bool:
 # Views ------------------------------------------------------------------------------------------------------------------------
 # Which buffer a block value lives in, and which tile of that buffer an element of it is.
 
+ACCUMULATE = "accumulate"  # on a view of a reserved block: stores add to it
 SIGNIFICANT_BITS = "significant_bits"  # on a buffer: its values have no more than these
 DYNAMIC = -(2**63)  # MLIR's marker for an offset given as an operand
 
@@ -328,6 +329,11 @@ def _view(value: SSAValue) -> AttachCBOp:
     found = _attachment(value)
     assert found is not None, f"{value} is not a view of a buffer"
     return found
+
+
+def accumulates(block: SSAValue) -> bool:
+    """Whether what is stored there is added to what was stored before."""
+    return ACCUMULATE in _view(block).attributes
 
 
 def fits_source(buffer: SSAValue) -> bool:

@@ -12,8 +12,22 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import NOC_THREAD, buffer_type_of, cb_type, defining_op, i32_attr, is_integer_attr, text_attr
 from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, FillScalerOp
-from tilewright.dialects.walking import function_of, insert_after, insert_before, operations, place_of, remember
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBReserveOp, CBWaitOp, FillScalerOp
+from tilewright.dialects.ttl_compute import ComputeOp
+from tilewright.dialects.walking import (
+    function_of,
+    insert_after,
+    insert_before,
+    module_of,
+    of_kind,
+    operations,
+    place_of,
+    remember,
+)
+from tilewright.hardware import SOURCE_FORMATS, tile_bytes
+from tilewright.passes.context import PassContext
+from tilewright.records import record
+from tilewright.tile_pages import shard_bytes
 
 SCRATCH = "ttl.scratch"  # on a buffer that is empty between regions, so that the next region may have it
 
@@ -167,3 +181,45 @@ def _last_bind(buffer: SSAValue) -> Operation:
     while isinstance(anchor.next_op, BindCBOp):
         anchor = anchor.next_op
     return anchor
+
+
+# Room -------------------------------------------------------------------------------------------------------------------------
+# Counted, in free indices and free L1, before a remedy is chosen for a region that does not fit; no plan uses more.
+
+
+def storage_of(dtype: str, *, wide: bool) -> str:
+    """The format a value travels in: a 32-bit DST value survives only in a 32-bit buffer that is read back unchanged."""
+    return "f32" if wide and dtype in SOURCE_FORMATS else dtype
+
+
+@record
+class Taken:
+    """What the buffers of a kernel leave for others."""
+
+    indices: int  # of buffers, up to the last that is used
+    bytes: int  # of L1
+
+
+def taken(compute: ComputeOp, context: PassContext) -> Taken:
+    """By the buffers there are now, and the shards in L1."""
+    binds = {op.cb_index: op for op in reversed(of_kind(module_of(compute), BindCBOp))}
+    used = sum(shard_bytes(spec) for spec in context.tensors if spec.memory == "l1" and spec.shard_cores)
+    for op in binds.values():
+        if not (op.backed or ALIAS_OF in op.attributes):
+            kind = buffer_type_of(op.results[0])
+            used += kind.total_tiles * kind.tile.bytes
+    return Taken(max(binds, default=-1) + 1, used)
+
+
+def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, beside: Taken, share_of_l1: float = 1.0) -> int:
+    """Buffers of the region's shape, in any of these formats, that fit beside those there are.
+
+    Buffers of earlier regions that nothing is in between regions count as free, if all values could use them.
+    """
+    tiles = 1
+    for extent in compute.output_shape:
+        tiles *= extent
+    free = int(share_of_l1 * (context.chip.l1_usable_bytes - beside.bytes))
+    fit = max(free, 0) // (tiles * max(map(tile_bytes, formats), default=1))
+    empty = idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
+    return max(0, min(context.chip.max_buffers - beside.indices, fit)) + len(empty)

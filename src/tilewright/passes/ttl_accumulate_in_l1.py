@@ -15,10 +15,10 @@ from tilewright.dialects.ttl import TileOpBase, compute_functions, name_of
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import erase, insert_after, insert_before, line_of
+from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.running_values import (
-    ACCUMULATE,
     LEAVES_DST,
     RunningValue,
     attached_buffer,

@@ -32,9 +32,9 @@ from tilewright.dialects.ttl import (
 )
 from tilewright.dialects.walking import insert_before, operations
 from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import accumulates
 from tilewright.passes.context import PassContext
 from tilewright.passes.demanded_elements import DemandedElements
-from tilewright.passes.dst_assignment.running_values import accumulates
 
 NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)

@@ -1,8 +1,8 @@
 """Keeps running values in DST: one acquire around the loop, the updates in place, the result packed once.
 
 Requires: a ``ttl.running`` per running value. Ensures: the regions around and in a loop whose running values fit DST are a
-*section* (`dst_assignment/sections.py`): they take the values from DST as ``ttl.tile_resident``. A ``ttl.running`` that is left
-carries ``ttl.leaves_dst`` with the reason.
+*section* (`dst_assignment/running_values.py`): they take the values from DST as ``ttl.tile_resident``. A ``ttl.running`` that is
+left carries ``ttl.leaves_dst`` with the reason.
 
 A section is drafted as regions that stand nowhere yet. The allocator judges the drafts, and only then they replace anything.
 """
@@ -26,17 +26,8 @@ from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
 from tilewright.passes.dst_assignment.dst_problem import capacity_of
 from tilewright.passes.dst_assignment.running_values import (
-    LEAVES_DST,
-    RunningValue,
-    bind_of,
-    drop_unused,
-    erase_acquire,
-    is_zero,
-    packed_edge,
-    reserve_block,
-)
-from tilewright.passes.dst_assignment.sections import (
     END,
+    LEAVES_DST,
     PACKED,
     RESIDENTS,
     RESULTS,
@@ -45,8 +36,15 @@ from tilewright.passes.dst_assignment.sections import (
     START,
     STEP,
     RegionPlan,
+    RunningValue,
+    bind_of,
+    drop_unused,
+    erase_acquire,
+    is_zero,
     only_added_to,
+    packed_edge,
     plan_region,
+    reserve_block,
 )
 from tilewright.program import ComputeConfig
 from tilewright.records import record

@@ -36,7 +36,7 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dialects.walking import ancestor_in, of_kind, operations, span_of
 from tilewright.passes.buffers import buffer_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.sections import SECTION, ends_of, sections_of
+from tilewright.passes.dst_assignment.running_values import SECTION, ends_of, sections_of
 
 NAME = "ttl-insert-tile-regs-sync"
 MATH = (CopyTileOp, CopyDestValuesOp, TileOpBase, MulAccumulateOp, IrregularTileOp)

@@ -53,10 +53,9 @@ from tilewright.dialects.walking import erase, of_kind
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
-from tilewright.passes.dst_assignment.dst_forms import FOLDS
+from tilewright.passes.dst_assignment.dst_problem import FOLDS
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU
-from tilewright.passes.dst_assignment.running_values import erase_dropped
-from tilewright.passes.dst_assignment.sections import RESIDENTS
+from tilewright.passes.dst_assignment.running_values import RESIDENTS, erase_dropped
 
 NAME = "ttl-lower-to-loops"
 

@@ -12,7 +12,7 @@ from tilewright.dialects.ttl import StoreOp, compute_functions
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import insert_after, of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.dst_assignment.sections import SECTION, ends_of, sections_of
+from tilewright.passes.dst_assignment.running_values import SECTION, ends_of, sections_of
 
 NAME = "ttl-place-stores"
 

@@ -32,9 +32,9 @@ from tilewright.dialects.ttl import TILE_OPS, compute_functions, name_of
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, line_of, of_kind
+from tilewright.passes.buffers import ACCUMULATE
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.running_values import (
-    ACCUMULATE,
     HANDOVERS,
     LEAVES_DST,
     attached_buffer,

@@ -14,26 +14,33 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilewright.diagnostics import fail
-from tilewright.dialects.attributes import TileType, buffer_type_of, i32_list, number_attr, text_attr
+from tilewright.dialects.attributes import TileType, buffer_type_of, defining_op, i32_list, number_attr, text_attr
 from tilewright.dialects.tile_op import Unit, release_key
 from tilewright.dialects.ttkernel import SFPU_BCAST_SINCE
-from tilewright.dialects.ttl import EXTERNAL, TileOpBase, compute_functions
-from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp
-from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp, TileBcastOp, TileMatmulOp, TileReduceOp, TileVectorReduceOp
+from tilewright.dialects.ttl import EXTERNAL, TileOpBase, YieldOp, compute_functions
+from tilewright.dialects.ttl_buffers import BindCBOp, CBWaitOp, FillScalerOp
+from tilewright.dialects.ttl_compute import (
+    MATRIX_OPS,
+    ComputeOp,
+    TileBcastOp,
+    TileBinaryBcastOp,
+    TileMatmulOp,
+    TileReduceOp,
+    TileVectorReduceOp,
+)
 from tilewright.dialects.walking import of_kind, operations, span_of
 from tilewright.dst.problem import Allocation, Plan, Problem
 from tilewright.dst.round_trips import exposed_cycles
-from tilewright.dtypes import COMPUTED_INTEGERS, WIDE
-from tilewright.passes.buffers import buffer_of, fits_source
+from tilewright.dtypes import COMPUTED_INTEGERS, DTYPE_BY_NAME, WIDE
+from tilewright.hardware import FIDELITIES, SOURCE_LEADING_BITS, SOURCE_SIGNIFICANT_BITS
+from tilewright.passes.buffers import accumulates, buffer_of, fits_source
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import plans_under
-from tilewright.passes.dst_assignment.fidelity import Fidelity
-from tilewright.passes.dst_assignment.running_values import accumulates
 from tilewright.program import ComputeConfig
 
 NAME = "ttl-set-compute-config"
@@ -278,3 +285,105 @@ def _multiplies_in_dst(compute: ComputeOp) -> bool:
         and not any(isinstance(operand, BlockArgument) for operand in op.operands)
         for op in compute.block.ops
     )
+
+
+# Fidelity --------------------------------------------------------------------------------------------------------------
+# How many passes of the matrix unit a kernel needs, by the bits of what it multiplies.
+#
+# A pass multiplies one part of SrcA's significand with one part of SrcB's; the parts are the leading bits and the rest. Where a
+# part is empty its passes add nothing, so leaving them out changes no bit: bfp8 tiles have no rest in SrcB, 1.0 has none.
+#
+# The fourth pass multiplies both rests. Of bf16 operands that is at most ``LAST_PASS`` of the product. A 16-bit DST is rounded to
+# 8 bits after every pass, so there the fourth one changes nothing, unless the product is added to what cancels it; then it is no
+# larger than what the passes before were rounded by. In a 32-bit DST it counts, except in a product that is only packed to 8
+# bits.
+
+SHORT = 8  # significant bits of bf16
+LAST_PASS = 7 * 2.0**-14  # of a product of bf16: three bits of one operand with one bit of the other
+MOST = len(FIDELITIES)
+
+
+class Fidelity:
+    """What the products of one compute function ask of the matrix unit."""
+
+    def __init__(self, function: FuncOp, *, precision: str) -> None:
+        self.computes = of_kind(function, ComputeOp)
+        self.exact = precision == "exact"
+        self.scalers = _scaler_bits(function)
+
+    def cheapest(self, *, dst32: bool) -> str:
+        """The fewest passes that lose nothing a result holds; all of them where nothing is multiplied."""
+        needed = [self._passes(compute, op, dst32) for compute in self.computes for op in compute.block.ops]
+        return FIDELITIES[max(needed, default=0) - 1]
+
+    def _passes(self, compute: ComputeOp, op: Operation, dst32: bool) -> int:
+        """Passes of one op; 0 if the matrix unit multiplies nothing for it."""
+        if isinstance(op, TileMatmulOp):
+            bits = self._bits(compute, op.rhs), self._bits(compute, op.lhs)  # SrcA holds the right matrix
+            most = passes_for(*bits)
+        elif _is_sum(op) or _is_product(op):
+            bits = tuple(self._bits(compute, operand) for operand in op.operands[:2])
+            most = max(passes_for(*bits), passes_for(*reversed(bits)))  # whichever register gets which
+        else:
+            return 0
+        if most < MOST or self.exact or max(bits) > SHORT:
+            return most
+        rounded = _is_product(op) and _only_packed(op) if dst32 else True
+        return MOST - 1 if rounded else MOST
+
+    def _bits(self, compute: ComputeOp, value: SSAValue) -> int:
+        """Significant bits that a source register gets of ``value``."""
+        assert isinstance(value.type, TileType)
+        if isinstance(value, BlockArgument):
+            bind = defining_op(buffer_of(compute.operands[value.index]))
+            assert isinstance(bind, BindCBOp)
+            if bind.cb_index in self.scalers:
+                return self.scalers[bind.cb_index]
+            return min(DTYPE_BY_NAME[value.type.dtype].precision, SOURCE_SIGNIFICANT_BITS)
+        return SOURCE_SIGNIFICANT_BITS if value.type.dtype == "f32" else SHORT  # what DST holds has not been packed
+
+
+def passes_for(bits_a: int, bits_b: int) -> int:
+    """Passes up to the last that multiplies something: the rest of SrcA is in every second, the rest of SrcB in the last two."""
+    leading_a, leading_b = SOURCE_LEADING_BITS
+    return 1 + (bits_a > leading_a) + 2 * (bits_b > leading_b)
+
+
+def _is_product(op: Operation) -> bool:
+    if isinstance(op, TileBinaryBcastOp):
+        return op.kind == "mul"
+    return isinstance(op, TileOpBase) and op.SPEC.name == "mul" and _is_float(op.results[0])
+
+
+def _is_sum(op: Operation) -> bool:
+    return isinstance(op, TileReduceOp) and op.kind == "sum"
+
+
+def _is_float(value: SSAValue) -> bool:
+    return isinstance(value.type, TileType) and DTYPE_BY_NAME[value.type.dtype].precision > 0
+
+
+def _only_packed(op: Operation) -> bool:
+    """Whether the result leaves DST as it is, and is rounded on its way."""
+    result = op.results[0]
+    assert isinstance(result.type, TileType)
+    return DTYPE_BY_NAME[result.type.dtype].precision <= SHORT and all(isinstance(use.operation, YieldOp) for use in result.uses)
+
+
+def _scaler_bits(function: FuncOp) -> dict[int, int]:
+    """Significant bits of the number that a data-movement thread fills into a buffer for reductions."""
+    module = function.parent_op()
+    found: dict[int, int] = {}
+    for fill in of_kind(module, FillScalerOp) if module is not None else ():
+        bind, value = defining_op(fill.buffer), fill.attributes.get("value")
+        if isinstance(bind, BindCBOp) and isinstance(value, FloatAttr):
+            found[bind.cb_index] = max(found.get(bind.cb_index, 0), significant_bits(value.value.data))
+    return found
+
+
+def significant_bits(number: float) -> int:
+    """Bits from the leading one to the last one that is set."""
+    if number == 0.0 or not math.isfinite(number):
+        return 1
+    whole = abs(math.frexp(number)[0].as_integer_ratio()[0])
+    return whole.bit_length()

@@ -9,6 +9,9 @@ a region that does not fit is several regions with buffers between. The algorith
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -16,6 +19,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from tilewright.diagnostics import KernelError, counted, fail
 from tilewright.dialects.attributes import (
     INDEX,
+    PINNED,
+    REQUIRED,
     DstType,
     block_type_of,
     constant,
@@ -44,16 +49,17 @@ from tilewright.dialects.ttl_compute import (
 )
 from tilewright.dialects.walking import erase, insert_before, line_of, of_kind, span_of
 from tilewright.dst.allocate import allocate
+from tilewright.dst.checker import check
 from tilewright.dst.linear_scan import DoesNotFit, LinearScanTrace
-from tilewright.dst.problem import Copy, Execute, Load, Part, Place, Plan
+from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Part, Place, Plan, on_slots
 from tilewright.passes.buffers import buffers_of
+from tilewright.passes.compiler_buffers import Taken, taken
 from tilewright.passes.context import PassContext, config_of
-from tilewright.passes.dst_assignment import pinned_registers, sub_blocks
-from tilewright.passes.dst_assignment.dst_forms import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU
-from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
+from tilewright.passes.dst_assignment import sub_blocks
+from tilewright.passes.dst_assignment.dst_problem import ACCUMULATE, FPU_BCAST, ROWS_BY_SFPU, RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import PACK_RELU, PREVIOUS, FormUse
-from tilewright.passes.dst_assignment.intermediate_buffers import Intermediates, PartOperands, Taken, taken
-from tilewright.passes.dst_assignment.sections import RESULTS, ROLE, SECTION, START, plan_region
+from tilewright.passes.dst_assignment.running_values import RESULTS, ROLE, SECTION, START, plan_region
+from tilewright.passes.dst_assignment.sub_blocks import Intermediates, PartOperands
 from tilewright.passes.validation.blocks import check_limits
 from tilewright.program import ComputeConfig
 
@@ -110,7 +116,7 @@ def _assign_in_section(draft: ComputeOp, config: ComputeConfig, begun: set[int],
 
 def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: Taken) -> Plan:
     region = region_problem(compute, config_of(function), context, packed=True, beside=beside)
-    region, plan = pinned_registers.bind(region, lambda problem: _plan(problem, compute, context))
+    region, plan = _bound_registers(region, lambda problem: _plan(problem, compute, context))
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region.problem, compute, function)
     block = compute.parent
@@ -302,3 +308,63 @@ def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str
         assert isinstance(absorbed, TileBcastOp) and isinstance(source, TileOpBase)
         return TileBinaryBcastOp, {"kind": text_attr(source.SPEC.name), "dim": text_attr(absorbed.dim)}
     return type(source), dict(source.attributes)
+
+
+# Pinned registers ------------------------------------------------------------------------------------------------------
+# Registers that text names (``ttl.dst_reg``): the allocator's slots are renamed so that each value lies where it was asked for.
+#
+# Slots are alike, so a renaming of a right allocation is right; ``dst/checker.py`` sees the renamed one like any other. A region
+# with such values takes one tile per acquire: a register is one tile.
+
+def _bound_registers(
+    region: RegionProblem, allocate: Callable[[RegionProblem], Plan]
+) -> tuple[RegionProblem, Plan]:
+    """The problem to use and its plan, which ``allocate`` makes."""
+    wanted = {number: int_value(op, PINNED) for number, op in enumerate(region.ops) if PINNED in op.attributes}
+    required = [number for number, op in enumerate(region.ops) if REQUIRED in op.attributes]
+    if wanted:
+        region = replace(region, problem=replace(region.problem, tiles=1, round_trips=0))
+    plan = allocate(region)
+    for number in required:
+        if region.problem.result_of(number) in plan.spills:
+            raise _refused(region, number, "ttl.require_dst: DST has no room for the value, it goes through a buffer")
+    if not wanted:
+        return region, plan
+    for number, register in wanted.items():
+        if register >= region.problem.capacity:
+            raise _refused(region, number, f"DST register {register} is asked for, an acquire has {region.problem.capacity}")
+    parts = tuple(replace(part, allocation=_renamed(part, region, wanted)) for part in plan.parts)
+    plan = replace(plan, parts=parts)
+    check(region.problem, plan)
+    return region, plan
+
+
+def _refused(region: RegionProblem, number: int, message: str) -> KernelError:
+    return fail("TW401", message, span_of(region.ops[number]), help="leave the register out: the compiler chooses one")
+
+
+def _renamed(part: Part, region: RegionProblem, wanted: dict[int, int]) -> Allocation:
+    allocation = part.allocation
+    places: dict[int, int] = {}
+    made = {step.op: step.target for step in allocation.steps if isinstance(step, Execute)}
+    for number, register in wanted.items():
+        if number not in made:
+            if number in part.ops or len(wanted) == 1:
+                raise _refused(region, number, f"DST register {register} is asked for a value that is part of another call")
+            continue
+        slot = made[number]
+        if places.setdefault(slot, register) != register or list(places.values()).count(register) > 1:
+            other = places[slot]
+            raise _refused(
+                region, number,
+                f"DST register {register} is asked for, but the call works in place and leaves its result in register {other}"
+                if other != register else f"DST register {register} is asked for two values that are needed at the same time",
+            )  # fmt: skip
+    free = (register for register in range(region.problem.capacity) if register not in places.values())
+    for slot in range(allocation.slots):
+        if slot not in places:
+            places[slot] = next(free)
+    steps = tuple(on_slots(step, places.__getitem__) for step in allocation.steps)
+    outputs = tuple(places[slot] for slot in allocation.output_slots)
+    slots = max(places.values()) + 1
+    return replace(allocation, steps=steps, output_slots=outputs, slots=slots, footprint=0, layout=Layout.OP_MAJOR)

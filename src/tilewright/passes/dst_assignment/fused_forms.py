@@ -22,7 +22,7 @@ from tilewright.dst.problem import Form, Operand, Place, ResultRule
 from tilewright.records import record
 
 if TYPE_CHECKING:
-    from tilewright.passes.dst_assignment.dst_forms import FormBuilder
+    from tilewright.passes.dst_assignment.dst_problem import FormBuilder
 
 PACK_RELU = "pack_relu"  # the op is no call: the packs of its result clip
 PACK_RELU_SINCE = (0, 78)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import field
 from functools import lru_cache
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.tensor import CollapseShapeOp, ExtractSliceOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
@@ -22,16 +24,23 @@ from tilewright.dialects.attributes import (
     constant,
     constant_of,
     for_loop,
+    i32_list,
     i64_array,
     i64_list,
     identity_map,
+    int_list,
+    int_value,
     loop_end,
     segments,
     tensor_type,
 )
+from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
 from tilewright.dialects.walking import erase
-from tilewright.passes.buffers import DYNAMIC, row_major
+from tilewright.dst.problem import Part, Plan, Problem
+from tilewright.passes import compiler_buffers
+from tilewright.passes.buffers import DYNAMIC, bind_of, row_major
+from tilewright.records import record
 
 TileIndex = tuple[AffineMapAttr, tuple[SSAValue, ...]]  # a map and what fills its symbols
 
@@ -287,3 +296,74 @@ def cut_block(source: SSAValue, offsets: list[SSAValue], sizes: list[int], like:
         },
         location=like.location,
     )
+
+
+# Parts of a plan --------------------------------------------------------------------------------------------------------------
+# A region that is split hands values from part to part through buffers that the compiler makes.
+
+
+@record(frozen=False)
+class PartOperands:
+    """Blocks a part reads and writes, with the number of the value each holds, and the buffer calls around it."""
+
+    inputs: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
+    outputs: list[SSAValue] = field(default_factory=list[SSAValue])
+    before: list[Operation] = field(default_factory=list[Operation])
+    after: list[Operation] = field(default_factory=list[Operation])
+
+
+class Intermediates:
+    """A plan with one part needs no buffers and uses the region's own blocks."""
+
+    def __init__(self, plan: Plan, problem: Problem, compute: ComputeOp, function: FuncOp) -> None:
+        self.problem = problem
+        self.compute = compute
+        self.last_reader = {number: part for part in plan.parts for number in part.leaves}
+        self.buffers = _create(plan, problem, compute, function)
+        # A value may be stored in several places: hand the region's outputs out one by one.
+        self.outputs: dict[int, list[SSAValue]] = {}
+        for number, block in zip(problem.outputs, compute.outputs, strict=True):
+            self.outputs.setdefault(number, []).append(block)
+        self.spilled: set[int] = set()
+
+    def operands(self, part: Part) -> PartOperands:
+        bound = PartOperands()
+        for number in part.leaves:
+            if self.problem.is_leaf(number):
+                bound.inputs.append((self.compute.inputs[number], number))
+            else:
+                self._read(number, part, bound)
+        for number in part.outputs:
+            if number in self.buffers and number not in self.spilled:
+                self.spilled.add(number)
+                self._write(number, bound)
+            else:
+                bound.outputs.append(self.outputs[number].pop(0))
+        return bound
+
+    def _read(self, number: int, part: Part, bound: PartOperands) -> None:
+        buffer, location = self.buffers[number], self.compute.location
+        bound.before += compiler_buffers.waited(buffer, location)
+        bound.inputs.append((bound.before[-1].results[0], number))
+        if self.last_reader[number] is part:
+            bound.after.append(CBPopOp.create(operands=[buffer], location=location))
+
+    def _write(self, number: int, bound: PartOperands) -> None:
+        buffer, location = self.buffers[number], self.compute.location
+        bound.before += compiler_buffers.reserved(buffer, location)
+        bound.outputs.append(bound.before[-1].results[0])
+        bound.after.append(CBPushOp.create(operands=[buffer], location=location))
+
+
+def _create(plan: Plan, problem: Problem, compute: ComputeOp, function: FuncOp) -> dict[int, SSAValue]:
+    """The buffer of every spilled value, one block of the region's shape deep; values the plan says take turns in one."""
+    formats = {number: problem.ops[problem.op_of(value)].storage for value, number in plan.buffers}
+    made: dict[int, SSAValue] = {}
+    for dtype in dict.fromkeys(formats.values()):
+        numbers = [number for number, other in formats.items() if other == dtype]
+        buffers = compiler_buffers.scratch(compute, compute.output_shape, dtype, len(numbers), compute.location)
+        made.update(zip(numbers, buffers, strict=True))
+    if made and int_value(function, "ttl.fp32_dest_acc_en", 0):
+        lossless = {*int_list(function, "ttl.unpack_to_dest"), *(bind_of(buffer).cb_index for buffer in made.values())}
+        function.attributes["ttl.unpack_to_dest"] = i32_list(sorted(lossless))
+    return {value: made[number] for value, number in plan.buffers}
