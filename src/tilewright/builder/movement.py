@@ -378,14 +378,14 @@ def start_sums(thread: ThreadBuilder) -> None:
 
 
 def _surely_written(op: Operation | None, block: SSAValue, skippable: set[Operation]) -> bool:
-    """Whether ``op`` and those behind it write the block whichever way branches go."""
+    """Whether the first of these ops that stores to the block does so whichever way branches go: what follows it may add."""
     while op is not None:
         if isinstance(op, StoreOp) and op.target is block:
             return True
-        bodies = [region.block.first_op for region in op.regions if region.blocks and op not in skippable]
-        wanted = 2 if isinstance(op, IfOp) else 1
-        if len(bodies) >= wanted and all(_surely_written(body, block, skippable) for body in bodies):
-            return True
+        if any(isinstance(inner, StoreOp) and inner.target is block for inner in op.walk()):
+            bodies = [region.block.first_op for region in op.regions if region.blocks and op not in skippable]
+            wanted = 2 if isinstance(op, IfOp) else 1
+            return len(bodies) >= wanted and all(_surely_written(body, block, skippable) for body in bodies)
         op = op.next_op
     return False
 

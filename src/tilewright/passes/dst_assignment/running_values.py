@@ -286,16 +286,22 @@ def erase_dropped(function: FuncOp) -> None:
 
 
 def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
-    """Ops that switch the packer to adding where this is not the block's first store; None for a plain store."""
+    """Ops that switch the packer to adding where this is not the block's first store; None for a plain store.
+
+    The first store of a block surely happens (the front end sees to it), so every one behind it adds; the first one itself adds
+    in all turns of its loops but the first.
+    """
     target = store.target
     if not accumulates(target):
         return None
-    buffer = buffer_of(target)
+    buffer, view = buffer_of(target), attach_of(target)
+    written = False
     later: list[SSAValue] = []
     ops: list[Operation] = []
     current: Operation = compute
     while current.parent is not None:
         block = current.parent
+        written = written or _written_before(buffer, view, current)
         if _reserve_of(buffer, current) is not None:
             break
         loop = block.parent_op()
@@ -306,7 +312,7 @@ def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
         if loop is None:
             break
         current = loop
-    if _written_before(buffer, current):
+    if written:
         one = constant(1)
         return [one, L1AccumulateOp.create(operands=[one.results[0]], location=store.location)]
     if not later:
@@ -331,10 +337,12 @@ def _reserve_of(buffer: SSAValue, before: Operation) -> CBReserveOp | None:
     return None
 
 
-def _written_before(buffer: SSAValue, before: Operation) -> bool:
+def _written_before(buffer: SSAValue, view: AttachCBOp, before: Operation) -> bool:
+    """Whether another store to the block stands in front; what a region was cut into stores through one view, tile by tile."""
     op = before.prev_op
     while op is not None and not (isinstance(op, CBReserveOp) and op.buffer is buffer):
-        if any(isinstance(inner, StoreOp) and buffer_of(inner.target) is buffer for inner in op.walk()):
+        stores = [inner for inner in op.walk() if isinstance(inner, StoreOp) and buffer_of(inner.target) is buffer]
+        if any(attach_of(inner.target) is not view for inner in stores):
             return True
         op = op.prev_op
     return False
