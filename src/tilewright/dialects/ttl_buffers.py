@@ -160,7 +160,11 @@ class RunningOp(CBReserveOp):
 
     def verify_(self) -> None:
         super().verify_()
-        expect(self, len(self.views) == len(list(self.results[0].uses)), "regions see the block through ttl.attach_cb")
+        views = self.views
+        users = {use.operation for view in views for use in view.results[0].uses}
+        seen = len(views) == len(list(self.results[0].uses)) and all(user.name == "ttl.compute" for user in users)
+        expect(self, seen, "regions see the block, through ttl.attach_cb")
+        expect(self, sum(user.parent is not self.parent for user in users) == 1, "one region in a loop behind it is the step")
 
 
 class _FinishOp(FlatOp):

@@ -100,8 +100,10 @@ def _form_all(function: FuncOp, number: int, context: PassContext) -> None:
         if any(LEAVES_DST in value.op.attributes for value in values):
             continue
         section = Section(values)
-        reason = _keep(section, config, context)
+        reason = _draft_all(section, config, context)
         if reason:
+            for op in [op for region in section.regions for op in (*region.before, region.draft, *region.after)]:
+                op.drop_all_references()
             for value in values:
                 value.op.attributes[LEAVES_DST] = text_attr(reason)
             continue
@@ -116,16 +118,8 @@ def _names(blocks: Sequence[RunningValue]) -> str:
     return ", ".join(f"'{name_of(bind_of(block.buffer), 'value')}'" for block in blocks)
 
 
-def _keep(section: Section, config: ComputeConfig, context: PassContext) -> str:
-    """Drafts and allocates all regions of a section; the reason if it cannot be kept."""
-    reason = _draft_all(section, config, context)
-    for region in section.regions if reason else ():
-        for op in (*region.before, region.draft, *region.after):
-            op.drop_all_references()
-    return reason
-
-
 def _draft_all(section: Section, config: ComputeConfig, context: PassContext) -> str:
+    """Drafts and allocates all regions of a section; the reason if it cannot be kept."""
     capacity = capacity_of(config, context)
     if sum(section.sizes) > capacity:
         return f"{sum(section.sizes)} tiles do not fit the {capacity} of DST"
@@ -269,17 +263,44 @@ def _next_to_loop(section: Section) -> set[ComputeOp]:
     return found
 
 
-def _zeros(number: int, block: RunningValue) -> PlannedRegion:
-    location = block.loop.location
-    place = compiler_buffers.reserved(block.buffer, location)[1:]
-    tile = _tile_type(block)
-    body = Block(arg_types=[tile])
-    fill = TILE_OPS["fill"].create(result_types=[tile], attributes={"value": number_attr(0.0)}, location=location)
-    body.add_ops([fill, YieldOp.create(operands=[fill.results[0]])])
-    rank = len(block.step.output_shape)
-    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
-    draft.location = location
-    return PlannedRegion(START, draft, [number], before=place)
+def _region(value: RunningValue, inputs: Sequence[SSAValue], place: SSAValue, *ops: Operation) -> ComputeOp:
+    """A region that stores what the last of ``ops`` gives, or else its input, tile by tile."""
+    body = Block(arg_types=[_tile_type(value)] * (len(inputs) + 1))
+    stored = ops[-1].results[0] if ops else body.args[0]
+    body.add_ops([*ops, YieldOp.create(operands=[stored])])
+    rank = len(value.step.output_shape)
+    region = ComputeOp(inputs, [place], [identity_map(rank)] * (len(inputs) + 1), ["parallel"] * rank, Region(body))
+    region.location = value.loop.location
+    return region
+
+
+def _tile_type(value: RunningValue) -> Attribute:
+    return value.step.block.args[len(value.step.inputs)].type
+
+
+def _zeros(number: int, value: RunningValue) -> PlannedRegion:
+    location = value.loop.location
+    place = compiler_buffers.reserved(value.buffer, location)[1:]  # only says which value it is
+    fill = TILE_OPS["fill"].create(result_types=[_tile_type(value)], attributes={"value": number_attr(0.0)}, location=location)
+    return PlannedRegion(START, _region(value, (), place[-1].results[0], fill), [number], before=place)
+
+
+def _loading(number: int, value: RunningValue) -> PlannedRegion:
+    location = value.loop.location
+    wait = compiler_buffers.waited(value.buffer, location)
+    place = compiler_buffers.reserved(value.buffer, location)[1:]
+    draft = _region(value, [wait[-1].results[0]], place[-1].results[0])
+    pop = CBPopOp.create(operands=[value.buffer], location=location)
+    return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
+
+
+def _packing(number: int, value: RunningValue) -> PlannedRegion:
+    """Packs a result into its buffer, from which the source goes on."""
+    place = compiler_buffers.reserved(value.buffer, value.loop.location)[0 if value.taken_back else 1 :]
+    resident = _resident(number, _tile_type(value))
+    edges = [edge for op in value.step.block.ops if (edge := packed_edge(op)) is not None]
+    resident.attributes |= {"edge": edges[0]} if edges else {}
+    return PlannedRegion(END, _region(value, (), place[-1].results[0], resident), [None], before=place)
 
 
 def _masks_packer(compute: ComputeOp) -> bool:
@@ -289,43 +310,9 @@ def _masks_packer(compute: ComputeOp) -> bool:
 
 def _only_adds_reductions(value: RunningValue) -> bool:
     """``block += sum of tiles`` from nothing: what the packer writes at the end is what the reductions filled."""
-    summand, ops = value.step.block.first_op, len(list(value.step.block.ops))
-    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and ops == len(("sum", "add", "yield"))
+    summand, *others = value.step.block.ops
+    alone = isinstance(summand, TileReduceOp) and summand.kind == "sum" and len(others) == 2  # the addition and the yield
     return alone and value.adds and value.start is None and value.steps_always
-
-
-def _loading(number: int, block: RunningValue) -> PlannedRegion:
-    location = block.loop.location
-    wait = compiler_buffers.waited(block.buffer, location)
-    place = compiler_buffers.reserved(block.buffer, location)[1:]  # only says which value it is
-    tile = _tile_type(block)
-    body = Block(arg_types=[tile, tile])
-    body.add_op(YieldOp.create(operands=[body.args[0]]))
-    rank = len(block.step.output_shape)
-    maps = [identity_map(rank)] * 2
-    draft = ComputeOp([wait[-1].results[0]], [place[-1].results[0]], maps, ["parallel"] * rank, Region(body))
-    draft.location = location
-    pop = CBPopOp.create(operands=[block.buffer], location=location)
-    return PlannedRegion(START, draft, [number], before=[*wait, *place], after=[pop])
-
-
-def _tile_type(block: RunningValue) -> Attribute:
-    return block.step.block.args[len(block.step.inputs)].type
-
-
-def _packing(number: int, block: RunningValue) -> PlannedRegion:
-    """Packs a result into its buffer, from which the source goes on."""
-    location = block.loop.location
-    place = compiler_buffers.reserved(block.buffer, location)[0 if block.taken_back else 1 :]
-    body = Block(arg_types=[_tile_type(block)])
-    resident = _resident(number, _tile_type(block))
-    edges = [edge for op in block.step.block.ops if (edge := packed_edge(op)) is not None]
-    resident.attributes |= {"edge": edges[0]} if edges else {}
-    body.add_ops([resident, YieldOp.create(operands=[resident.results[0]])])
-    rank = len(block.step.output_shape)
-    draft = ComputeOp([], [place[-1].results[0]], [identity_map(rank)], ["parallel"] * rank, Region(body))
-    draft.location = location
-    return PlannedRegion(END, draft, [None], before=place)
 
 
 # The rewrite ----------------------------------------------------------------------------------------------------------

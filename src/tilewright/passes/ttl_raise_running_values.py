@@ -22,14 +22,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import ForOp, IfOp
+from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import EmptyOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilewright.dialects.attributes import identity_map, text_attr
 from tilewright.dialects.stages import ASSIGNED
 from tilewright.dialects.ttl import TILE_OPS, compute_functions, name_of
-from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, RunningOp
+from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPushOp, CBReserveOp, RunningOp
 from tilewright.dialects.ttl_compute import ComputeOp
 from tilewright.dialects.walking import ancestor_in, erase, insert_after, insert_before, line_of, of_kind
 from tilewright.passes.buffers import ACCUMULATE
@@ -65,7 +65,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
             continue  # text of a later stage
         loops: dict[Operation, list[Life]] = {}
         for life in (*_carried(function), *_added(function)):
-            loops.setdefault(life.loop, []).append(life)
+            if all(isinstance(user, ComputeOp) for user in _users(life.buffer)):  # a print looks into the block
+                loops.setdefault(life.loop, []).append(life)
         for loop, lives in loops.items():
             reason = _reason(loop, lives)
             for life in reversed(lives):  # so that their pushes stand in order behind the loop
@@ -154,41 +155,34 @@ def _added(function: FuncOp) -> list[Life]:
 
 
 def _added_by(step: ComputeOp, buffer: SSAValue) -> Life | None:
-    around = step.parent_op()
-    while isinstance(around, (ForOp, IfOp)) and not any(type(op) is CBReserveOp for op in _direct(buffer, around)):
-        around = around.parent_op()
-    # What was reached holds the reserve (or is the function): the loop is the op in it around the step.
-    if around is None or around is step.parent_op():
+    top, reserve = step.parent_op(), None
+    while top is not None and (reserve := _reserve_before(top, buffer)) is None:
+        top = top.parent_op()
+    if reserve is None or not isinstance(top, ForOp) or top.parent is None or _handed_over_in(top, buffer):
         return None
-    home = next((region.block for region in around.regions if region.blocks and ancestor_in(step, region.block)), None)
-    top = ancestor_in(step, home) if home is not None else None
-    if home is None or not isinstance(top, ForOp):
+    home, push = top.parent, next_handover(buffer, top)
+    if not isinstance(push, CBPushOp):
         return None
-    reserve: Operation | None = top.prev_op
-    while reserve is not None and not _reserves_first(reserve, buffer):
-        reserve = reserve.prev_op
-    push = next_handover(buffer, top)
-    if reserve is None or not isinstance(push, CBPushOp):
-        return None
-    writers = [op for op in _writing(buffer) if op is not step]
-    starts = [op for op in writers if op.parent is home and _between(op, reserve, top)]
-    near = [op for op in writers if (t := ancestor_in(op, home)) is not None and _between(t, reserve, push)]
-    if len(starts) > 1 or near != starts or any(_of(value, buffer) for value in step.inputs):
+    tops = [(op, ancestor_in(op, home)) for op in _writing(buffer) if op is not step]
+    starts = [op for op, around in tops if around is not None and _between(around, reserve, push)]
+    plain = all(op.parent is home and _between(op, reserve, top) for op in starts) and len(starts) <= 1
+    if not plain or any(_of(value, buffer) for value in step.inputs):
         return None
     if not all(len(op.outputs) == 1 and _of(op.outputs[0], buffer) for op in (step, *starts)):
         return None
     return Life(buffer, reserve, starts[0] if starts else None, top, step)
 
 
-def _reserves_first(op: Operation, buffer: SSAValue) -> bool:
-    return type(op) is CBReserveOp and op.buffer is buffer and "tiles" not in op.attributes
+def _reserve_before(op: Operation, buffer: SSAValue) -> Operation | None:
+    """The reserve of the first block held, in the same piece of code."""
+    found = op.prev_op
+    while found is not None and not (type(found) is CBReserveOp and found.buffer is buffer and "tiles" not in found.attributes):
+        found = found.prev_op
+    return found
 
 
-def _direct(buffer: SSAValue, op: Operation) -> list[Operation]:
-    """Handovers of the buffer that stand directly in a region of ``op``."""
-    blocks = [region.block for region in op.regions if region.blocks]
-    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
-    return [user for user in users if any(user.parent is block for block in blocks)]
+def _handed_over_in(loop: Operation, buffer: SSAValue) -> bool:
+    return any(isinstance(use.operation, HANDOVERS) and loop.is_ancestor(use.operation) for use in buffer.uses)
 
 
 # Through a buffer -----------------------------------------------------------------------------------------------------
@@ -204,72 +198,56 @@ def _carried(function: FuncOp) -> list[Life]:
         twins = [op for op in binds if op.cb_index == bind.cb_index and op is not bind]
         if any(twin.results[0].uses for twin in twins) or ALIAS_OF in bind.attributes or bind.attributes["cb_index"] in aliased:
             continue
-        users = [use.operation for use in bind.results[0].uses]
-        if users and all(isinstance(op, (*HANDOVERS, AttachCBOp)) for op in users):
-            found += _lives(bind.results[0], function.body.block) or []
+        lives = _lives(bind.results[0])
+        found += [life for life in lives if life is not None] if all(lives) else []
     return found
 
 
-def _lives(buffer: SSAValue, block: Block) -> list[Life] | None:
-    """All lives of the buffer's values in a block, or None if something does not fit the pattern."""
-    events = _events(buffer, block)
-    if all(not isinstance(op, HANDOVERS) for op in events):
-        inner = [_lives(buffer, region.block) for op in events for region in op.regions if region.blocks]
-        return None if any(found is None for found in inner) else [life for found in inner for life in found or ()]
-    lives: list[Life] = []
-    while events:
-        if tuple(map(type, events[:4])) == HANDOVERS:
-            events = events[4:]  # put away and taken back, with no loop between
+def _lives(buffer: SSAValue) -> list[Life | None]:
+    """All lives of values in the buffer, if each piece of code takes back what it puts there; None stands for what is no life."""
+    bodies: dict[Block, list[Operation]] = {}
+    for user in [use.operation for use in buffer.uses]:
+        if isinstance(user, HANDOVERS) and user.parent is not None:
+            bodies.setdefault(user.parent, []).append(user)
+        elif not isinstance(user, AttachCBOp):
+            return [None]
+    lives: list[Life | None] = []
+    other_order, steps = set[Block](), set[Block]()
+    for body, handovers in bodies.items():
+        order = [op for op in body.ops if op in handovers]
+        trips = [order[first : first + 4] for first in range(0, len(order), 4)]
+        if any(tuple(map(type, trip)) != HANDOVERS for trip in trips):
+            other_order.add(body)
             continue
-        life = _life(buffer, block, events[:5]) if len(events) >= 5 else None
-        if life is None:
-            return None
-        lives.append(life)
-        events = events[5:]
-    return lives
+        for reserve, push, wait, pop in trips:
+            inside = [(loop, other) for other in bodies if (loop := _around(other, body)) and _between(loop, reserve, pop)]
+            if inside:  # else it is put away and taken back, with no loop between
+                loop, other = inside[0]
+                steps.add(other)
+                fits = len(inside) == 1 and _between(loop, push, wait)
+                lives.append(_life(buffer, reserve, push, loop, bodies[other]) if fits else None)
+    return lives if other_order <= steps else [None]
 
 
-def _events(buffer: SSAValue, block: Block) -> list[Operation]:
-    """Ops of a block that hand the buffer over, or contain such ops."""
-    users = [use.operation for use in buffer.uses if isinstance(use.operation, HANDOVERS)]
-    found = {top for user in users if (top := ancestor_in(user, block)) is not None}
-    return [op for op in block.ops if op in found] if found else []
+def _around(body: Block, outer: Block) -> Operation | None:
+    """The op of ``outer`` that ``body`` is a part of."""
+    op = body.parent_op()
+    return ancestor_in(op, outer) if op is not None else None
 
 
-def _life(buffer: SSAValue, block: Block, events: list[Operation]) -> Life | None:
-    kinds = (CBReserveOp, CBPushOp, ForOp, CBWaitOp, CBPopOp)
-    if not all(type(op) is kind for op, kind in zip(events, kinds, strict=True)):
-        return None
-    reserve, push, loop, _, _ = events
+def _life(buffer: SSAValue, reserve: Operation, push: Operation, loop: Operation, inside: list[Operation]) -> Life | None:
+    block, inner = reserve.parent, inside[0].parent
+    assert block is not None
     writers = [op for op in _writing(buffer) if op.parent is block and _between(op, reserve, push)]
-    inner = _body_with_step(buffer, loop)
-    if len(writers) != 1 or inner is None:
-        return None
-    inside = _events(buffer, inner)
-    if sorted(op.name for op in inside) != sorted(kind.name for kind in HANDOVERS):
-        return None
     steps = [op for op in _writing(buffer) if op.parent is inner]
-    touching = [op for op in _users(buffer) if ancestor_in(op, block) is loop]
-    if len(steps) != 1 or any(op is not steps[0] for op in touching):
+    if not isinstance(loop, ForOp) or len(writers) != 1 or len(steps) != 1 or {type(op) for op in inside} != set(HANDOVERS):
         return None
-    if not _once(steps[0], buffer) or sum(_of(value, buffer) for value in writers[0].outputs) != 1:
+    touching = [op for op in _users(buffer) if ancestor_in(op, block) is loop]
+    if len(inside) != len(HANDOVERS) or touching != steps or not _once(steps[0], buffer):
+        return None
+    if sum(_of(value, buffer) for value in writers[0].outputs) != 1:
         return None
     return Life(buffer, reserve, writers[0], loop, steps[0], push, tuple(inside))
-
-
-def _body_with_step(buffer: SSAValue, loop: Operation) -> Block | None:
-    op = loop
-    while isinstance(op, (ForOp, IfOp)):
-        ways = [(region.block, events) for region in op.regions if region.blocks and (events := _events(buffer, region.block))]
-        if len(ways) != 1:
-            return None
-        block, events = ways[0]
-        if any(isinstance(event, HANDOVERS) for event in events):
-            return block
-        if len(events) != 1:
-            return None
-        op = events[0]
-    return None
 
 
 def _once(step: ComputeOp, buffer: SSAValue) -> bool:

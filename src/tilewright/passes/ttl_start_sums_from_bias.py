@@ -9,14 +9,14 @@ Ensures: the running block starts from what was added to it, and nothing is adde
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tilewright.dialects.attributes import TileType, identity_map
 from tilewright.dialects.ttl import TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBWaitOp
 from tilewright.dialects.ttl_compute import ComputeOp, TileBcastOp, TileMatmulOp
-from tilewright.dialects.walking import erase, insert_before, line_of, module_of, move_before, of_kind
+from tilewright.dialects.walking import ancestor_in, erase, insert_before, line_of, module_of, move_before, of_kind
 from tilewright.passes.buffers import handovers_between
 from tilewright.passes.context import PassContext, config_of
 from tilewright.passes.dst_assignment import running_values
@@ -88,12 +88,8 @@ def _sums_products(block: RunningValue) -> bool:
 def _is_total(value: SSAValue, reader: ComputeOp, buffer: SSAValue) -> bool:
     if not isinstance(value, BlockArgument) or value.index >= len(reader.inputs):
         return False
-    view = reader.inputs[value.index].owner
-    return isinstance(view, AttachCBOp) and view.buffer is buffer and _is_identity(reader.maps[value.index])
-
-
-def _is_identity(map_: AffineMapAttr) -> bool:
-    return map_ == identity_map(map_.data.num_dims)
+    view, map_ = reader.inputs[value.index].owner, reader.maps[value.index]
+    return isinstance(view, AttachCBOp) and view.buffer is buffer and map_ == identity_map(map_.data.num_dims)
 
 
 def _addition(reader: ComputeOp, buffer: SSAValue) -> TileOpBase | None:
@@ -125,22 +121,14 @@ def _waited_early(value: SSAValue, block: RunningValue, reader: ComputeOp, conte
             assert following is not None
             move_before(op, following)
         return False
-    return view.parent is block.block and _stands_before(view, place) and not handovers_between(view.buffer, place, reader)
+    before = view.parent is block.block and view.is_before_in_block(place)
+    return before and not handovers_between(view.buffer, place, reader)
 
 
 def _holds(wait: CBWaitOp, place: Operation) -> bool:
     """Whether code around the loop holds the block: it stands before the op around ``place`` in its own block."""
-    outer: Operation | None = place
-    while outer is not None and outer.parent is not wait.parent:
-        outer = outer.parent_op()
-    return outer is not None and _stands_before(wait, outer)
-
-
-def _stands_before(op: Operation, other: Operation) -> bool:
-    current = op.next_op
-    while current is not None and current is not other:
-        current = current.next_op
-    return current is other
+    outer = ancestor_in(place, wait.parent) if wait.parent is not None else None
+    return outer is not None and wait.is_before_in_block(outer)
 
 
 def _one_block_each(block: RunningValue) -> dict[int, int]:

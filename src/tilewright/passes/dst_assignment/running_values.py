@@ -121,8 +121,10 @@ class RunningValue:
 
     def readers(self) -> list[ComputeOp]:
         """Regions behind the loop that read the result."""
-        found = [op for op in reading(self.buffer) if ancestor_in(op, self.block) is not None]
-        return [op for op in found if ancestor_in(op, self.block) is not self.loop]
+        views = [use.operation for use in self.buffer.uses if isinstance(use.operation, AttachCBOp)]
+        users = dict.fromkeys(use.operation for view in views for use in view.results[0].uses)
+        readers = [op for op in users if isinstance(op, ComputeOp) and any(value.owner in views for value in op.inputs)]
+        return [op for op in readers if ancestor_in(op, self.block) not in (None, self.loop)]
 
 
 def find(function: FuncOp) -> dict[Operation, list[RunningValue]]:
@@ -163,12 +165,6 @@ def runs(loop: ForOp) -> bool:
 
 def attached_buffer(block: SSAValue) -> SSAValue | None:
     return block.owner.buffer if isinstance(block.owner, AttachCBOp) else None
-
-
-def reading(buffer: SSAValue) -> list[ComputeOp]:
-    views = [use.operation for use in buffer.uses if isinstance(use.operation, AttachCBOp)]
-    users = [use.operation for view in views for use in view.results[0].uses]
-    return [op for op in dict.fromkeys(users) if isinstance(op, ComputeOp) and any(v.owner in views for v in op.inputs)]
 
 
 def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
