@@ -317,15 +317,16 @@ def _cut(cut: ExtractSliceOp, inner: TileView, shape: tuple[int, ...]) -> TileVi
 
 def block_start(value: SSAValue) -> int:
     """Tile of the buffer at which the whole block starts that ``value`` is a part of."""
-    view = _view(value)
+    view = attachment_of(value)
     return view.tile_offset + view.first_tile
 
 
 def buffer_of(value: SSAValue) -> SSAValue:
-    return _view(value).buffer
+    return attachment_of(value).buffer
 
 
-def _view(value: SSAValue) -> AttachCBOp:
+def attachment_of(value: SSAValue) -> AttachCBOp:
+    """The attachment to its buffer that a view, or a part of one, comes from."""
     found = _attachment(value)
     assert found is not None, f"{value} is not a view of a buffer"
     return found
@@ -333,7 +334,7 @@ def _view(value: SSAValue) -> AttachCBOp:
 
 def accumulates(block: SSAValue) -> bool:
     """Whether what is stored there is added to what was stored before."""
-    return ACCUMULATE in _view(block).attributes
+    return ACCUMULATE in attachment_of(block).attributes
 
 
 def fits_source(buffer: SSAValue) -> bool:

@@ -54,7 +54,7 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Op, Part, Plan, Problem, ResultRule, Step, on_slots
-from tilewright.passes.buffers import ACCUMULATE, accumulates, bind_of, buffer_of
+from tilewright.passes.buffers import ACCUMULATE, accumulates, attachment_of, bind_of, buffer_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import FormUse
@@ -290,7 +290,7 @@ def flag(store: StoreOp, compute: ComputeOp) -> list[Operation] | None:
     target = store.target
     if not accumulates(target):
         return None
-    buffer, view = buffer_of(target), attach_of(target)
+    buffer, view = buffer_of(target), attachment_of(target)
     written = False
     later: list[SSAValue] = []
     ops: list[Operation] = []
@@ -338,7 +338,7 @@ def _written_before(buffer: SSAValue, view: AttachCBOp, before: Operation) -> bo
     op = before.prev_op
     while op is not None and not (isinstance(op, CBReserveOp) and op.buffer is buffer):
         stores = [inner for inner in op.walk() if isinstance(inner, StoreOp) and buffer_of(inner.target) is buffer]
-        if any(attach_of(inner.target) is not view for inner in stores):
+        if any(attachment_of(inner.target) is not view for inner in stores):
             return True
         op = op.prev_op
     return False
