@@ -46,6 +46,7 @@ class Options:
     approximate: str = ""  # what may be less exact, names of PERMISSIONS with commas between, or all
     inits: str = "hoist"  # hoist: the fewest; each: one before every call, as the specification's listings
     combine_packs: bool = True
+    deep_buffers: bool = False  # small blocks that a loop reads get room for several: one barrier waits for all of them
     f32_reductions: str = "exact"  # exact: on the vector unit, with all bits; tf32: on the matrix unit, which reads 11
     debug_print: bool = False  # prints of the kernel become debug prints in the C++
     grid: tuple[int, ...] | str | None = None  # overrides the decorator's

@@ -93,7 +93,9 @@ def arrays(*shapes):
     return [random.uniform(-1, 1, shape).astype(ml_dtypes.bfloat16) for shape in shapes]
 
 
-@pytest.mark.parametrize(("depth", "width", "turns", "batch"), [(8, 1, 16, 4), (2, 1, 12, 1), (6, 2, 12, 3), (16, 4, 16, 2), (8, 1, 7, 1)])
+@pytest.mark.parametrize(
+    ("depth", "width", "turns", "batch"), [(8, 1, 16, 4), (2, 1, 12, 1), (6, 2, 12, 3), (16, 4, 16, 2), (8, 1, 7, 1)]
+)
 def test_reads_of_several_blocks_share_a_barrier(kernels, depth, width, turns, batch):
     a, b = arrays((TILE, turns * width * TILE), (turns * TILE, width * TILE))
     y = np.zeros_like(a)
@@ -105,6 +107,37 @@ def test_reads_of_several_blocks_share_a_barrier(kernels, depth, width, turns, b
     right = b.astype(np.float32).reshape(turns, TILE, width * TILE).transpose(1, 0, 2)
     expected = (left * right + left).reshape(a.shape)
     assert np.abs(y.astype(np.float32) - expected).max() <= 0.02
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "turns", "held"), [(2, 1, 16, 8), (3, 1, 24, 12), (2, 2, 16, 8), (1, 1, 16, 1), (2, 8, 16, 2)]
+)
+def test_deep_buffers_hold_two_batches(kernels, depth, width, turns, held):
+    """The same bits, and less time where a barrier waited for one small block; a buffer of one block, or of large ones, stays."""
+    a, b = arrays((TILE, turns * width * TILE), (turns * TILE, width * TILE))
+    source = READS.format(depth=depth, width=width, turns=turns)
+    results, cycles = [], []
+    for deep in (False, True):
+        results.append(np.zeros_like(a))
+        program = kernels.run(source, a, b, results[-1], deep_buffers=deep)
+        cycles.append(timeline.run(program).cycles)
+    depths = {buffer.name: buffer.block_count for buffer in program.buffers}
+    assert depths == {"a_dfb": held, "b_dfb": held, "y_dfb": 2}
+    assert program.trace.memory.bytes == 2048 * width * (2 * held + 2)
+    assert np.array_equal(results[0].view(np.uint16), results[1].view(np.uint16))
+    assert cycles[1] <= (0.8 if held > depth and width == 1 else 1.0) * cycles[0]
+
+
+def test_deep_buffers_leave_what_is_waited_for_in_two_places(kernels):
+    a, b = arrays((TILE, 16 * TILE), (16 * TILE, TILE))
+    source = READS.format(depth=2, width=1, turns=16).replace(
+        "        for _ in range(16):\n            with a_dfb.wait() as x,",
+        "        for _ in range(1):\n            with a_dfb.wait() as x, b_dfb.wait() as z, y_dfb.reserve() as out:\n"
+        "                out.store(x * z + x)\n        for _ in range(15):\n            with a_dfb.wait() as x,",
+    )
+    y = np.zeros_like(a)
+    program = kernels.run(source, a, b, y, deep_buffers=True)
+    assert {buffer.block_count for buffer in program.buffers} == {2}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ A block costs a barrier, a hand-over and, through a pipe, a handshake; each take
 piece, so a batch divides the depth of each buffer. Half of a buffer stays with who shares it; one that only this loop fills and
 empties can be one batch.
 
+With ``deep_buffers`` a buffer that a loop fills from a tensor first gets room for two batches, if L1 has it. More room stops
+nobody.
+
 A thread that reserves g blocks at once needs at a block what it would need with g - 1 blocks less in the buffer, and hands over
 more. So if nobody stops for ever with that much less room, nobody does with batches. Requires: a kernel that ends. Ensures: every
 loop with ``ttl.batch`` is one whose threads still end.
@@ -13,7 +16,7 @@ loop with ``ttl.batch`` is one whose threads still end.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from math import gcd
 
 from xdsl.dialects.builtin import ModuleOp
@@ -21,7 +24,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, YieldOp
 from xdsl.ir import Operation
 
-from tilewright.dialects.attributes import SliceType, buffer_type_of, constant_of, i32_attr
+from tilewright.dialects.attributes import SliceType, buffer_type_of, constant_of, i32_attr, text_value
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_buffers import (
     ALIAS_OF,
@@ -36,9 +39,10 @@ from tilewright.dialects.ttl_buffers import (
     WaitOp,
 )
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.dialects.walking import of_kind, operations
+from tilewright.dialects.walking import erase, insert_before, of_kind, operations
 from tilewright.grid import Core, NetSpec
 from tilewright.passes.buffers import bind_of, functions_of
+from tilewright.passes.compiler_buffers import rebound
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.communication import surely_ends
 from tilewright.passes.validation.communication_trace import pipe_of
@@ -85,6 +89,8 @@ def run(module: ModuleOp, context: PassContext) -> None:
     threads = [function for function in functions_of(module) if thread_kind(function) != "compute"]
     candidates = [_candidate(loop) for function in threads for loop in of_kind(function, ForOp)]
     found = [candidate for candidate in candidates if candidate is not None and _alone(candidate, threads)]
+    if context.options.deep_buffers:
+        found = [_with_room(candidate, module, context) for candidate in found]
     nets = _whole_nets(found, threads, context.grid)
     for group in _groups(found, nets):
         size = gcd(*(candidate.most for candidate in group))
@@ -97,6 +103,48 @@ def run(module: ModuleOp, context: PassContext) -> None:
             candidate.loop.attributes[BATCH] = i32_attr(size)
         names = ", ".join(f"'{bind.attributes['name'].data}'" for candidate in group for bind in candidate.filled.values())  # pyright: ignore
         context.trace.decide(NAME, f"{size} blocks of {names} move at a time", "one barrier and one hand-over for all of them")
+
+
+def _with_room(candidate: Candidate, module: ModuleOp, context: PassContext) -> Candidate:
+    """The candidate, with buffers that hold two of its batches where they may be deeper."""
+    if not candidate.reads or candidate.nets:
+        return candidate
+    for index, bind in candidate.filled.items():
+        kind = buffer_type_of(bind.results[0])
+        bytes_ = kind.block_tiles * kind.tile.bytes
+        fitting = min(BATCH_BYTES // bytes_, candidate.turns // FEWEST_BATCHES)
+        depth = 2 * max((size for size in range(2, fitting + 1) if candidate.turns % size == 0), default=0)
+        more = (depth - kind.factor.data) * bytes_
+        # One block of room is a choice of the author's; a block that is waited for in two places has its number in the text.
+        if not 2 <= kind.factor.data < depth or more > context.l1_left // 4 or not _waited_for_once(index, module):
+            continue
+        candidate.filled[index] = _deepen(index, depth, candidate, module)
+        memory, name = context.trace.memory, text_value(bind, "name")
+        if memory is not None:
+            context.trace.memory = replace(memory, buffers={**memory.buffers, name: memory.buffers.get(name, 0) + more})
+        title = f"'{name}' holds {depth} blocks instead of {kind.factor.data}"
+        context.trace.decide(NAME, title, f"room for two batches, {more} bytes of L1")
+    return candidate
+
+
+def _waited_for_once(index: int, module: ModuleOp) -> bool:
+    waits = [op for op in of_kind(module, CBWaitOp) if bind_of(op.buffer).cb_index == index]
+    attached = [op for op in of_kind(module, AttachCBOp) if bind_of(op.buffer).cb_index == index]
+    return len(waits) == 1 and not any(op.tile_offset or op.first_tile for op in attached)
+
+
+def _deepen(index: int, depth: int, candidate: Candidate, module: ModuleOp) -> BindCBOp:
+    """Binds the buffer anew in all threads; gives the bind of the candidate's."""
+    found: BindCBOp | None = None
+    for bind in [op for op in of_kind(module, BindCBOp) if op.cb_index == index]:
+        deeper = rebound(bind, depth, index)
+        insert_before([deeper], bind)
+        bind.results[0].replace_all_uses_with(deeper.results[0])
+        if bind is candidate.filled[index]:
+            found = deeper
+        erase(bind)
+    assert found is not None
+    return found
 
 
 def _depth(bind: BindCBOp) -> int:

@@ -122,11 +122,13 @@ def _fidelities(program: Program) -> Iterator[tuple[str, Program]]:
 
 
 def _compiled(program: Program, again: Again) -> Iterator[tuple[str, Program]]:
-    """What only the compiler can change: how many tiles DST holds at a time, and the shape of blocks."""
+    """What only the compiler can change: how many tiles DST and buffers hold at a time, and the shape of blocks."""
     config = program.config
     attempts: list[tuple[str, dict[str, object], dict[str, int]]] = []
     full = not config.dst_full_sync_en
     attempts.append((f"full_sync={full}: DST in {'one part' if full else 'two halves'}", {"full_sync": full}, {}))
+    if not program.options.deep_buffers:
+        attempts.append(("deep_buffers=True: one barrier for several blocks of a loop that reads", {"deep_buffers": True}, {}))
     if config.fp32_dest_acc_en:
         attempts.append(("fp32_dest_acc=False: twice as many tiles in DST, 16 bits each", {"fp32_dest_acc": False}, {}))
     for name, size in again.block_sizes.items():
