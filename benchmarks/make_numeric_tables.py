@@ -103,7 +103,7 @@ def build_tables() -> dict[str, np.ndarray]:
     from tilewright.hardware import CHIPS
     from tilewright.sim.numerics import sfpu
     from tilewright.sim.numerics.mad import on_chip
-    from tilewright.sim.numerics.registry import CHEAP, UNARY
+    from tilewright.sim.numerics.sfpu import CHEAP, UNARY
 
     arrays: dict[str, np.ndarray] = {}
     for key in sorted(set(UNARY) - set(CHEAP) - sfpu.INTEGERS):

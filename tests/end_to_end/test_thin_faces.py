@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tilewright.lang import tensors
-from tilewright.sim.numerics import faces
 from tilewright.sim.run import simulate
+from tilewright.sim.tensors import join_faces
 
 DTYPES = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 TOLERANCE = {"bf16": 3e-2, "f32": 1e-3}
@@ -105,7 +105,7 @@ def test_what_is_left_out_does_not_matter(kernels, block_kernels, make_array, mo
 
     def poisoned(part, value, old):
         asked.append(part)
-        return faces.join_faces(part, value, np.full_like(value, 0x7FC00000))
+        return join_faces(part, value, np.full_like(value, 0x7FC00000))
 
     monkeypatch.setattr("tilewright.sim.exact_arithmetic.join_faces", poisoned)
     values = [tensors.to_array(x), np.zeros(x.shape, x.dtype)]

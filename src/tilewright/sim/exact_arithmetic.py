@@ -14,9 +14,8 @@ from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import encoded_params, nearest_even, variant_of
 from tilewright.sim.numerics import formats, fpu, packer, sfpu
 from tilewright.sim.numerics.accumulate import Fidelity
-from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.registry import Site
-from tilewright.sim.tensors import Array, DirectMemory
+from tilewright.sim.tensors import Array, DirectMemory, join_faces
 from tilewright.tile_pages import join_pages, split_pages
 
 STORAGE: dict[str, Any] = {name: np.dtype(word).type for name, word in WORDS.items()}

@@ -13,9 +13,8 @@ from tilewright.program import TensorSpec
 from tilewright.sim.arithmetic import Format, ProductJob, carry_out
 from tilewright.sim.call_parameters import meaning_of
 from tilewright.sim.numerics import formats
-from tilewright.sim.numerics.faces import join_faces
 from tilewright.sim.registry import Site, fault
-from tilewright.sim.tensors import Array, DirectMemory
+from tilewright.sim.tensors import Array, DirectMemory, join_faces
 from tilewright.tile_pages import join_pages, split_pages
 
 ELEMENTWISE: dict[str, Callable[..., Array]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}

@@ -1,8 +1,9 @@
-"""Tensor arguments as pages: one page per tile, row-major over the last two dimensions, leading dimensions outermost.
+"""Tensor arguments as pages: one page per tile, row-major over the last two dimensions, leading dimensions outermost; faces of
+tiles.
 
 And who touches which page: tiles that several cores touch, at least one of them writing, hold what the last one leaves; so do
-tiles that one thread of a core reads after another has written them, unless the reader waits for something the writer hands over.
-Cores that communicate may have agreed on an order, so only programs without communication are watched.
+tiles that one thread of a core reads after another has written them, unless the reader waits for something the writer hands
+over. Cores that communicate may have agreed on an order, so only programs without communication are watched.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from xdsl.ir import Operation
 from tilewright import hardware
 from tilewright.diagnostics import Diagnostic, Span, fail
 from tilewright.dialects.attributes import int_value, text_value
+from tilewright.dialects.tile_op import MEMBERS
 from tilewright.dialects.ttkernel import KernelCallOp
+from tilewright.hardware import FACE_COLS, FACE_ROWS
 from tilewright.program import ROWS, TensorSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -169,3 +172,13 @@ class Touches:
         shape = self.spec.shape
         tiles = (*shape[:-2], shape[-2] // hardware.TILE_ROWS, shape[-1] // hardware.TILE_COLS)
         return str([int(place) for place in np.unravel_index(page, tiles)])
+
+
+def join_faces(part: str, value: Array, old: Array | None) -> Array:
+    """``value`` in the faces of ``part``, elsewhere what was there; ``None`` for a zero slot."""
+    result = np.zeros_like(value) if old is None else old.astype(value.dtype)
+    for face in MEMBERS[part]:
+        row, column = face // 2 * FACE_ROWS, face % 2 * FACE_COLS
+        place = (..., slice(row, row + FACE_ROWS), slice(column, column + FACE_COLS))
+        result[place] = value[place]
+    return result

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tilewright import hardware
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.data_movement import NocAddress, Semaphore
-from tilewright.sim.integers import agreed
 from tilewright.sim.registry import Site
 from tilewright.sim.tensors import Tensor
+from tilewright.sim.translate import agreed
 from tilewright.tile_pages import page_bytes
 from tilewright.timing.clock import Cost
 from tilewright.timing.costs import STARTS, UNKNOWN_CALL

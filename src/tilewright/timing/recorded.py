@@ -23,7 +23,7 @@ from tilewright.native.program import FIDELITY_PHASES, NativeProgram
 from tilewright.native.recording import Core, RecordedCall, Recording
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
-from tilewright.sim.registers import SourceTiles
+from tilewright.sim.machine import SourceTiles
 from tilewright.sim.registry import Site
 from tilewright.sim.translate import TURN, TranslatedThread, Translation
 from tilewright.timing import advice, calls, timeline

@@ -28,8 +28,7 @@ from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls import catalogue
 from tilewright.sim.calls.data_movement import Semaphore
 from tilewright.sim.exact_arithmetic import ExactArithmetic
-from tilewright.sim.machine import Machine
-from tilewright.sim.registers import SOURCE_BANKS
+from tilewright.sim.machine import SOURCE_BANKS, Machine
 from tilewright.sim.registry import ROLES, Site
 from tilewright.sim.run import processors_of
 from tilewright.sim.tensors import Array, Tensor

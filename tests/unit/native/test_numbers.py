@@ -12,8 +12,8 @@ from tilewright.hardware import BLACKHOLE, WORMHOLE_B0, Chip
 from tilewright.native.compiled import from_face_order, to_face_order
 from tilewright.native.driver import ComputeConfig
 from tilewright.sim.numerics import fpu, packer, sfpu
+from tilewright.sim.numerics.fpu import packed_mask, reduce
 from tilewright.sim.numerics.matmul import matmul
-from tilewright.sim.numerics.reduce import packed_mask, reduce
 
 Tiles = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[..., Tiles]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.sim import integers
+from tilewright.sim import translate
 from tilewright.sim.run import translation_of
 from tilewright.sim.translate import all_cores, group_cores
 
@@ -95,12 +95,12 @@ numbers = st.integers(-100, 100)
 @settings(deadline=None)
 @given(numbers, numbers.filter(bool))
 def test_signed_division_is_toward_zero(a, b):
-    quotient = integers.divide_toward_zero(a, b)
-    remainder = integers.remainder_toward_zero(a, b)
+    quotient = translate.divide_toward_zero(a, b)
+    remainder = translate.remainder_toward_zero(a, b)
     assert quotient == int(a / b)
     assert quotient * b + remainder == a
     assert abs(remainder) < abs(b)
-    arrays = integers.divide_toward_zero(np.array([a, a]), np.array([b, b]))
+    arrays = translate.divide_toward_zero(np.array([a, a]), np.array([b, b]))
     assert arrays.tolist() == [quotient, quotient]
 
 
@@ -108,14 +108,14 @@ def test_signed_division_is_toward_zero(a, b):
 @given(numbers, numbers)
 def test_unsigned_comparison(a, b):
     expected = (a % 2**64) < (b % 2**64)
-    assert (integers.unsigned(a) < integers.unsigned(b)) == expected
-    assert (integers.unsigned(np.array([a])) < integers.unsigned(np.array([b]))).tolist() == [expected]
+    assert (translate.unsigned(a) < translate.unsigned(b)) == expected
+    assert (translate.unsigned(np.array([a])) < translate.unsigned(np.array([b]))).tolist() == [expected]
 
 
 @settings(deadline=None)
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 5))
 def test_core_range_is_range_for_each_core(start, length, step):
     offsets = np.array([0, 7])
-    turns = list(integers.core_range(start + offsets, start + offsets + length, step))
+    turns = list(translate.core_range(start + offsets, start + offsets + length, step))
     for core, offset in enumerate(offsets):
         assert [turn[core] for turn in turns] == list(range(start + offset, start + offset + length, step))

@@ -119,10 +119,10 @@ def test_creation():
 
 
 def test_block_format_is_rounded_as_the_packed_one():
-    from tilewright.sim.numerics import block_floats
+    from tilewright.sim.numerics import formats
 
     values = np.random.default_rng(4).standard_normal((5, 32, 32)).astype(np.float32)
-    packed = block_floats.decode(block_floats.encode_host(values)).view(np.float32)
+    packed = formats.decode(formats.encode_host(values)).view(np.float32)
     assert np.array_equal(block_rounded(values, 7), packed)
 
 

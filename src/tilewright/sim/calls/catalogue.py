@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.sim.calls import (
-    broadcast,
-    data_movement,
-    debugging,
-    elements,
-    external,
-    matrix,
-    packing,
-    setup,
-    synchronisation,
-    vector,
-)
+from tilewright.sim.calls import data_movement, debugging, elements, external, matrix, packing, setup, synchronisation, vector
 
-MODULES = (broadcast, data_movement, debugging, elements, external, matrix, packing, setup, synchronisation, vector)
+MODULES = (matrix, data_movement, debugging, elements, external, matrix, packing, setup, synchronisation, vector)
 
 
 def register_calls() -> None:

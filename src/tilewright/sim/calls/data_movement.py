@@ -19,10 +19,10 @@ from tilewright.diagnostics import fail
 from tilewright.grid import COUNT_SHIFT, PLACE_UNIT
 from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import LANDING, Buffer
-from tilewright.sim.integers import agreed
 from tilewright.sim.machine import Machine
 from tilewright.sim.registry import Site, call, fault, ready, value
 from tilewright.sim.tensors import Array, Tensor
+from tilewright.sim.translate import agreed
 
 
 @value("tensor_accessor")

@@ -99,7 +99,7 @@ def stop(machine: Machine, site: Site, *operands: Any) -> Wait | None:
             return Wait(site, lambda: OVER in meeting, lambda: "waits at a breakpoint for the other processors")
         meeting.discard(site.role)
         meeting.add(OVER)
-    from tilewright.sim import prompt  # late: few kernels stop, and a debugger is large
+    from tilewright.sim import inspection  # late: few kernels stop, and a debugger is large
 
-    prompt.ask(machine, site, operands, thread_name(machine, site).split(" ")[0])
+    inspection.ask(machine, site, operands, thread_name(machine, site).split(" ")[0])
     return None

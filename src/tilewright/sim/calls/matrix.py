@@ -1,10 +1,13 @@
-"""The matrix unit on buffers: copies, element-wise arithmetic and its forms that reuse DST, products and reductions.
+"""The matrix unit on buffers: copies, element-wise arithmetic and its forms that reuse DST, products, reductions, broadcasts,
+transposition.
 
-The unpacker part of a call puts its operands into the source queue; the math part takes them out.
+The unpacker part of a call puts its operands into the source queue; the math part takes them out. In a broadcast, operand B's
+row 0, column 0 or element [0][0] stands for the whole tile.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from tilewright.dtypes import INTEGERS
@@ -12,8 +15,7 @@ from tilewright.machine.threads import Wait
 from tilewright.sim.buffers import Buffer
 from tilewright.sim.calls.setup import configure, need_mode, need_source, set_mode
 from tilewright.sim.calls.vector import need_vector
-from tilewright.sim.machine import Machine
-from tilewright.sim.registers import SourceTiles
+from tilewright.sim.machine import Machine, SourceTiles
 from tilewright.sim.registry import Site, call, earlier, fault
 
 ARITHMETIC = ("add", "sub", "mul")
@@ -256,15 +258,15 @@ def math_matmul_block(machine: Machine, site: Site, in0: Buffer, in1: Buffer, ti
 
 
 POOLS = ("SUM", "AVG", "MAX", "MIN")
-DIMS = ("ROW", "COL", "SCALAR")
+REDUCE_DIMS = ("ROW", "COL", "SCALAR")
 
 
-def form_of(site: Site) -> tuple[str, str]:
+def reduction_of(site: Site) -> tuple[str, str]:
     """Pool and dimension from the template arguments."""
     if site.plan is None:
         words = " ".join(site.template)
         pool = next((pool.lower() for pool in POOLS if f"PoolType::{pool}" in words), "")
-        dim = next((dim.lower() for dim in DIMS if f"ReduceDim::REDUCE_{dim}" in words), "")
+        dim = next((dim.lower() for dim in REDUCE_DIMS if f"ReduceDim::REDUCE_{dim}" in words), "")
         if not pool or not dim:
             raise fault("TW514", site, f"template arguments '{words}' name no PoolType and ReduceDim")
         site.plan = (pool, dim)
@@ -273,7 +275,7 @@ def form_of(site: Site) -> tuple[str, str]:
 
 @call("reduce_init", on="ump")
 def init_reduce(machine: Machine, site: Site, data: Buffer, scaler: Buffer, output: Buffer) -> None:
-    pool, dim = form_of(site)
+    pool, dim = reduction_of(site)
     if site.role == "p":
         machine.packer.reduced = dim
         return
@@ -292,7 +294,7 @@ def unpack_reduce(
     """Sums along rows are matrix products: the scaler is then in SrcA and the data in SrcB."""
     if wait := machine.sources.full(site):
         return wait
-    pool, dim = form_of(site)
+    pool, dim = reduction_of(site)
     need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
     swapped = dim == "row" and pool != "max"
     for register, buffer in (("b" if swapped else "a", data), ("a" if swapped else "b", scaler)):
@@ -310,7 +312,7 @@ def math_reduce(
 ) -> Wait | None:
     if wait := machine.sources.empty(site):
         return wait
-    pool, dim = form_of(site)
+    pool, dim = reduction_of(site)
     need_mode(machine, site, ("reduce", pool, dim), "reduce_init")
     tiles = machine.sources.take(site)
     old = machine.dst.old(site, index)
@@ -330,7 +332,7 @@ def init_vector_reduce(machine: Machine, site: Site) -> None:
 def vector_reduce(machine: Machine, site: Site, index: int) -> None:
     """In place; the result is column 0 or row 0, the rest of the tile is no longer of use."""
     need_vector(machine, site, "sfpu_reduce_init", stateful=True)
-    pool, dim = form_of(site)
+    pool, dim = reduction_of(site)
     init = machine.vector.site
     if init is not None and f"PoolType::{pool.upper()}" not in " ".join(init.template):
         raise fault(
@@ -339,3 +341,157 @@ def vector_reduce(machine: Machine, site: Site, index: int) -> None:
         )  # fmt: skip
     dst = machine.dst
     dst.put(site, index, machine.arithmetic.vector_reduce(pool, dim, dst.get(site, index)), reduced=dst.is_reduced(index))
+
+
+BROADCAST_DIMS = {"rows": "row", "cols": "col", "scalar": "scalar"}
+BROADCAST_WORDS = {"ROW": "row", "COL": "col", "SCALAR": "scalar", "NONE": "none"}
+
+BROADCASTS = tuple(f"{kind}_tiles_bcast_{dim}" for kind, dim in product(ARITHMETIC, BROADCAST_DIMS))
+BROADCAST_INITS = (
+    *(f"{kind}_bcast_{dim}_init_short" for kind, dim in product(ARITHMETIC, BROADCAST_DIMS)),
+    *(f"{kind}_bcast_{dim}_init" for kind, dim in product(ARITHMETIC, BROADCAST_DIMS)),
+    *(f"{kind}_tiles_bcast_{dim}_init_short" for kind, dim in product(ARITHMETIC, BROADCAST_DIMS)),
+)
+
+
+def broadcast_of(site: Site) -> tuple[str, str]:
+    """Operation and dimension, from the name, or from the template arguments of the generic spelling."""
+    if site.plan is None:
+        dim = next((BROADCAST_DIMS[word] for word in BROADCAST_DIMS if f"_{word}" in site.name), "")
+        site.plan = (site.name[:3], dim or template_dim(site))
+    return site.plan
+
+
+def template_dim(site: Site) -> str:
+    for word, dim in BROADCAST_WORDS.items():
+        if any(f"BroadcastType::{word}" in text for text in site.template):
+            return dim
+    raise fault("TW514", site, "its template arguments name no BroadcastType")
+
+
+@call(*BROADCAST_INITS, on="um")
+def init_broadcast(machine: Machine, site: Site, first: Buffer, second: Buffer) -> None:
+    kind, dim = broadcast_of(site)
+    set_mode(machine, site, ("pair", dim) if site.role == "u" else ("elementwise", kind, dim))
+
+
+@call(*BROADCASTS, on="u")
+def unpack_broadcast(
+    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    kind, dim = broadcast_of(site)
+    need_mode(machine, site, ("pair", dim), f"{kind}_bcast_{dim} init")
+    return unpack_operands(machine, site, first, second, first_tile, second_tile)
+
+
+@call(*BROADCASTS, on="m")
+def math_broadcast(
+    machine: Machine, site: Site, first: Buffer, second: Buffer, first_tile: int, second_tile: int, index: int
+) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    kind, dim = broadcast_of(site)
+    need_mode(machine, site, ("elementwise", kind, dim), f"{kind}_bcast_{dim} init")
+    tiles = machine.sources.take(site)
+    spread = machine.arithmetic.broadcast(tiles.b, dim, site.attributes.get("bcast_row_idx", 0))
+    old = machine.dst.old(site, index)
+    result = machine.arithmetic.binary(kind, tiles.a, spread, old, accumulate=kind == "mul")
+    machine.dst.put(site, index, result, reduced=kind == "mul" and machine.dst.is_reduced(index))
+    return None
+
+
+@call("unary_bcast_init", on="um")
+def init_unary_broadcast(machine: Machine, site: Site, buffer: Buffer) -> None:
+    set_mode(machine, site, ("unary broadcast", template_dim(site)))
+
+
+@call("unary_bcast", on="u")
+def unpack_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("unary broadcast", template_dim(site)), "unary_bcast_init")
+    return unpack_moved(machine, site, buffer, tile, register="b")
+
+
+def unpack_moved(machine: Machine, site: Site, buffer: Buffer, tile: int, *, register: str) -> None:
+    """One tile on its way to DST that the matrix unit only rearranges."""
+    need_source(machine, site, register, buffer)
+    need_wide_dst(machine, site, buffer)
+    data = buffer.front(site, tile)
+    direct = buffer.unpack_to_dest or buffer.dtype in INTEGERS
+    if direct:
+        value = machine.arithmetic.straight_to_dst(data, buffer.dtype, unpack_to_dest=buffer.unpack_to_dest)
+    else:
+        value = machine.arithmetic.to_source(data, buffer.dtype)
+    machine.sources.put(SourceTiles(site.name, value, None, direct=direct))
+
+
+@call("unary_bcast", on="m")
+def math_unary_broadcast(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    dim = template_dim(site)
+    need_mode(machine, site, ("unary broadcast", dim), "unary_bcast_init")
+    if dim == "row" and machine.program.config.fp32_dest_acc_en and not buffer.unpack_to_dest:
+        raise fault(
+            "TW511", site, f"rows of {buffer.label} are broadcast into 32-bit DST: the device gives wrong values",
+            help="use 16-bit DST, or an f32 buffer that is unpacked straight to DST",
+        )  # fmt: skip
+    tiles = machine.sources.take(site)
+    machine.dst.put(site, index, machine.arithmetic.unary_broadcast(tiles.a, dim, direct=tiles.direct))
+    return None
+
+
+@call("transpose_wh_init", on="ump")
+def start_transpose(machine: Machine, site: Site, buffer: Buffer, output: Buffer) -> None:
+    if site.role == "p":
+        machine.packer.format = output.format
+        return
+    configure(machine, site, buffer, buffer)
+    set_mode(machine, site, ("transpose",))
+
+
+@call("transpose_wh_init_short", on="um")
+def init_transpose(machine: Machine, site: Site, buffer: Buffer) -> None:
+    set_mode(machine, site, ("transpose",))
+
+
+@call("transpose_wh_tile", on="u")
+def unpack_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.full(site):
+        return wait
+    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
+    return unpack_moved(machine, site, buffer, tile, register="a")
+
+
+@call("transpose_wh_tile", on="m")
+def math_transpose(machine: Machine, site: Site, buffer: Buffer, tile: int, index: int) -> Wait | None:
+    if wait := machine.sources.empty(site):
+        return wait
+    need_mode(machine, site, ("transpose",), "transpose_wh_init_short")
+    tiles = machine.sources.take(site)
+    machine.dst.put(site, index, machine.arithmetic.transpose(tiles.a, direct=tiles.direct))
+    return None
+
+
+VECTOR_FORMS = tuple(f"sfpu_{kind}_bcast_{dim}" for kind, dim in product(ARITHMETIC, ("row", "col")))
+
+
+@call(*(f"{name}_init" for name in VECTOR_FORMS), on="m")
+def init_vector_broadcast(machine: Machine, site: Site) -> None:
+    """Rows and columns have one set-up each, whatever the operation."""
+    machine.vector.ready = True
+    machine.vector.owner = f"sfpu_bcast_{site.name.removesuffix('_init')[-3:]}_init"
+    machine.vector.site = site
+    machine.vector.table = False
+
+
+@call(*VECTOR_FORMS, on="m")
+def vector_broadcast(machine: Machine, site: Site, data: int, vector: int) -> None:
+    kind, dim = site.name[5:8], site.name[-3:]
+    need_vector(machine, site, f"sfpu_bcast_{dim}_init", stateful=True)
+    dst = machine.dst
+    result = machine.arithmetic.vector_broadcast(kind, dim, dst.get(site, data), dst.get(site, vector))
+    dst.put(site, data, result, reduced=dst.is_reduced(data))

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.records import record
-from tilewright.sim.numerics import block_floats
+from tilewright.sim.numerics import formats
 from tilewright.sim.numerics.formats import (
     BLOCK_FLOATS,
     HIGH_HALF,
@@ -65,7 +65,7 @@ def pack(
         if l1_acc:
             raise FormatError(f"L1 accumulation is not available for {dtype}")
         blocks = _pack_bfp8(dst, dst32=dst32, relu=relu, precise=precise)
-        return blocks if dtype == "bfp8_b" else block_floats.cut_to_bfp4(blocks)
+        return blocks if dtype == "bfp8_b" else formats.cut_to_bfp4(blocks)
     if dtype not in ("bf16", "f32"):
         raise FormatError(f"the packer cannot write {dtype!r}; possible: {', '.join(L1_DTYPES)}")
     bits = _late_format(dst, dtype, dst32=dst32)
@@ -109,7 +109,7 @@ def _pack_bfp8(dst: U32, *, dst32: bool, relu: Relu | None, precise: bool) -> Ar
     bits = np.where(is_tiny(bits), np.uint32(0), bits)
     if relu is not None:
         bits = _apply_relu(bits, relu)
-    return block_floats.encode(bits, precise=precise and dst32)
+    return formats.encode(bits, precise=precise and dst32)
 
 
 def accumulate_l1(old_l1: Array, bits: U32, dtype: str) -> Array:
@@ -163,7 +163,7 @@ def to_src(l1: Array, dtype: str, *, dst32: bool) -> U32:
     if dtype == "bf16":
         return widen_bf16(l1)
     if dtype in BLOCK_FLOATS:
-        return block_floats.decode(l1)
+        return formats.decode(l1)
     if dtype != "f32":
         raise FormatError(f"{dtype!r} has no float path into Src; possible: bf16, f32, bfp8_b, bfp4_b")
     bits: U32 = np.asarray(l1, dtype=np.uint32)

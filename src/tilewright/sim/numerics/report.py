@@ -13,11 +13,10 @@ import numpy as np
 
 from tilewright.hardware import BLACKHOLE, CHIPS, WORMHOLE_B0
 from tilewright.records import record
-from tilewright.sim.numerics import registry, sfpu
+from tilewright.sim.numerics import sfpu
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.formats import U32, is_nan, scalar_bits, to_bits, values_of
-from tilewright.sim.numerics.registry import UNARY
-from tilewright.sim.numerics.sfpu import TERNARY
+from tilewright.sim.numerics.sfpu import TERNARY, UNARY
 
 HEAD = """# Numbers: how close the simulator is to the chip
 
@@ -224,7 +223,7 @@ def _takes_integers() -> frozenset[str]:
 
 def _difference(call: str, params: tuple[int, ...], one: str, other: str, *, dst32: bool) -> Difference | None:
     operands = 1 if call in UNARY else 2 if call in BINARY else 3
-    given = [registry.INPUTS] if operands == 1 and not dst32 else [_samples(place) for place in range(operands)]
+    given = [sfpu.INPUTS] if operands == 1 and not dst32 else [_samples(place) for place in range(operands)]
     if not dst32:
         given = [bits & np.uint32(0xFFFF0000) for bits in given]
     compute = (sfpu.unary, sfpu.binary, sfpu.ternary)[operands - 1]

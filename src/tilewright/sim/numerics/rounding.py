@@ -1,4 +1,7 @@
-"""Rounding to integers, and remainders of a division by a constant."""
+"""Rounding to integers, remainders of a division by a constant, and typecast_tile.
+
+Integers lie in DST as L1 has them, in two's complement.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.sim.numerics.formats import F32, MAGNITUDE, U32, from_bits, is_nan, to_bits
+from tilewright.dialects.tile_op import FLOAT_DTYPES
+from tilewright.sim.numerics.formats import F32, MAGNITUDE, SIGN, U32, FormatError, from_bits, is_nan, to_bits, values_of
 from tilewright.sim.numerics.lanes import (
     ONE,
     ZERO,
@@ -18,6 +22,9 @@ from tilewright.sim.numerics.lanes import (
     greater,
     is_zero,
     negative,
+    round_away,
+    round_even,
+    store,
     with_sign,
 )
 from tilewright.sim.numerics.mad import add, mul, on_blackhole, sub, sub_product
@@ -102,3 +109,115 @@ OPS: dict[str, UnaryOp] = {
     "fmod_tile": fmod,
     "remainder_tile": remainder,
 }
+
+
+def _f32_to_i32(bits: U32) -> U32:
+    """Towards zero; what does not fit becomes 0x80000000 (ttnn 0.78)."""
+    values = np.trunc(values_of(bits))
+    fits = np.abs(values) < 2.0**31
+    return np.where(fits, np.where(fits, values, 0).astype(np.int64) & 0xFFFFFFFF, 0x80000000).astype(np.uint32)
+
+
+def _f32_to_u32(bits: U32) -> U32:
+    """Towards zero, clamped; NaN clamps by its sign."""
+    values = values_of(bits)
+    values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
+    return np.clip(np.trunc(values), 0, 2.0**32 - 1).astype(np.uint32)
+
+
+def _i32_to_f32(bits: U32) -> U32:
+    return to_bits(np.ascontiguousarray(bits).view(np.int32).astype(np.float32))
+
+
+def _u32_to_f32(bits: U32) -> U32:
+    return to_bits(bits.astype(np.float32))
+
+
+def _f32_to_bf16(bits: U32) -> U32:
+    return store(round_even(bits), dst32=True)
+
+
+def _f32_to_u16(bits: U32) -> U32:
+    """Clamped, and rounded to nearest by the rounding instruction, ties away from zero; NaN clamps by its sign."""
+    values = values_of(bits)
+    values = np.where(np.isnan(values), np.where(bits >= SIGN, -1.0, 2.0**40), values)
+    return np.clip(np.floor(values + 0.5), 0, 2.0**16 - 1).astype(np.uint32)
+
+
+def _i32_to_bf16(bits: U32) -> U32:
+    return round_away(_i32_to_f32(bits))
+
+
+def _u32_to_bf16(bits: U32) -> U32:
+    return round_away(_u32_to_f32(bits))
+
+
+def _i32_to_u16(bits: U32) -> U32:
+    return np.clip(np.ascontiguousarray(bits).view(np.int32), 0, 2**16 - 1).astype(np.uint32)
+
+
+def _u32_to_u16(bits: U32) -> U32:
+    return np.minimum(bits, np.uint32(0xFFFF))
+
+
+def _low_byte(bits: U32) -> U32:
+    return bits & np.uint32(0xFF)
+
+
+def _f32_to_u8(bits: U32) -> U32:
+    """Towards zero, modulo 256; from 2^31 on, for infinity and for NaN 0."""
+    values = values_of(bits)
+    fits = np.abs(values) < 2.0**31
+    return _low_byte(np.trunc(np.where(fits, values, 0.0)).astype(np.int64).astype(np.uint32))
+
+
+def _same(bits: U32) -> U32:
+    return bits
+
+
+_NARROW = tuple(dtype for dtype in FLOAT_DTYPES if dtype != "f32")
+_CASTS: dict[tuple[str, str], Callable[[U32], U32]] = {
+    **{(real, "i32"): _f32_to_i32 for real in FLOAT_DTYPES},
+    **{(real, "u32"): _f32_to_u32 for real in FLOAT_DTYPES},
+    **{(real, "u16"): _f32_to_u16 for real in FLOAT_DTYPES},
+    ("i32", "f32"): _i32_to_f32,
+    ("u32", "f32"): _u32_to_f32,
+    ("u16", "f32"): _u32_to_f32,
+    **{(real, "u8"): _f32_to_u8 for real in FLOAT_DTYPES},
+    ("u8", "f32"): _u32_to_f32,
+    **{("i32", real): _i32_to_bf16 for real in _NARROW},
+    **{(whole, real): _u32_to_bf16 for whole in ("u32", "u16", "u8") for real in _NARROW},
+    ("u16", "u8"): _low_byte,
+    ("u8", "u16"): _same,
+    ("i32", "u16"): _i32_to_u16,
+    ("u32", "u16"): _u32_to_u16,
+    ("u16", "i32"): _same,
+    ("u16", "u32"): _same,
+    ("f32", "bf16"): _f32_to_bf16,
+    ("bf16", "f32"): _same,
+}
+
+
+def _operation(cast: Callable[[U32], U32]) -> UnaryOp:
+    def operation(x: U32, params: Params, dst32: bool) -> U32:
+        return cast(x)
+
+    return operation
+
+
+TYPECASTS: dict[str, UnaryOp] = {
+    f"typecast_tile:{source}_{target}": _operation(cast) for (source, target), cast in _CASTS.items()
+}
+
+
+def typecast(dst: U32, source: str, target: str, *, dst32: bool) -> U32:
+    """typecast_tile<source, target>; 32-bit numbers need 32-bit DST."""
+    cast = _CASTS.get((source, target))
+    if cast is None:
+        known = ", ".join(f"{left} to {right}" for left, right in sorted(_CASTS))
+        raise FormatError(f"no typecast from {source} to {target}; possible: {known}")
+    if not dst32 and {source, target} == {"bf16", "f32"}:
+        return dst
+    if not dst32 and {source, target} & {"i32", "u32", "u8"}:
+        raise FormatError(f"typecast from {source} to {target} needs 32-bit DST")
+    return cast(dst)

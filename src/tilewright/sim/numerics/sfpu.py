@@ -1,32 +1,87 @@
 """The SFPU by kernel call name: ``unary("blackhole", "exp_tile", dst, dst32=False)``, ``binary(chip, "add_binary_tile", ...)``.
 
-Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those.
-``variant`` names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``.
+Parameters are the integers the C++ call gets: fp32 bits for scalars, plain integers where the call takes those. ``variant``
+names a template choice that changes the numbers, e.g. "approx" for ``exp_tile<true>``. Unary functions that cost more than a
+few steps have a table for 16-bit DST: one entry per bf16 input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 
 import numpy as np
 
-from tilewright.sim.numerics import integer_ops, reduce, registry
+from tilewright.hardware import WORMHOLE_B0
+from tilewright.sim.numerics import activations, exponentials, fpu, integer_ops, roots, rounding, trigonometry, unary_bits
 from tilewright.sim.numerics.binary import NEAREST
 from tilewright.sim.numerics.binary import OPS as BINARY
 from tilewright.sim.numerics.binary import RAW_STORE as UNSTORED
-from tilewright.sim.numerics.formats import U32
+from tilewright.sim.numerics.formats import U16, U32
 from tilewright.sim.numerics.integer_ops import INTEGERS as INTEGER_CALLS
 from tilewright.sim.numerics.lanes import Params, TernaryOp, UnaryOp, UnknownOperation, is_zero, round_away, rounded_unless, store
 from tilewright.sim.numerics.mad import chip, mad, mul, on_chip, sub
-from tilewright.sim.numerics.registry import CHEAP, UNARY
-from tilewright.sim.numerics.registry import RAW_STORE as RAW_UNARY
 from tilewright.sim.numerics.roots import reciprocal
-from tilewright.sim.numerics.typecast import OPS as TYPECASTS
-from tilewright.sim.numerics.typecast import typecast as typecast_bits
+from tilewright.sim.numerics.rounding import TYPECASTS
+from tilewright.sim.numerics.rounding import typecast as typecast_bits
 
-sfpu_bcast = on_chip(reduce.sfpu_bcast)
-sfpu_reduce = on_chip(reduce.sfpu_reduce)
+# Cheap enough to compute in 16-bit DST as well: they need no table.
+CHEAP: dict[str, UnaryOp] = {**unary_bits.OPS, **rounding.OPS}
+
+UNARY: dict[str, UnaryOp] = {
+    **CHEAP,
+    **roots.OPS,
+    **exponentials.OPS,
+    **trigonometry.OPS,
+    **activations.OPS,
+    **activations.SPECIAL,
+    **roots.UNARY,
+    **integer_ops.UNARY,
+    **TYPECASTS,
+}
+
+# Integers are stored as they are: no denormals to flush.
+RAW_UNARY = frozenset({*integer_ops.UNARY, *TYPECASTS})
+
+
+_FILE = "unary_bf16.npz"
+INPUTS: U32 = np.arange(65536, dtype=np.uint32) << np.uint32(16)
+
+
+@cache
+def table_names() -> frozenset[str]:
+    """``<call>`` or ``<call>:<variant>``, with the chip before them where they hold for that chip only."""
+    with _open() as archive:
+        return frozenset(archive.files)
+
+
+@cache
+def _table(name: str) -> U32:
+    """The 65,536 results as fp32 patterns, indexed by the bf16 input pattern."""
+    with _open() as archive:
+        deltas: U16 = archive[name]
+    return np.cumsum(deltas, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
+
+
+def name_of(key: str, chip: str) -> str | None:
+    """The table of a call on a chip, if it has one."""
+    own = key if chip == WORMHOLE_B0.name else f"{chip}/{key}"
+    return next((name for name in (own, key) if name in table_names()), None)
+
+
+def look_up(key: str, dst: U32) -> U32 | None:
+    """The results of a call on the chip that computes."""
+    name = name_of(key, chip())
+    return None if name is None else _table(name)[dst >> np.uint32(16)]
+
+
+def _open() -> np.lib.npyio.NpzFile:
+    return np.load(str(files("tilewright.sim.numerics") / "data" / _FILE))
+
+
+sfpu_bcast = on_chip(fpu.sfpu_bcast)
+sfpu_reduce = on_chip(fpu.sfpu_reduce)
 typecast = on_chip(typecast_bits)
 INTEGERS = INTEGER_CALLS | frozenset(TYPECASTS)  # what they write is not a float: stored as it is
 _SMALL = 8192  # elements below which building a table does not pay
@@ -42,7 +97,7 @@ def unary(
         return store(find_unary(name)(dst, tuple(params), False), dst32=dst32)
     key = operation_key(name, approx=approx, variant=variant)
     if not dst32 and not params:
-        known = registry.look_up(key, dst)
+        known = look_up(key, dst)
         if known is not None:
             return known
     operation = find_unary(key)
@@ -60,7 +115,7 @@ def _table_of(chip: str, key: str, params: Params) -> U32:
 
 def computed_table(key: str, params: Params = ()) -> U32:
     """What the algorithm of a call gives for every bf16 number, on the chip that computes."""
-    return store(find_unary(key)(registry.INPUTS, params, False), dst32=False)
+    return store(find_unary(key)(INPUTS, params, False), dst32=False)
 
 
 def operation_key(name: str, *, approx: bool = False, variant: str = "") -> str:
@@ -111,7 +166,7 @@ def ternary(
         raise UnknownOperation(key, TERNARY)
     a, b, c = (np.ascontiguousarray(operand) for operand in np.broadcast_arrays(a, b, c))
     result = TERNARY[key](a, b, c, tuple(params), dst32)
-    return result if key in INTEGERS or (dst32 and key in RAW_STORE) else store(result, dst32=dst32)
+    return result if key in INTEGERS or (dst32 and key in RAW_TERNARY) else store(result, dst32=dst32)
 
 
 __all__ = [
@@ -153,4 +208,4 @@ TERNARY: dict[str, TernaryOp] = {
 }
 
 # Moved as integers: denormals survive the store.
-RAW_STORE = frozenset({"where_tile"})
+RAW_TERNARY = frozenset({"where_tile"})

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.sim.numerics import packer
-from tilewright.sim.numerics.block_floats import faces_from_tile, tile_from_faces
+from tilewright.sim.numerics.formats import faces_from_tile, tile_from_faces
 
 DATA = Path(__file__).resolve().parents[3] / "golden_data"
 DTYPES = {"bfloat16": "bf16", "float32": "f32", "bfloat8_b": "bfp8_b", "int32": "i32", "uint32": "u32"}

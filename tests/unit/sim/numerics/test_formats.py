@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import block_floats, packer
+from tilewright.sim.numerics import formats, packer
 from tilewright.sim.numerics.formats import FormatError, from_l1, scalar_bits, to_bits, to_l1
 
 
@@ -43,7 +43,7 @@ def test_bfp8_shares_an_exponent_per_face_row() -> None:
     """Half a step of the block's largest magnitude: 7 bits, the leading one explicit; saturation adds another half."""
     values = tiles(3)
     packed = to_l1(values, "bfp8_b")
-    assert packed.shape == (3, block_floats.PACKED_BYTES)
+    assert packed.shape == (3, formats.PACKED_BYTES)
     back = from_l1(packed, "bfp8_b")
     blocks = values.reshape(3, 32, 2, 16)
     largest = np.abs(blocks).max(axis=-1, keepdims=True)
@@ -57,9 +57,9 @@ def test_bfp8_decode_inverts_encode_on_its_own_numbers() -> None:
 
 
 def test_bfp8_signed_zero_reads_as_minus_infinity() -> None:
-    packed = np.zeros((1, block_floats.PACKED_BYTES), dtype=np.uint8)
+    packed = np.zeros((1, formats.PACKED_BYTES), dtype=np.uint8)
     packed[0, 64] = 0x80
-    assert block_floats.decode(packed)[0, 0, 0] == 0xFF800000
+    assert formats.decode(packed)[0, 0, 0] == 0xFF800000
 
 
 def test_scalar_bits() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.sim.numerics import block_floats, fpu, packer
+from tilewright.sim.numerics import formats, fpu, packer
 from tilewright.sim.numerics.formats import FormatError
 
 RELU = {
@@ -77,6 +77,6 @@ def test_errors_name_what_is_possible() -> None:
 
 def test_face_order_round_trip() -> None:
     tile = np.arange(2048, dtype=np.uint32).reshape(2, 32, 32)
-    faces = block_floats.faces_from_tile(tile)
+    faces = formats.faces_from_tile(tile)
     assert faces[0, 16, 0] == 16  # second face starts at column 16
-    assert (block_floats.tile_from_faces(faces) == tile).all()
+    assert (formats.tile_from_faces(faces) == tile).all()

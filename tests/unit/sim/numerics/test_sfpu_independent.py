@@ -13,7 +13,7 @@ import pytest
 from scipy import special
 
 from tilewright.sim.numerics import mad as arithmetic
-from tilewright.sim.numerics import registry, roots, sfpu
+from tilewright.sim.numerics import roots, sfpu
 from tilewright.sim.numerics.formats import FormatError, from_bits, scalar_bits, to_bits, values_of
 from tilewright.sim.numerics.lanes import UnknownOperation
 from tilewright.sim.numerics.mad import on_chip
@@ -131,13 +131,13 @@ def test_coarse_functions_stay_in_their_bound(chip: str, key: str) -> None:
 
 
 def test_every_table_is_checked_or_named() -> None:
-    assert set(TRUE) | set(ROUGH) | UNCHECKED == {name.rpartition("/")[2] for name in registry.table_names()}
+    assert set(TRUE) | set(ROUGH) | UNCHECKED == {name.rpartition("/")[2] for name in sfpu.table_names()}
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("key", sorted({*TRUE, *ROUGH, *UNCHECKED}))
 def test_tables_are_what_the_algorithms_give(chip: str, key: str) -> None:
-    assert registry.name_of(key, chip) is not None
+    assert sfpu.name_of(key, chip) is not None
     assert np.array_equal(table(chip, key, EVERY_BF16), on_chip(sfpu.computed_table)(chip, key))
 
 

@@ -1,4 +1,4 @@
-// The exact matrix product of matmul.py, panel.py and accumulate.py, which say why every step equals the integer datapath.
+// The exact matrix product of matmul.py and accumulate.py, which say why every step equals the integer datapath.
 // Exponents must be those that matmul.py has checked: nothing here over- or underflows.
 #include <vector>
 

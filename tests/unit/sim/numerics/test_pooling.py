@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.sim.numerics import fpu
 from tilewright.sim.numerics.formats import from_bits, scalar_bits, to_bits
-from tilewright.sim.numerics.reduce import packed_mask
+from tilewright.sim.numerics.fpu import packed_mask
 
 
 @pytest.mark.recorded(r"reduce_(sum|avg|max)_(row|col|scalar)_.*")
