@@ -228,7 +228,7 @@ class Variant:
     @property
     def taken(self) -> list[TensorSpec]:
         """What the caller passes. TileLang lays it out anew for the kernel, so only its shape and type count there."""
-        from tilewright.lang.tilelang_types import element_name
+        from tilewright.lang.tilelang_tensors import element_name
         from tilewright.program import TensorSpec
 
         if self.caller is None:
@@ -239,7 +239,7 @@ class Variant:
     def described(self, tensors: Sequence[Any]) -> list[TensorSpec]:
         """The tensors of a call, in the same terms."""
         from tilewright.lang.tensors import describe
-        from tilewright.lang.tilelang_types import element_name
+        from tilewright.lang.tilelang_tensors import element_name
         from tilewright.program import TensorSpec
 
         names = [each.name for each in self.taken]

@@ -16,10 +16,10 @@ from tilewright import execution
 from tilewright.cli import invocation
 from tilewright.cli.main import main
 from tilewright.native import driver
+from tilewright.native.driver import RecordedCall
 from tilewright.native.findings import NativeError
 from tilewright.native.kernel_check import parse_grid, parse_tensor
 from tilewright.native.program import BufferSpec, KernelSource, NativeProgram
-from tilewright.native.recording import RecordedCall
 from tilewright.timing import recorded, timeline
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ import wrong_expressions
 from tilewright.diagnostics import KernelError
 from tilewright.error_codes import CODES
 from tilewright.program import TensorSpec
-from tilewright.report.error_examples import EXAMPLES
+from tilewright.report.errors_page import EXAMPLES
 
 HERE = Path(__file__).parent
 FILES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("test_"))

@@ -104,7 +104,7 @@ def problem(prim_func: Any, own: Any, same_text: bool) -> str:
     """Why the two differ; empty if they do not."""
     from tilewright import execution, tilelang
     from tilewright.frontend.tilelang.tile_program import listing
-    from tilewright.lang.tilelang_types import UNDECLARED
+    from tilewright.lang.tilelang_tensors import UNDECLARED
 
     imported = tilelang.compile(prim_func)
     given = arguments(prim_func)

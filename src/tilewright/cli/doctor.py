@@ -15,6 +15,7 @@ import sys
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from tilewright.records import record
 
@@ -75,8 +76,6 @@ def package(name: str, purpose: str, *, required: bool = False) -> Finding:
 
 
 def simulator(verbose: bool) -> Finding:
-    from tilewright.cli.doctor_kernel import largest_error
-
     try:
         error = largest_error()
     except Exception as failure:
@@ -88,6 +87,41 @@ def simulator(verbose: bool) -> Finding:
     if error != 0.0:
         return Finding("simulator", BROKEN, f"a one-tile add is wrong by {error}")
     return Finding("simulator", GOOD, "compiled and simulated a one-tile add, exact")
+
+
+def largest_error() -> float:
+    """Of a one-tile add. Small integers are exact in every format, so the error is zero or something is broken."""
+    import numpy as np
+
+    from tilewright import ttl
+
+    @ttl.kernel(grid=(1, 1))
+    def doctor_add(a: Any, b: Any, out: Any) -> None:
+        a_cb = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=2)
+        b_cb = ttl.make_circular_buffer_like(b, shape=(1, 1), buffer_factor=2)
+        out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=2)
+
+        @ttl.compute()
+        def add() -> None:
+            with a_cb.wait() as left, b_cb.wait() as right, out_cb.reserve() as result:
+                result.store(left + right)
+
+        @ttl.datamovement()
+        def read() -> None:
+            with a_cb.reserve() as left, b_cb.reserve() as right:
+                ttl.copy(a[0:1, 0:1], left).wait()
+                ttl.copy(b[0:1, 0:1], right).wait()
+
+        @ttl.datamovement()
+        def write() -> None:
+            with out_cb.wait() as result:
+                ttl.copy(result, out[0:1, 0:1]).wait()
+
+    a = np.arange(1024, dtype=np.float32).reshape(32, 32) % 64
+    b = np.ones((32, 32), dtype=np.float32)
+    out = np.zeros((32, 32), dtype=np.float32)
+    doctor_add(a, b, out)
+    return float(np.max(np.abs(out - (a + b))))
 
 
 def host_compiler() -> Finding:

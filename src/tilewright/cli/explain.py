@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 def explain_code(code: str, *, as_json: bool) -> int:
     import textwrap
 
-    from tilewright.report.error_examples import EXAMPLES
+    from tilewright.report.errors_page import EXAMPLES
 
     entry = CODES.get(code)
     if entry is None:

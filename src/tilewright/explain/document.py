@@ -1,6 +1,7 @@
 """Everything a person may want to see of a script's kernels as one plain document, ready for JSON; the page only draws it.
 
-``docs/explain.schema.json`` says what it holds.
+``docs/explain.schema.json`` says what it holds. IR of every stage is told as edits of the one before: small, and the difference
+is what a reader looks for.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import linecache
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from tilewright.compiler import cpp_lines
 from tilewright.diagnostics import Diagnostic, Span
 from tilewright.error_codes import CODES
-from tilewright.explain import picture, stages, times
+from tilewright.explain import picture, times
 from tilewright.package import described, version
 from tilewright.program import Program
 from tilewright.records import record
@@ -23,6 +25,42 @@ from tilewright.trace import Trace
 if TYPE_CHECKING:
     from tilewright.timing.profile import Profile
     from tilewright.timing.timeline import Timeline
+
+
+Edit = tuple[int, int, list[str]]  # at which line of the text before, how many lines go, what comes in their place
+
+MOST_LINES = 4_000  # from which the difference of two texts is not searched for: all of it changes
+
+
+def stage_entries(trace: Trace) -> list[dict[str, Any]]:
+    """Applied in order to an empty text, the edits give the IR after each stage. A stage without edits changed nothing."""
+    found: list[dict[str, Any]] = []
+    before: list[str] = []
+    for stage in trace.stages:
+        after = stage.ir.splitlines() if stage.ir else before
+        found.append({"name": stage.name, "seconds": round(stage.seconds, 6), "edits": edits(before, after)})
+        before = after
+    return found
+
+
+def edits(before: list[str], after: list[str]) -> list[Edit]:
+    if before == after:
+        return []
+    if not before or max(len(before), len(after)) > MOST_LINES:
+        return [(0, len(before), after)]
+    matched = SequenceMatcher(None, before, after, autojunk=False)
+    return [(i, j - i, after[k:end]) for tag, i, j, k, end in matched.get_opcodes() if tag != "equal"]
+
+
+def applied(before: list[str], changes: list[Edit]) -> list[str]:
+    """The text after a stage; what the page does too."""
+    after: list[str] = []
+    done = 0
+    for at, gone, new in changes:
+        after += [*before[done:at], *new]
+        done = at + gone
+    return [*after, *before[done:]]
+
 
 FORMAT = 1
 
@@ -66,7 +104,7 @@ def document(
         "script": script,
         "kernels": made,
         "errors": wrong,
-        "failed": None if failed is None else {"name": failed[1], "stages": stages.entries(failed[0])},
+        "failed": None if failed is None else {"name": failed[1], "stages": stage_entries(failed[0])},
         "files": files.told(),
     }
 
@@ -88,7 +126,7 @@ def kernel(told: Told, files: Files) -> dict[str, Any]:
         "memory": picture.memory(program),
         "data_flow": picture.data_flow(program),
         "pipes": picture.pipes(program),
-        "stages": stages.entries(program.trace),
+        "stages": stage_entries(program.trace),
         "notes": [_note(each, files) for each in program.diagnostics],
     }
     times_known = told.profile is not None and told.timeline is not None

@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.cache_key import key_of
 from tilewright.diagnostics import caller_span, fail
 from tilewright.jit.tilelang_kernel import EagerKernel, TileLangKernel
-from tilewright.lang.tilelang_types import Dimension, TensorType, element_name
+from tilewright.lang.tilelang_tensors import Dimension, TensorType, element_name
 from tilewright.narrowing import as_tuple
 from tilewright.options import Options
 

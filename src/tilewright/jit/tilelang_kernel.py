@@ -10,8 +10,15 @@ from tilewright.diagnostics import KernelError, caller_span, fail
 from tilewright.dialects.loading import collection_paused, load_xdsl
 from tilewright.jit.kernel import Kernel
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_tensors import CallerTensors, TensorArguments
-from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name
+from tilewright.lang.tilelang_tensors import (
+    UNDECLARED,
+    CallerTensors,
+    Dimension,
+    TensorArguments,
+    TensorType,
+    TileLangFunction,
+    element_name,
+)
 from tilewright.narrowing import as_tuple
 from tilewright.options import Options
 

@@ -1,20 +1,28 @@
-"""Compiles the kernels of a program with the system compiler and runs them on the host."""
+"""Compiles the kernels of a program with the system compiler and runs them on the host.
+
+The runner asks for vector-unit functions that it has no algorithm of its own for. Those functions are recordings or ports of
+the real kernels and live with the simulator's numbers; asking for them keeps both runs on one definition. A request is five
+words (length of the name, operands, 32-bit DST, count, number of parameters), the name, the parameters and the operands; the
+answer is 1 and the values, or 0.
+
+The calls that every thread made are listed by ``recording.cpp``; a timeline of hand-written kernels reads them.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.diagnostics import Diagnostic
 from tilewright.host_compiler import at_once
-from tilewright.native import functions
 from tilewright.native.findings import Finding, NativeError, parse_finding
 from tilewright.native.program import (
     CALLS_FILE,
@@ -30,14 +38,93 @@ from tilewright.native.program import (
     unit_text,
     write_program,
 )
-from tilewright.native.recording import Recording, read_recording
-from tilewright.native.toolchain import compile_kernel, runner_path
-from tilewright.native.user_headers import refuse_unmodelled
+from tilewright.native.toolchain import compile_kernel, refuse_unmodelled, runner_path
 from tilewright.progress import progress
 from tilewright.records import record
 
 if TYPE_CHECKING:
     from tilewright.program import Program
+
+
+Words = NDArray[np.uint32]
+HEADER_WORDS = 5
+
+
+def evaluate(chip: str, key: str, operands: list[Words], params: tuple[int, ...], *, wide: bool) -> Words | None:
+    """``name`` or ``name:variant`` of one to three operands, or None if the numeric model does not have it."""
+    from tilewright.sim.numerics import sfpu
+    from tilewright.sim.numerics.lanes import UnknownOperation
+
+    name, _, variant = key.partition(":")
+    try:
+        if len(operands) == 1:
+            return sfpu.unary(chip, name, operands[0], dst32=wide, params=params, variant=variant)
+        if len(operands) == 2:
+            return sfpu.binary(chip, name, *operands, dst32=wide, params=params)
+        return sfpu.ternary(chip, name, *operands, dst32=wide, params=params)
+    except (UnknownOperation, IndexError):
+        return None
+
+
+def serve(chip: str, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers until the runner closes its end."""
+    while True:
+        header = requests.read(HEADER_WORDS * 4)
+        if len(header) < HEADER_WORDS * 4:
+            return
+        length, inputs, wide, count, param_count = (int(word) for word in np.frombuffer(header, np.uint32))
+        key = requests.read(length).decode()
+        params = tuple(int(word) for word in np.frombuffer(requests.read(param_count * 4), np.uint32))
+        operands = [np.frombuffer(requests.read(count * 4), np.uint32) for _ in range(inputs)]
+        values = evaluate(chip, key, operands, params, wide=bool(wide))
+        try:
+            answers.write(np.uint32(values is not None).tobytes())
+            if values is not None:
+                answers.write(np.ascontiguousarray(values, dtype=np.uint32).tobytes())
+            answers.flush()
+        except BrokenPipeError:
+            return
+
+
+MOST_CALLS = 2_000_000  # of all threads together
+
+Core = tuple[int, int]
+
+
+@record
+class RecordedCall:
+    """One call, with its integers: what they mean depends on the name."""
+
+    name: str
+    words: tuple[int, ...]
+    file: str
+    line: int
+
+
+Recording = Mapping[tuple[Core, str], list[RecordedCall]]  # by core and processor: reader, unpack, math, pack, writer
+
+
+def read_recording(path: Path) -> Recording:
+    """Calls that are alike share one object: loops make the same calls again and again."""
+    found: dict[tuple[Core, str], list[RecordedCall]] = {}
+    known: dict[str, tuple[tuple[Core, str], RecordedCall]] = {}
+    for count, line in enumerate(_lines(path)):
+        if count >= MOST_CALLS:
+            raise NativeError(f"the kernels make more than {MOST_CALLS:,} calls: give them less to do")
+        if line not in known:
+            x, y, thread, file, number, name, *words = line.split("\t")
+            key = ((int(x), int(y)), thread)
+            known[line] = (key, RecordedCall(name, tuple(map(int, words)), file, int(number)))
+        key, call = known[line]
+        found.setdefault(key, []).append(call)
+    return found
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            yield line.rstrip("\n")
+
 
 __all__ = [
     "BufferSpec",
@@ -125,7 +212,7 @@ def _execute(command: list[str], chip: str) -> str:
         assert process.stdin is not None and process.stdout is not None
         try:
             with process:
-                functions.serve(chip, process.stdout, process.stdin)  # type: ignore[arg-type]
+                serve(chip, process.stdout, process.stdin)  # type: ignore[arg-type]
         except BaseException:  # whoever interrupts us may have told only us
             process.kill()
             raise

@@ -19,8 +19,8 @@ from tilewright.diagnostics import Span
 from tilewright.dialects.tile_op import COLUMN, FIRST, MEMBERS, ROW
 from tilewright.dialects.ttkernel import CALLS
 from tilewright.machine.threads import Wait
+from tilewright.native.driver import Core, RecordedCall, Recording
 from tilewright.native.program import FIDELITY_PHASES, NativeProgram
-from tilewright.native.recording import Core, RecordedCall, Recording
 from tilewright.options import Options
 from tilewright.program import BufferSpec, ComputeConfig, Program, TensorSpec, ThreadSpec
 from tilewright.sim.machine import SourceTiles

@@ -198,8 +198,7 @@ class Tuned:
 
 
 def entry_of(subject: Subject, problem: Problem, outcome: Outcome, best: Trial) -> Any:
-    from tilewright.tune.results import Entry
-    from tilewright.tune.versions import current_versions
+    from tilewright.tune.results import Entry, current_versions
 
     versions = current_versions()
     return Entry(

@@ -12,9 +12,9 @@ from typing import Any
 
 from tilewright import cache
 from tilewright.tune.problem import Problem, Subject, plain
+from tilewright.tune.results import current_versions
 from tilewright.tune.space import Space, text_of
 from tilewright.tune.trial import Trial
-from tilewright.tune.versions import current_versions
 
 FIELDS = tuple(name for name in Trial.__annotations__ if name != "config")
 

@@ -1,20 +1,49 @@
 """What tuning found, in a JSON file beside the script: one line an entry, sorted, so that two files merge like text.
 
-A file is written beside and then renamed; whoever reads it sees the old one or the new one. Entries of another release or of
-other costs are kept in the file and not used.
+A file is written beside and then renamed; whoever reads it sees the old one or the new one. Entries of another release of the
+compiler or of other costs, on which a prediction depends too, are kept in the file and not used.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from tilewright.records import record
-from tilewright.tune.versions import Versions, current_versions
+
+COST_FILES = ("op_costs.json", "timing_constants.py", "timing/*.py")
+
+
+@record(kw_only=True)
+class Versions:
+    tilewright: str
+    costs: str
+
+    def __str__(self) -> str:
+        return f"tilewright {self.tilewright}, costs {self.costs}"
+
+
+@lru_cache(maxsize=1)
+def current_versions() -> Versions:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        release = version("tilewright")
+    except PackageNotFoundError:
+        release = "source"
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for pattern in COST_FILES:
+        for file in sorted(root.glob(pattern)):
+            digest.update(file.read_bytes())
+    return Versions(tilewright=release, costs=digest.hexdigest()[:12])
+
 
 SUFFIX = ".tune.json"
 FORMAT = 1

@@ -21,8 +21,8 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.records import record
 from tilewright.tune.problem import Problem, Subject
+from tilewright.tune.results import Versions, current_versions
 from tilewright.tune.trial import REFUSED, Trial, Work
-from tilewright.tune.versions import Versions, current_versions
 
 Step = Callable[[Work, Any], Trial]
 MOST_DEATHS = 3  # of the workers of one configuration

@@ -12,7 +12,7 @@ import pytest
 
 from explained import ROOT, THREE, WRONG, example, explained
 from tilewright.cli.main import main
-from tilewright.explain import stages
+from tilewright.explain.document import applied
 from tilewright.report import dst_assignment
 
 SCHEMA = json.loads((ROOT / "docs" / "explain.schema.json").read_text())
@@ -58,7 +58,7 @@ def test_edits_give_the_ir_of_every_stage(name: str):
     for kernel, program in zip(document["kernels"], programs, strict=True):
         text: list[str] = []
         for told, stage in zip(kernel["stages"], program.trace.stages, strict=True):
-            text = stages.applied(text, told["edits"])
+            text = applied(text, told["edits"])
             assert text == stage.ir.splitlines(), stage.name
 
 

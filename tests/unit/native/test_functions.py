@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 
-from tilewright.native.functions import evaluate, serve
+from tilewright.native.driver import evaluate, serve
 from tilewright.sim.numerics import sfpu
 
 CHIP = "wormhole_b0"

@@ -11,7 +11,7 @@ import pytest
 import tuned_kernels
 
 from tilewright.tune import results
-from tilewright.tune.versions import current_versions
+from tilewright.tune.results import current_versions
 
 VERSIONS = current_versions()
 ENTRY = results.Entry(

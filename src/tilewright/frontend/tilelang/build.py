@@ -20,8 +20,7 @@ from tilewright.grid import cores_for
 from tilewright.hardware import CHIPS
 from tilewright.lang.cores import resolve_grid
 from tilewright.lang.kernel import Build
-from tilewright.lang.tilelang_tensors import TensorLayout
-from tilewright.lang.tilelang_types import TileLangFunction
+from tilewright.lang.tilelang_tensors import TensorLayout, TileLangFunction
 from tilewright.options import Options
 from tilewright.records import record
 

@@ -24,7 +24,7 @@ from tilewright.frontend.tilelang.symbols import (
     expression,
     is_symbolic,
 )
-from tilewright.lang.tilelang_types import OTHER_INTEGERS, OTHER_NAMES, SMALL_INTEGERS, element_name
+from tilewright.lang.tilelang_tensors import OTHER_INTEGERS, OTHER_NAMES, SMALL_INTEGERS, element_name
 
 if TYPE_CHECKING:
     from tilewright.frontend.tilelang.reading import Reading

@@ -29,7 +29,7 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.integers import OPERATORS, make
-from tilewright.lang.tilelang_types import Dimension, DynamicFactory, TensorFactory
+from tilewright.lang.tilelang_tensors import Dimension, DynamicFactory, TensorFactory
 from tilewright.narrowing import as_tuple
 
 # T's name, the row of the op table, and its value on a plain number.

@@ -39,8 +39,16 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement, TileProgram, read_by
 from tilewright.lang.tensors import is_tensor
-from tilewright.lang.tilelang_tensors import VIEW, View
-from tilewright.lang.tilelang_types import UNDECLARED, Dimension, TensorType, TileLangFunction, element_name, outer_scope
+from tilewright.lang.tilelang_tensors import (
+    UNDECLARED,
+    VIEW,
+    Dimension,
+    TensorType,
+    TileLangFunction,
+    View,
+    element_name,
+    outer_scope,
+)
 from tilewright.narrowing import is_slice, is_tuple
 
 REWRITTEN = (ast.BoolOp, ast.Not, ast.IfExp, ast.Compare)

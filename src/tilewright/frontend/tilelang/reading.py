@@ -30,7 +30,7 @@ from tilewright.frontend.tilelang.symbols import (
 )
 from tilewright.frontend.tilelang.tile_program import Assign, Load, Place, Statement, Store, Window, reads
 from tilewright.integers import Leaf, Value, constant_difference, is_int_like, linear, make
-from tilewright.lang.tilelang_types import element_name
+from tilewright.lang.tilelang_tensors import element_name
 from tilewright.narrowing import as_tuple, is_slice, is_tuple
 from tilewright.records import record
 

@@ -1,4 +1,4 @@
-// Functions the driver evaluates: a request on standard output, the values on standard input (see native/functions.py).
+// Functions the driver evaluates: a request on standard output, the values on standard input (see native/driver.py).
 #include <unistd.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// A list of the calls that every thread made, for the timeline: native/recording.py reads it.
+// A list of the calls that every thread made, for the timeline: native/driver.py reads it.
 #pragma once
 #include <initializer_list>
 #include <string>

@@ -45,7 +45,7 @@ struct VectorOp {
 const VectorOp* find_vector_op(const char* name);
 void run_vector_op(const VectorOp& op, const VectorCall& call);
 
-// Asks the driver for the function `name` of `count` values per input; false if it has none. See native/functions.py.
+// Asks the driver for the function `name` of `count` values per input; false if it has none. See native/driver.py.
 bool ask_function(const char* name, const VectorCall& call, u32 inputs, u32 count, const u32* const* in, u32* out);
 
 bool on_blackhole();

@@ -1,4 +1,4 @@
-// How a vector-unit function reaches the runtime. The families are listed in native/vector_families.py.
+// How a vector-unit function reaches the runtime. The families are listed in native/header_tree.py.
 #pragma once
 #include "base.h"
 

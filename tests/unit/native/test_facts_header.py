@@ -6,13 +6,13 @@ import re
 
 from tilewright.dialects import tile_op, tile_ops
 from tilewright.dialects.tile_op import Unit
-from tilewright.native import op_facts, toolchain
+from tilewright.native import toolchain
 
 FORMS = [form for row in tile_ops.ROWS for form in row.forms if form.unit is Unit.SFPU and form.init]
 
 
 def written(name: str) -> set[str]:
-    (line,) = [line for line in op_facts.header().splitlines() if f" {name} = " in line]
+    (line,) = [line for line in toolchain.facts_header().splitlines() if f" {name} = " in line]
     return set(re.findall(r'"(\w+)"', line))
 
 
@@ -32,7 +32,7 @@ def test_every_kind_of_state_belongs_to_a_stateful_row():
 
 
 def test_an_init_leaves_one_kind_of_state():
-    lists = [tile_op.STATELESS, tile_op.ADDRESS_MODE, tile_op.MACROS, op_facts.lookup_inits()]
+    lists = [tile_op.STATELESS, tile_op.ADDRESS_MODE, tile_op.MACROS, toolchain.lookup_inits()]
     assert sum(map(len, lists)) == len(frozenset().union(*lists))
 
 
