@@ -219,13 +219,16 @@ def _lives(buffer: SSAValue) -> list[Life | None]:
         if any(tuple(map(type, trip)) != HANDOVERS for trip in trips):
             other_order.add(body)
             continue
+        nested = [(loop, other) for other in bodies if (loop := _around(other, body)) is not None]
         for reserve, push, wait, pop in trips:
-            inside = [(loop, other) for other in bodies if (loop := _around(other, body)) and _between(loop, reserve, pop)]
+            inside = [each for each in nested if _between(each[0], reserve, pop)]
+            nested = [each for each in nested if each not in inside]
             if inside:  # else it is put away and taken back, with no loop between
                 loop, other = inside[0]
                 steps.add(other)
                 fits = len(inside) == 1 and _between(loop, push, wait)
                 lives.append(_life(buffer, reserve, push, loop, bodies[other]) if fits else None)
+        lives += [None] if nested else []
     return lives if other_order <= steps else [None]
 
 
