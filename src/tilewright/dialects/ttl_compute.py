@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from typing_extensions import Self
 from xdsl.dialects.builtin import (
@@ -120,6 +121,11 @@ class ComputeOp(IRDLOperation, metaclass=InheritedKind):
     def output_shape(self) -> tuple[int, ...]:
         kind = block_type_of(self.outputs[0])
         return kind.get_shape()
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles of each output it computes."""
+        return prod(self.output_shape)
 
     def print(self, printer: Printer) -> None:
         print_groups(printer, self.inputs, self.outputs)

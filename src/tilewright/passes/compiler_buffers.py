@@ -216,10 +216,7 @@ def room(compute: ComputeOp, formats: Sequence[str], context: PassContext, besid
 
     Buffers of earlier regions that nothing is in between regions count as free, if all values could use them.
     """
-    tiles = 1
-    for extent in compute.output_shape:
-        tiles *= extent
     free = int(share_of_l1 * (context.chip.l1_usable_bytes - beside.bytes))
-    fit = max(free, 0) // (tiles * max(map(tile_bytes, formats), default=1))
+    fit = max(free, 0) // (compute.tiles * max(map(tile_bytes, formats), default=1))
     empty = idle(compute, compute.output_shape, formats[0]) if len(set(formats)) == 1 else []
     return max(0, min(context.chip.max_buffers - beside.indices, fit)) + len(empty)

@@ -85,11 +85,9 @@ def _emit(stores: list[StoreOp], emitter: RegionEmitter, context: PassContext) -
     parts = partition([store.value for store in stores])
     _check_required(parts)
     targets: list[tuple[SSAValue, SSAValue]] = []
-    block = last.parent
-    assert block is not None
     for store in stores:
         empty, target = _target(store)
-        block.insert_ops_before([empty, target], last)
+        insert_before([empty, target], last)
         targets.append((store.value, target.results[0]))
     emitter.emit(parts, targets, last)
     place = f"line {line_of(last)}"

@@ -108,9 +108,7 @@ def _drop_block_results(ops: list[Operation]) -> None:
         )
         plain.attributes.update(loop.attributes)
         plain.location = loop.location
-        parent = loop.parent
-        assert parent is not None
-        parent.insert_op_before(plain, loop)
+        insert_before(plain, loop)
         for number, result in zip(kept, plain.results, strict=True):
             loop.results[number].replace_all_uses_with(result)
         erase(loop)

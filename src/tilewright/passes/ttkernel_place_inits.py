@@ -21,7 +21,7 @@ from tilewright.dialects.stages import INITS_PLACED
 from tilewright.dialects.ttkernel import KernelCallOp
 from tilewright.dialects.ttl import thread_kind
 from tilewright.dialects.ttl_network import nested_value
-from tilewright.dialects.walking import operations, place_of
+from tilewright.dialects.walking import insert_before, operations, place_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.kernel_calls.buffers import call
 from tilewright.passes.kernel_calls.math import (
@@ -226,10 +226,8 @@ class _Placement:
         current = state.get(need.state)
         if current == need.key or (need.key == ANY and current is not None):
             return
-        block = before.parent
-        assert block is not None
         if self.hoist or need.state != "edge" or need.key == WHOLE_TILES:  # else the reduction's own init masks the packer
-            block.insert_op_before(_made(need, before), self.own_init.get(before, before))
+            insert_before(_made(need, before), self.own_init.get(before, before))
         state[need.state] = need.key
         state.update(need.also)
 

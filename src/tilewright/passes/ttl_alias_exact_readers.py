@@ -18,7 +18,7 @@ from tilewright.dialects.attributes import buffer_type_of, i32_attr, text_attr, 
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.ttl_buffers import ALIAS_OF, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp, PublishCBOp
 from tilewright.dialects.ttl_compute import MATRIX_OPS, ComputeOp
-from tilewright.dialects.walking import erase, insert_after, of_kind, operations
+from tilewright.dialects.walking import erase, insert_after, insert_before, of_kind, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import fits_source
 from tilewright.passes.context import PassContext
@@ -86,9 +86,7 @@ def _second_index(bind: BindCBOp, index: int, name: str) -> SSAValue:
     anchor: Operation = bind
     while isinstance(anchor.next_op, BindCBOp):
         anchor = anchor.next_op
-    block = bind.parent
-    assert block is not None
-    block.insert_op_after(made, anchor)
+    insert_after(made, anchor)
     for user in [use.operation for use in bind.results[0].uses]:
         if isinstance(user, HANDOVERS):
             again = type(user).create(
@@ -143,9 +141,7 @@ def _with_inputs(compute: ComputeOp, extra: list[tuple[SSAValue, int, list[Opera
     body = compute.detach_region(compute.body)
     new_op = ComputeOp([*inputs, *(value for value, _, _ in extra)], outputs, maps, iterators, body, attributes)
     new_op.location = compute.location
-    block = compute.parent
-    assert block is not None
-    block.insert_op_before(new_op, compute)
+    insert_before(new_op, compute)
     for old_result, result in zip(compute.results, new_op.results, strict=True):
         old_result.replace_all_uses_with(result)
     erase(compute)

@@ -41,7 +41,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _complete_region(region: ComputeOp, capacity: int) -> None:
-    tiles, footprint = prod(region.output_shape), int_value(region, ASSIGNED, 0)
+    tiles, footprint = region.tiles, int_value(region, ASSIGNED, 0)
     region.attributes[UNROLL] = i32_attr(tiles)
     region.attributes[LAYOUT] = text_attr(Layout.TILE_MAJOR.value)
     last = region.block.last_op

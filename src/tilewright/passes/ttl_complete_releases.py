@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 from tilewright.diagnostics import Diagnostic, Note
 from tilewright.dialects.attributes import trip_count
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, WaitOp
-from tilewright.dialects.walking import ancestor_in, line_of, operations, place_of, runs_after
+from tilewright.dialects.walking import ancestor_in, insert_after, insert_before, line_of, operations, place_of, runs_after
 from tilewright.passes.buffers import (
     ACQUIRES,
     RELEASE_OF,
@@ -79,12 +79,10 @@ def _insert_copy_waits(function: FuncOp, context: PassContext) -> None:
         while following is not None and not _releases(following, key_of(held)):
             following = following.next_op
         wait = WaitOp.create(operands=[op.results[0]], location=op.location)
-        block = op.parent
-        assert block is not None
         if following is None:
-            block.insert_op_after(wait, op)
+            insert_after(wait, op)
         else:
-            block.insert_op_before(wait, following)
+            insert_before(wait, following)
         context.trace.decide(NAME, "wait() of a copy inserted before its block is handed over", place=f"line {line_of(op)}")
 
 

@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import text_value, trip_count
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp, dtype_of, shape_of
 from tilewright.dialects.ttl_buffers import EAGER, AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBWaitOp
-from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, erase, line_of, move_before, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import (
     ACQUIRES,
@@ -268,11 +268,8 @@ def _stored_early(store: StoreOp, value: Operation, before: Operation) -> bool:
         ops: list[Operation] = [acquire, target, store]
     else:
         ops = [store]
-    block = before.parent
-    assert block is not None
     for op in ops:
-        op.detach()
-        block.insert_op_before(op, before)
+        move_before(op, before)
     return True
 
 

@@ -33,7 +33,7 @@ from tilewright.dialects.ttl_compute import (
     L1AccumulateOp,
     MulAccumulateOp,
 )
-from tilewright.dialects.walking import ancestor_in, of_kind, operations, span_of
+from tilewright.dialects.walking import ancestor_in, insert_after, insert_before, of_kind, operations, span_of
 from tilewright.passes.buffers import buffer_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.running_values import SECTION, ends_of, sections_of
@@ -93,16 +93,14 @@ def _bracket_section(regions: list[ComputeOp]) -> None:
 
 
 def _bracket(compute: ComputeOp) -> None:
-    block = compute.parent
-    assert block is not None
     place = compute.location
     output = buffer_of(compute.outputs[0])
     before = opening(buffer_of(compute.inputs[0]) if compute.inputs else output, output, place)
     release = TileRegsReleaseOp.create(location=place)
-    block.insert_ops_before(before, compute)
+    insert_before(before, compute)
     last = _last_store(compute)
-    block.insert_ops_after(handover(place), compute)
-    block.insert_op_after(release, last)
+    insert_after(handover(place), compute)
+    insert_after(release, last)
 
 
 # Nests -----------------------------------------------------------------------------------------------------------------------
@@ -148,11 +146,9 @@ def _bracket_nests(computes: list[Operation], packs: list[Operation]) -> None:
         place = span_of((computes or packs)[0])
         raise fail("TW404", what, place, help="a nest that computes is followed, in the same block, by the nest that packs")
     first, last = computes[0], computes[-1]
-    block = first.parent
-    assert block is not None
     output = next(buffer_of(op.target) for pack in packs for op in operations(pack) if isinstance(op, StoreOp))
     reads = (op for nest in computes for op in operations(nest) if isinstance(op, ExtractOp))
     source = next((buffer_of(op.tensor) for op in reads), output)
-    block.insert_ops_before(opening(source, output, first.location), first)
-    block.insert_ops_after(handover(last.location), last)
-    block.insert_op_after(TileRegsReleaseOp.create(location=last.location), packs[-1])
+    insert_before(opening(source, output, first.location), first)
+    insert_after(handover(last.location), last)
+    insert_after(TileRegsReleaseOp.create(location=last.location), packs[-1])

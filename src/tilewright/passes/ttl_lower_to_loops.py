@@ -49,7 +49,7 @@ from tilewright.dialects.ttl_compute import (
     TileReduceOp,
     TileScratchOp,
 )
-from tilewright.dialects.walking import erase, of_kind
+from tilewright.dialects.walking import erase, insert_before, move_before, of_kind
 from tilewright.dst.problem import Layout
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment import running_values
@@ -78,9 +78,7 @@ class Lowering:
         self.per_acquire = int_value(compute, "ttl.unroll_factor", 1)
         self.footprint = int_value(compute, "ttl.dst_footprint", 0)
         self.op_major = text_value(compute, "ttl.dst_layout", Layout.TILE_MAJOR.value) == Layout.OP_MAJOR.value
-        self.tiles = 1
-        for extent in self.shape:
-            self.tiles *= extent
+        self.tiles = compute.tiles
         self.residents = int_list(compute, RESIDENTS)  # tiles of the values that stay in DST, from the bottom up
         self.constants: dict[tuple[Block, int], SSAValue] = {}
         block = compute.parent
@@ -175,11 +173,8 @@ class Lowering:
         block = Block()
         self.nest_shape = shape or self.shape
         result = self._level(0, block, [], zero, body, carried)
-        place = before.parent
-        assert place is not None
         for op in list(block.ops):
-            op.detach()
-            place.insert_op_before(op, before)
+            move_before(op, before)
         return result
 
     def _level(
@@ -465,14 +460,12 @@ class Lowering:
             block.add_ops([tile, put, insert])
 
         adding = running_values.flag(store, self.compute)
-        place = store.parent
-        assert place is not None
         if adding is not None:
-            place.insert_ops_before(adding, store)
+            insert_before(adding, store)
         self.nest(body, store, target)
         if adding is not None:
             off = L1AccumulateOp.create(operands=[self.constant(0)], location=store.location)
-            place.insert_op_before(off, store)
+            insert_before(off, store)
         erase(store)
 
 

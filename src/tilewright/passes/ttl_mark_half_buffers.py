@@ -24,7 +24,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.walking import operations
 from tilewright.hardware import SOURCE_SIGNIFICANT_BITS
-from tilewright.passes.buffers import SIGNIFICANT_BITS
+from tilewright.passes.buffers import SIGNIFICANT_BITS, bind_of
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-mark-half-buffers"
@@ -37,7 +37,7 @@ def run(module: ModuleOp, context: PassContext) -> None:
     halves: dict[int, bool] = {}
     for op in ops:
         if isinstance(op, (CBReserveOp, PublishCBOp)):
-            index = _bind(op.buffer).cb_index
+            index = bind_of(op.buffer).cb_index
             halves[index] = halves.get(index, True) and isinstance(op, CBReserveOp) and _takes_halves(op.results[0])
     for op in ops:
         if isinstance(op, BindCBOp) and halves.get(op.cb_index):
@@ -54,8 +54,3 @@ def _copies_halves(op: Operation) -> bool:
     part = op.source.owner if isinstance(op, CopyOp) else None
     accessor = part.accessor.owner if isinstance(part, TensorSliceOp) else None
     return isinstance(accessor, TensorAccessorOp) and 0 < accessor.significant_bits <= SOURCE_SIGNIFICANT_BITS
-
-
-def _bind(buffer: SSAValue) -> BindCBOp:
-    assert isinstance(buffer.owner, BindCBOp)
-    return buffer.owner

@@ -14,7 +14,7 @@ from tilewright.diagnostics import Diagnostic
 from tilewright.dialects.attributes import buffer_type_of, i32_attr, trip_count
 from tilewright.dialects.ttl import ExternCallOp, StoreOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, CopyOp, ReadElementOp, WriteElementOp
-from tilewright.dialects.walking import insert_before, runs_after
+from tilewright.dialects.walking import insert_after, insert_before, runs_after
 from tilewright.passes.buffers import ACQUIRES, RELEASES, attached, buffer_name, effects, functions_of, key_of, problem
 from tilewright.passes.context import PassContext
 
@@ -91,8 +91,6 @@ def _too_many(op: Operation, wanted: int, depth: int) -> Diagnostic:
 
 def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     """After a release the block lies one block nearer: everything that reads it from here on uses a new view."""
-    block = release.parent
-    assert block is not None
     tiles = buffer_type_of(view.buffer).block_tiles
     offset = view.tile_offset - tiles
     attributes: dict[str, Attribute] = {"tile_offset": i32_attr(offset)} if offset > 0 else {}
@@ -106,7 +104,7 @@ def _moved_forward(view: AttachCBOp, release: Operation) -> AttachCBOp:
     later = AttachCBOp.create(
         operands=list(view.operands), result_types=[view.results[0].type], attributes=attributes, location=view.location
     )
-    block.insert_op_after(later, release)
+    insert_after(later, release)
     for effect in used_after:
         known: dict[SSAValue, SSAValue] = {view.results[0]: later.results[0]}
         for index, operand in enumerate(effect.operands):

@@ -16,7 +16,7 @@ from tilewright.dialects.attributes import TileType, block_type_of, identity_map
 from tilewright.dialects.ttl import YieldOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, RestoreTileOp, SpillTileOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import insert_before, of_kind
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
 
@@ -32,8 +32,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _cut(compute: ComputeOp, spills: list[SpillTileOp], function: FuncOp) -> None:
-    place = compute.parent
-    assert place is not None
     buffers: list[SSAValue] = []
     before: list[Operation] = []
     outputs: list[SSAValue] = []
@@ -61,7 +59,7 @@ def _cut(compute: ComputeOp, spills: list[SpillTileOp], function: FuncOp) -> Non
             restored[use.operation.results[0]] = len(compute.inputs) + number
     second = _part(compute, list(last.operands), [*compute.inputs, *blocks], list(compute.outputs), restored)
     pops = [CBPopOp.create(operands=[buffer], location=compute.location) for buffer in buffers]
-    place.insert_ops_before([*before, first, *pushes, *reads, second, *pops], compute)
+    insert_before([*before, first, *pushes, *reads, second, *pops], compute)
     compute.detach()
     compute.erase(safe_erase=False)
 

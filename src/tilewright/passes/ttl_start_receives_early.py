@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import is_tensor_type
 from tilewright.dialects.ttl_buffers import AttachCBOp, CBReserveOp, CopyOp
 from tilewright.dialects.ttl_network import NetPipeOp
-from tilewright.dialects.walking import of_kind
+from tilewright.dialects.walking import move_before, of_kind
 from tilewright.passes.buffers import HANDOVERS, acquire_of, buffer_name, buffers_of, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.validation.blocks import check_blocks, check_ends
@@ -79,10 +79,8 @@ def _move(receive: CopyOp, send: Operation) -> bool:
         return False
     if reserve in needed and _touched(reserve, send):
         return False
-    assert send.parent is not None
     for op in needed:
-        op.detach()
-        send.parent.insert_op_before(op, send)
+        move_before(op, send)
     return True
 
 

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilewright.dialects.attributes import defining_op, text_value
 from tilewright.dialects.ttl import BLOCK_OPS, StoreOp, TensorMathOp
 from tilewright.dialects.ttl_buffers import AttachCBOp, BindCBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
-from tilewright.dialects.walking import ancestor_in, erase, line_of, of_kind
+from tilewright.dialects.walking import ancestor_in, erase, insert_before, line_of, of_kind
 from tilewright.passes.buffers import acquire_of, attached, functions_of
 from tilewright.passes.context import PassContext
 from tilewright.records import record
@@ -145,8 +145,6 @@ def _reserved_before(store: StoreOp, branches: Operation, order: dict[Operation,
 
 def _write(stores: list[StoreOp], made: list[Operation], view: SSAValue, branch_store: StoreOp) -> None:
     """The stores once more, in a branch, with the value of that branch instead of its store to the buffer."""
-    block = branch_store.parent
-    assert block is not None
     known: dict[SSAValue, SSAValue] = {view: branch_store.value}
     for op in [*made, *stores]:
         copy = op.create(
@@ -155,7 +153,7 @@ def _write(stores: list[StoreOp], made: list[Operation], view: SSAValue, branch_
             attributes=dict(op.attributes),
             location=op.location,
         )
-        block.insert_op_before(copy, branch_store)
+        insert_before(copy, branch_store)
         for old, new in zip(op.results, copy.results, strict=True):
             new.name_hint = old.name_hint
             known[old] = new

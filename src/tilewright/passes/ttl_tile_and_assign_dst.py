@@ -119,8 +119,6 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: 
     region, plan = _bound_registers(region, lambda problem: _plan(problem, compute, context))
     _report(region, plan, compute, context)
     intermediates = Intermediates(plan, region.problem, compute, function)
-    block = compute.parent
-    assert block is not None
     for part in plan.parts:
         bound = intermediates.operands(part)
         allocation = part.allocation
@@ -138,7 +136,7 @@ def _assign(compute: ComputeOp, function: FuncOp, context: PassContext, beside: 
         body = Region(_body(part, region, compute, bound))
         new = ComputeOp(inputs, bound.outputs, maps, iterators, body, attributes)
         new.location = compute.location
-        block.insert_ops_before([*bound.before, new, *bound.after], compute)
+        insert_before([*bound.before, new, *bound.after], compute)
         sub_blocks.tile(new, allocation.tiles_per_acquire)
     for result in compute.results:
         assert not list(result.uses), "results of ttl.compute travel through buffers"

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.attributes import constant, constant_of, i32_attr, int_value
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import CopyDestValuesOp, CopyTileOp, DstTileOp, IrregularTileOp, MulAccumulateOp
-from tilewright.dialects.walking import erase, operations
+from tilewright.dialects.walking import erase, insert_before, operations
 from tilewright.passes.context import PassContext
 
 NAME = "ttl-unroll-compute-loops"
@@ -27,8 +27,6 @@ def run(module: ModuleOp, context: PassContext) -> None:
 
 
 def _unroll(loop: ForOp) -> None:
-    block = loop.parent
-    assert block is not None
     trips = constant_of(loop.ub)
     assert trips is not None and constant_of(loop.lb) == 0 and constant_of(loop.step) == 1
     stride = int_value(loop, "ttl.tile_stride")
@@ -36,7 +34,7 @@ def _unroll(loop: ForOp) -> None:
     carried: list[SSAValue] = list(loop.iter_args)
     for trip in range(trips):
         number = constant(trip)
-        block.insert_op_before(number, loop)
+        insert_before(number, loop)
         values: dict[SSAValue, SSAValue] = {body.args[0]: number.results[0]}
         values.update(zip(body.args[1:], carried, strict=True))
         for op in body.ops:
@@ -45,7 +43,7 @@ def _unroll(loop: ForOp) -> None:
                 break
             clone = op.clone(values)
             _number(clone, trip * stride)
-            block.insert_op_before(clone, loop)
+            insert_before(clone, loop)
     for result, value in zip(loop.results, carried, strict=True):
         result.replace_all_uses_with(value)
     erase(loop)

@@ -114,9 +114,6 @@ def region_problem(
     builder = FormBuilder(
         numbers, len(leaves), frozenset(outputs), config, context, straight, clipped, halves, round_trips=trips > 0
     )
-    tiles = 1
-    for extent in compute.output_shape:
-        tiles *= extent
     chip = context.chip
     sync = timing_constants.sync_cost(chip.name)
     copy = timing_constants.copy_dest_values_cost(config.fp32_dest_acc_en, chip.name)
@@ -136,7 +133,7 @@ def region_problem(
         ops=problem_ops,
         outputs=outputs,
         capacity=capacity_of(config, context),
-        tiles=tiles,
+        tiles=compute.tiles,
         full_sync=config.dst_full_sync_en,
         costs=costs,
         lasting_inits=_lasting_inits(loads, problem_ops, builder.uses),

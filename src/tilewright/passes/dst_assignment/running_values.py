@@ -388,13 +388,6 @@ class RegionPlan:
     plan: Plan
 
 
-def tiles_of(compute: ComputeOp) -> int:
-    count = 1
-    for extent in compute.output_shape:
-        count *= extent
-    return count
-
-
 def plan_region(compute: ComputeOp, config: ComputeConfig, context: PassContext, *, first: bool) -> RegionPlan | None:
     """None if it does not fit beside the residents. Only the ``first`` region finds DST empty."""
     sizes = int_list(compute, RESIDENTS)
@@ -406,7 +399,7 @@ def plan_region(compute: ComputeOp, config: ComputeConfig, context: PassContext,
     if not all(op.forms for op in problem.ops):
         return None
     residents = {index: op.number for index, op in enumerate(region.ops) if isinstance(op, ResidentTileOp)}
-    tiles, free = tiles_of(compute), problem.capacity - sum(sizes)
+    tiles, free = compute.tiles, problem.capacity - sum(sizes)
     own = len({*residents.values(), *(target for target in targets if target is not None)})
     for layout, spare in ((Layout.OP_MAJOR, free // tiles), (Layout.TILE_MAJOR, free)):
         if spare < 0 or own + spare < 1:

@@ -36,7 +36,7 @@ from tilewright.dialects.attributes import (
 )
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.ttl_compute import ComputeOp, CopyTileOp, LinearizedIndexOp
-from tilewright.dialects.walking import erase
+from tilewright.dialects.walking import erase, move_before
 from tilewright.dst.problem import Part, Plan, Problem
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import DYNAMIC, bind_of, row_major
@@ -83,14 +83,10 @@ def is_identity(compute: ComputeOp) -> bool:
 
 
 def tile(compute: ComputeOp, per_acquire: int) -> None:
-    shape = compute.output_shape
-    tiles = 1
-    for extent in shape:
-        tiles *= extent
-    if tiles <= per_acquire:
+    if compute.tiles <= per_acquire:
         return
     if is_identity(compute):
-        _Runs(compute, tiles, per_acquire).cut()
+        _Runs(compute, per_acquire).cut()
     else:
         _Rectangles(compute, per_acquire).cut()
     erase(compute)
@@ -99,8 +95,8 @@ def tile(compute: ComputeOp, per_acquire: int) -> None:
 class _Runs:
     """Sub-blocks of an elementwise region: consecutive tiles of the flattened blocks."""
 
-    def __init__(self, compute: ComputeOp, tiles: int, per_acquire: int) -> None:
-        self.compute, self.tiles, self.per_acquire = compute, tiles, per_acquire
+    def __init__(self, compute: ComputeOp, per_acquire: int) -> None:
+        self.compute, self.tiles, self.per_acquire = compute, compute.tiles, per_acquire
         block = compute.parent
         assert block is not None
         self.block = block
@@ -138,7 +134,7 @@ class _Runs:
         scratch = Block()
         scratch.add_op(offset)
         self._run(offset.results[0], size, scratch, last=last)
-        move_before(scratch, self.compute)
+        _move_all_before(scratch, self.compute)
 
     def _run(self, offset: SSAValue, size: int, block: Block, *, last: bool) -> None:
         views: list[SSAValue] = []
@@ -164,7 +160,7 @@ class _Rectangles:
     def cut(self) -> None:
         scratch = Block()
         self._dimension(0, [], [], scratch)
-        move_before(scratch, self.compute)
+        _move_all_before(scratch, self.compute)
 
     def _dimension(self, dim: int, starts: list[SSAValue], sizes: list[int], block: Block) -> None:
         if dim == 2:
@@ -237,12 +233,9 @@ def counted_loop(low: int, high: int, step: int, name: str, like: Operation) -> 
     return body, [*bounds, loop]
 
 
-def move_before(scratch: Block, anchor: Operation) -> None:
-    block = anchor.parent
-    assert block is not None
+def _move_all_before(scratch: Block, anchor: Operation) -> None:
     for op in list(scratch.ops):
-        op.detach()
-        block.insert_op_before(op, anchor)
+        move_before(op, anchor)
 
 
 def smaller(

@@ -107,15 +107,13 @@ def _inline(region: ComputeRegionOp) -> None:
 
 
 def _inline_block_compute(region: BlockComputeOp) -> None:
-    block = region.parent
-    assert block is not None
     for op in list(region.regions[0].block.ops):
         structural = op.name in ("ttl.yield", "ttl.attach_cb", "tensor.empty") or op.name.startswith("arith.")
         if not computation(op.name) and not structural:
             raise fail("TW603", f"{op.name} in ttl.block_compute", place_of(op), help="it holds arithmetic on blocks and stores")
         op.detach()
         if op.name != "ttl.yield":
-            block.insert_op_before(op, region)
+            insert_before(op, region)
         elif op.operands:
             raise fail("TW603", "ttl.block_compute gives no result", place_of(op), help="ttl.block_store what it computes")
     region.detach()

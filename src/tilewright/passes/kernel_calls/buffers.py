@@ -52,7 +52,7 @@ from tilewright.dialects.ttl_buffers import (
     WriteElementOp,
 )
 from tilewright.dialects.ttl_network import CoreTableOp, RuntimeArgumentOp, nested_attr
-from tilewright.dialects.walking import erase, insert_before
+from tilewright.dialects.walking import erase, insert_before, move_before
 from tilewright.hardware import FACE_COLS, TILE_ELEMENTS, TILE_ROWS, Chip
 
 # Index arithmetic ---------------------------------------------------------------------------------------------------------
@@ -432,8 +432,6 @@ class MovementConverter:
         assert isinstance(kind, SliceType) and isinstance(tensor, AccessorType)
         bytes_per_tile = kind.tile.bytes
         lead = len(tensor.dims) - len(kind.dims)
-        block = op.parent
-        assert block is not None
         unit, places, steps = self._places(op, cut)
         steps = [weights[lead:][::-1] if cut.turned else weights[lead:] for weights in steps]
         base = self.indices.add(pointer, offset * bytes_per_tile, op)
@@ -479,8 +477,7 @@ class MovementConverter:
         for body, _, _ in anchors:
             body.add_op(loop_end())
         for new in list(scratch.ops):
-            new.detach()
-            block.insert_op_before(new, op)
+            move_before(new, op)
 
     def _guard(
         self, cut: TensorSliceOp, transfer: Operation, steps: dict[int, SSAValue], before: Operation, address: SSAValue | None
@@ -531,19 +528,15 @@ class MovementConverter:
         insert_before(calls, op)
 
     def _fill_scaler(self, op: FillScalerOp) -> None:
-        block = op.parent
-        assert block is not None
         buffer, one = self.buffers[op.buffer], self.indices.value(1)
         calls = [
             call("cb_reserve_back", [buffer, one], like=op),
             call("fill_scaler", [buffer], attributes=dict(op.attributes), like=op),
             call("cb_push_back", [buffer, one], like=op),
         ]
-        block.insert_ops_before(calls, op)
+        insert_before(calls, op)
 
     def _wait(self, op: WaitOp) -> None:
-        block = op.parent
-        assert block is not None
         names: list[str] = []
         for transfer in op.operands:
             copy = transfer.owner
@@ -556,7 +549,7 @@ class MovementConverter:
             # One barrier covers every transfer issued before it.
             if previous is not None and previous.name == f"ttkernel.{name}":
                 continue
-            block.insert_op_before(call(name, like=op), op)
+            insert_before(call(name, like=op), op)
 
 
 def _page_weights(dims: tuple[int, ...]) -> tuple[int, ...]:

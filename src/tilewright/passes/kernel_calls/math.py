@@ -15,6 +15,7 @@ from tilewright.dialects import tile_ops
 from tilewright.dialects.attributes import (
     KernelCBType,
     TileType,
+    defining_op,
     i32_attr,
     int_value,
     is_array_attr,
@@ -261,7 +262,7 @@ class MathConverter:
         number = self._element(view, self.tile_indices(op, view), op)
         index = self.dst_index(op.value, op)
         attributes: dict[str, Any] = dict(op.attributes)
-        attributes["dst_base"] = i32_attr(int_value(_owner(op.value), "dst_idx"))
+        attributes["dst_base"] = i32_attr(int_value(defining_op(op.value), "dst_idx"))
         if view.out_of_order and "in_order" not in op.attributes:
             attributes["out_of_order"] = number_attr(True)
         operands = [index, self.buffers[view.buffer], self.indices.value(number)]
@@ -278,11 +279,6 @@ def _form_of(op: TileOpBase) -> UnitForm:
     form = op.SPEC.form(Unit(unit))
     assert form is not None, f"{op.name} has no {unit} form"
     return form
-
-
-def _owner(value: SSAValue) -> Operation:
-    assert isinstance(value.owner, Operation)
-    return value.owner
 
 
 def _named(op: Operation) -> dict[str, Any]:

@@ -68,10 +68,8 @@ class Places:
         operands = [] if len(values[0]) == 1 or position is None else [position]
         op = call("core_table", operands, [INDEX], {"name": text_attr(name), "values": nested_attr(values)}, before)
         op.results[0].name_hint = name
-        block = before.parent
-        assert block is not None
         if operands:
-            block.insert_op_before(op, before)
+            insert_before(op, before)
         else:
             self._at_entry(op)
         return op.results[0]
