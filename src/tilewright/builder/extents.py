@@ -142,27 +142,31 @@ class KernelExtents:
         return self.reasons.get((site.buffer.index, kind, site.number), ())
 
     def settled(self, compute: int, functions: Sequence[FuncOp]) -> bool:
-        """Whether the assumptions of the last translation held; if not, they are what it found."""
+        """Whether the assumptions of the last translation held; if not, they are what it found.
+
+        What was found earlier stays assumed, so assumptions only grow: where they do so no more, a wait may get less than was
+        assumed of it (a block of one number counts as either), which is as good.
+        """
         thread = self.threads[compute]
         self.traces = None
         before = self.assumed.get(self.unrolled)
         nets = self._through_nets(functions)
         found: dict[Key, Extent] = {}
-        held = True
+        waits = sums = True
         for key, site in thread.keyed():
             if key[1] == "wait":
                 makers = self._makers(site, functions)
                 extent = joined(maker.extent(nets) if maker else FULL for maker in makers)
                 self.reasons[key] = _different(makers, nets)
-                held = held and extent == site.assumed
+                waits = waits and extent == site.assumed
             else:
                 extent = site.extent(nets) if site.accumulates else EITHER
-                held = held and not any(_falls_short(content, extent) for content, _, _ in site.contents)
+                sums = sums and not any(_falls_short(content, extent) for content, _, _ in site.contents)
             found[key] = extent if before is None else joined((extent, before.get(key, EITHER)))
         # A guess that went beyond what was found may have made too much of itself; then nothing is assumed at first.
         grown = before is not None or all(_grows(site.assumed, found[key]) for key, site in thread.keyed())
         self.assumed[self.unrolled] = found if grown else {}
-        return held
+        return sums and (waits or found == before)
 
     def _through_nets(self, functions: Sequence[FuncOp]) -> dict[int, Extent]:
         """What each net carries; blocks may be passed on from one net to the next."""
