@@ -76,6 +76,7 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
         Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
         Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch", on=("ttl.copy",)),
         Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked", on=("scf.for",)),
+        Pass("ttl-read-sums-back", "what needs no trip through its buffer is forwarded next", on=("accumulate",)),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1", on=(OWN_BUFFER,)),
         Pass(
             "ttl-mask-padding", "reductions must not see it; values that buffers no longer hide show where it is",

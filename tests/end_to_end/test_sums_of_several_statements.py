@@ -1,4 +1,7 @@
-"""Several ``+=`` onto one reserved block: the first one that runs starts the sum, whichever it is, and all others add to it."""
+"""Several ``+=`` onto one reserved block: the first one that runs starts the sum, whichever it is, and all others add to it.
+
+The packer adds bf16 and f32; a sum of integers is read back.
+"""
 
 from __future__ import annotations
 
@@ -94,13 +97,13 @@ BODIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32], ids=["bf16", "f32"])
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32, np.int32], ids=["bf16", "f32", "i32"])
 @pytest.mark.parametrize("name", BODIES)
 def test_sums(kernels, name, dtype):
     body = textwrap.dedent(BODIES[name])
     random = np.random.default_rng(len(body))
     a, b = (random.integers(-3, 4, (128, 96)).astype(dtype) for _ in range(2))
-    out = np.full(a.shape, np.nan, dtype)
+    out = np.full(a.shape, 99).astype(dtype)
     source = KERNEL.format(body=textwrap.indent(body.replace(" if KERNEL else w.__iadd__(x)", ""), " " * 12))
     kernels.run(source, a, b, out)
     for node in range(2):

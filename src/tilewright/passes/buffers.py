@@ -261,7 +261,8 @@ def _hands_over(op: Operation, buffer: SSAValue) -> bool:
 # Views ------------------------------------------------------------------------------------------------------------------------
 # Which buffer a block value lives in, and which tile of that buffer an element of it is.
 
-ACCUMULATE = "accumulate"  # on a view of a reserved block: stores add to it
+ACCUMULATE = "accumulate"  # on a store, later on a view of a reserved block: what is stored is added to it
+PACKER_ADDS = ("bf16", "f32")  # formats the packer can add to
 SIGNIFICANT_BITS = "significant_bits"  # on a buffer: its values have no more than these
 DYNAMIC = -(2**63)  # MLIR's marker for an offset given as an operand
 

@@ -54,7 +54,7 @@ from tilewright.dst.allocate import allocate
 from tilewright.dst.checker import CheckError, check
 from tilewright.dst.linear_scan import DoesNotFit
 from tilewright.dst.problem import Allocation, Copy, Execute, Layout, Load, Op, Part, Plan, Problem, ResultRule, Step, on_slots
-from tilewright.passes.buffers import ACCUMULATE, accumulates, attachment_of, bind_of, buffer_of
+from tilewright.passes.buffers import ACCUMULATE, PACKER_ADDS, accumulates, attachment_of, bind_of, buffer_of
 from tilewright.passes.context import PassContext
 from tilewright.passes.dst_assignment.dst_problem import RegionProblem, region_problem
 from tilewright.passes.dst_assignment.fused_forms import FormUse
@@ -63,7 +63,6 @@ from tilewright.records import record
 
 HANDOVERS = (CBReserveOp, CBPushOp, CBWaitOp, CBPopOp)  # in the order of one trip through the buffer
 LEAVES_DST = "ttl.leaves_dst"  # on a running value: why it cannot stay in DST across the loop
-PACKER_ADDS = ("bf16", "f32")  # formats the packer can add to
 
 
 @record(frozen=False, eq=False)
