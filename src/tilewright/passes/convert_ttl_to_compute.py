@@ -59,7 +59,7 @@ from tilewright.dialects.ttl_compute import (
 from tilewright.dialects.walking import erase, insert_before, line_of, place_of
 from tilewright.passes import compiler_buffers
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import (
+from tilewright.passes.fusion.expressions import (
     FusedRegion,
     Partition,
     blocks_of,

@@ -34,7 +34,7 @@ from tilewright.dialects.walking import insert_before, operations
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import accumulates
 from tilewright.passes.context import PassContext
-from tilewright.passes.demanded_elements import DemandedElements
+from tilewright.passes.fusion.expressions import DemandedElements
 
 NAME = "ttl-choose-exact-reductions"
 COMPUTED = (TensorMathOp, MatmulOp, ReduceOp)

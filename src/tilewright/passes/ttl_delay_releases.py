@@ -12,7 +12,7 @@ from tilewright.dialects.ttl import StoreOp, compute_functions
 from tilewright.dialects.ttl_buffers import CBPopOp, CBPushOp
 from tilewright.dialects.walking import insert_after
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import blocks_of, store_groups
+from tilewright.passes.fusion.expressions import blocks_of, store_groups
 
 NAME = "ttl-delay-releases"
 

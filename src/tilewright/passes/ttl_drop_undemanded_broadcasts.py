@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.dialects.ttl import BcastOp, compute_functions
 from tilewright.dialects.walking import erase, of_kind
 from tilewright.passes.context import PassContext
-from tilewright.passes.demanded_elements import DemandedElements
+from tilewright.passes.fusion.expressions import DemandedElements
 
 NAME = "ttl-drop-undemanded-broadcasts"
 

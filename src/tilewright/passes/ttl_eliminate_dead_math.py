@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.ttl import compute_functions
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import erase_dead_math
+from tilewright.passes.fusion.expressions import erase_dead_math
 
 NAME = "ttl-eliminate-dead-math"
 

@@ -13,7 +13,7 @@ from tilewright.dialects.ttl_buffers import AttachCBOp
 from tilewright.dialects.walking import erase
 from tilewright.passes.buffers import acquire_of
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import blocks_of
+from tilewright.passes.fusion.expressions import blocks_of
 
 NAME = "ttl-eliminate-dead-stores"
 

@@ -35,8 +35,7 @@ from tilewright.dialects.ttl_buffers import (
 )
 from tilewright.dialects.walking import erase, line_of, operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.demanded_elements import DemandedElements, shared_buffers
-from tilewright.passes.fusion.regions import BLOCK_MATH
+from tilewright.passes.fusion.expressions import BLOCK_MATH, DemandedElements, shared_buffers
 from tilewright.passes.validation.communication import surely_ends
 
 NAME = "ttl-forward-stores"

@@ -23,7 +23,7 @@ from tilewright.hardware import tile_bytes
 from tilewright.passes import compiler_buffers
 from tilewright.passes.buffers import effects
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import BLOCK_MATH, is_math
+from tilewright.passes.fusion.expressions import BLOCK_MATH, is_math
 
 NAME = "ttl-hoist-invariants"
 REARRANGED = (BcastOp, ReshapeOp, TransposeOp)

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from tilewright.dialects.ttl import BcastOp, ReshapeOp, compute_functions
 from tilewright.dialects.walking import insert_after, operations
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import blocks_of, levels_with, math_below, read_from_buffers, store_groups
+from tilewright.passes.fusion.expressions import blocks_of, levels_with, math_below, read_from_buffers, store_groups
 
 NAME = "ttl-rematerialize-broadcasts"
 

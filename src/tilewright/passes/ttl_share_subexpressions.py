@@ -13,7 +13,7 @@ from tilewright.diagnostics import counted
 from tilewright.dialects.ttl import compute_functions
 from tilewright.dialects.walking import erase
 from tilewright.passes.context import PassContext
-from tilewright.passes.fusion.regions import BLOCK_MATH
+from tilewright.passes.fusion.expressions import BLOCK_MATH
 
 NAME = "ttl-share-subexpressions"
 
