@@ -508,6 +508,20 @@ class TileBinaryBcastOp(IrregularTileOp):
         expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
 
 
+class AccumulateBcastOp(TileBinaryBcastOp):
+    """``%r = ttl.tile_bcast_accumulate %acc, %x, %v {kind = "mul", dim = "col"}``: acc + the product, onto the slot of acc."""
+
+    name = "ttl.tile_bcast_accumulate"
+    accumulator = Operand(0)
+    source = Operand(1)
+    vector = Operand(2)
+
+    def verify_(self) -> None:
+        expect_operands(self, 3)
+        expect(self, self.kind == "mul", "kind is mul")
+        expect(self, self.dim in DIMS, f"dim is one of {DIMS}")
+
+
 class ResidentTileOp(IrregularTileOp):
     """``%r = ttl.tile_resident {resident = 0 : i32}``: a tile that earlier code of the same acquire left in DST."""
 
@@ -532,5 +546,6 @@ TILE_BLOCK_OPS: tuple[type[Operation], ...] = (
     TileBcastOp,
     TileTransposeOp,
     TileBinaryBcastOp,
+    AccumulateBcastOp,
     ResidentTileOp,
 )

@@ -36,6 +36,7 @@ from tilewright.dialects.tile_op import FACES, NARROW, release_key
 from tilewright.dialects.ttkernel import SFPU_BCAST, SFPU_BCAST_SINCE
 from tilewright.dialects.ttl import TILE_OPS, TileOpBase, YieldOp, compute_functions
 from tilewright.dialects.ttl_compute import (
+    AccumulateBcastOp,
     AccumulateMatmulOp,
     ComputeOp,
     CopyDestValuesOp,
@@ -301,6 +302,8 @@ def _written(source: Operation, use: FormUse) -> tuple[type[Operation], dict[str
             return AccumulateMatmulOp, dict(absorbed.attributes)
         if isinstance(absorbed, TileReduceOp):
             return TileReduceOp, dict(absorbed.attributes)
+        if isinstance(absorbed, TileBcastOp):
+            return AccumulateBcastOp, {"kind": text_attr("mul"), "dim": text_attr(absorbed.dim)}
         return MulAccumulateOp, {}
     if use.unit in (FPU_BCAST, SFPU_BCAST):
         assert isinstance(absorbed, TileBcastOp) and isinstance(source, TileOpBase)

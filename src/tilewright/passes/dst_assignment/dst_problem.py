@@ -336,6 +336,7 @@ class FormBuilder:
             found += self._bcast_forms(op)
         if op.SPEC.name == "add":
             found += self._accumulate_forms(op)
+            found += self._accumulate_bcast_forms(op)
         return found + FusedForms(self).of(op)
 
     def _row_form(self, op: TileOpBase, form: UnitForm, order: tuple[int, ...]) -> Form | None:
@@ -454,6 +455,25 @@ class FormBuilder:
             # A product that others want too is made once more: with the sum it is one call, cheaper than a copy of the tile.
             built = replace(built, repeats=inner) if shared else replace(built, absorbs=inner)
             return [(built, FormUse(ACCUMULATE, product))]
+        return []
+
+    def _accumulate_bcast_forms(self, op: TileOpBase) -> list[tuple[Form, FormUse]]:
+        """``x + y * broadcast(v)``: the multiplier repeats v as it reads it, and adds onto the slot of x."""
+        for position, side in ((1, 1), (1, 0), (0, 1), (0, 0)):
+            product = op.operands[position].owner
+            if not isinstance(product, TileOpBase) or product.SPEC.name != "mul":
+                continue
+            bcast = product.operands[side].owner
+            if not isinstance(bcast, TileBcastOp) or not self.absorbable(product) or not self.absorbable(bcast):
+                continue
+            factors = tuple(Operand(self.numbers[value], Place.BUFFER) for value in (product.operands[1 - side], bcast.source))
+            if not all(self.matrix_unit_allowed(each, factors, reuse=False) for each in (product, bcast)):
+                continue
+            call = bcast_call("mul", bcast.dim)
+            operands = (Operand(self.numbers[op.operands[1 - position]], Place.DST), *factors)
+            absorbs = tuple(self.numbers[inner.results[0]] - self.leaf_count for inner in (bcast, product))
+            built = self.form(ACCUMULATE, operands, ResultRule.ACCUMULATE, self.cost(call), call, reuses=0, absorbs=absorbs)
+            return [(built, FormUse(ACCUMULATE, bcast))]
         return []
 
     # Reductions on the vector unit ----------------------------------------------------------------------------------------

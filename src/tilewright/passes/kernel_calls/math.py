@@ -41,6 +41,7 @@ from tilewright.dialects.ttkernel import (
 from tilewright.dialects.ttl import StoreOp, TileOpBase
 from tilewright.dialects.ttl_compute import (
     BY_POSITION,
+    AccumulateBcastOp,
     AccumulateMatmulOp,
     CopyDestValuesOp,
     CopyTileOp,
@@ -354,10 +355,11 @@ def _binary_bcast(op: TileBinaryBcastOp, math: MathConverter) -> list[Operation]
         name = sfpu_bcast_call(op.kind, op.dim)
         vector = math.dst_index(op.vector, op)
         return [call(f"{name}_init", like=op), call(name, [target, vector], like=op)]
-    (data, tile), (vector, vector_tile) = (math.buffer_tile(value, op) for value in op.operands)
+    (data, tile), (vector, vector_tile) = (math.buffer_tile(value, op) for value in (op.source, op.vector))
+    attributes = {"accumulates": text_attr("intended")} if isinstance(op, AccumulateBcastOp) else {}
     return [
         call(bcast_init(op.kind, op.dim), [data, vector], like=op),
-        call(bcast_call(op.kind, op.dim), [data, vector, tile, vector_tile, target], like=op),
+        call(bcast_call(op.kind, op.dim), [data, vector, tile, vector_tile, target], attributes=attributes, like=op),
     ]
 
 
