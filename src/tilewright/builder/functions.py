@@ -29,8 +29,7 @@ from tilewright.builder.blocks import (
     whole,
 )
 from tilewright.builder.buffers import check_function, check_product
-from tilewright.builder.integer_reductions import integer_reduction
-from tilewright.builder.scans import cumsum, dropout, place_of_extreme, topk
+from tilewright.builder.scans import cumsum, dropout, integer_reduction, place_of_extreme, topk
 from tilewright.builder.thread import ThreadBuilder
 from tilewright.builder.values import MATRICES_APART, Block, described, fold, folded, grows_in_place, matrices, unfold
 from tilewright.dialects.attributes import i64_list
