@@ -39,6 +39,16 @@ def test_files_named_in_documents_exist(document: Path):
     assert not missing
 
 
+def test_files_of_rooms_exist_where_they_are_named():
+    """``dst/search.py`` and such, in documents and in the package itself: a file that was merged into another is named anew."""
+    package = ROOT / "src" / "tilewright"
+    rooms = "|".join(folder.name for folder in package.iterdir() if folder.is_dir())
+    path = re.compile(rf"(?<![\w/])(?:{rooms})/[\w/]*\w\.(?:py|cpp|h|json)\b")
+    for file in [*DOCUMENTS, *package.rglob("*.py")]:
+        missing = {name for name in path.findall(file.read_text(encoding="utf-8")) if not (package / name).exists()}
+        assert not missing, f"{file}: {missing}"
+
+
 def test_documents_name_no_machine():
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")

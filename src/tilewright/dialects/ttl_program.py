@@ -1,6 +1,6 @@
 """Whole programs as text: ``ttl.program`` or ``ttl.kernel`` with threads, and the resources they share.
 
-These ops exist for text. ``passes/ir_text/program_forms.py`` turns each thread into a function that the pipeline understands.
+These ops exist for text. ``passes/ir_text/programs.py`` turns each thread into a function that the pipeline understands.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Uninformed(Search):
 
 
 class Summed(Search):
-    """With the bounds of bodies too large for the simpler problem of ``relaxation.py``."""
+    """With the bounds of bodies too large for the simpler problem of ``bounds.py``."""
 
     def __init__(self, model: Model, options: Options) -> None:
         super().__init__(model, options)

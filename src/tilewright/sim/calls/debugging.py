@@ -1,4 +1,4 @@
-"""What a kernel shows of itself: prints, one line per core (``(0, 1) read: row 3``), and breakpoints, where `prompt` answers."""
+"""What a kernel shows of itself: prints, one line per core (``(0, 1) read: row 3``), and breakpoints (`inspection`)."""
 
 from __future__ import annotations
 
