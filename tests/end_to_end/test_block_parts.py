@@ -36,7 +36,9 @@ def kernel(x, out):
 
 
 def text(*body: str, read: str = READ, write: str = WRITE) -> str:
-    return KERNEL.format(body="\n            ".join(body), read=read.replace("; ", "\n            "), write=write.replace("; ", "\n            "))
+    return KERNEL.format(
+        body="\n            ".join(body), read=read.replace("; ", "\n            "), write=write.replace("; ", "\n            ")
+    )
 
 
 def numbers(dtype=np.float32, shape=(2 * T, 4 * T)):
@@ -124,3 +126,77 @@ def test_refused(kernels, statement, code, message):
         kernels.compile(text(statement), x, np.zeros_like(x))
     first = caught.value.diagnostics[0]
     assert first.code == code and message in f"{first.message} {first.help}" and first.help and first.span is not None
+
+
+BY_CORE = """
+from tilewright import ttl
+
+@ttl.operation(grid=(3,))
+def kernel(x, row, column, stored):
+    a = ttl.make_dataflow_buffer_like(x, shape=(3, 3), block_count=1)
+    r, c, s = (ttl.make_dataflow_buffer_like(t, shape=shape, block_count=2) for t, shape in ((row, (1, 3)), (column, (3, 1)), (stored, (3, 3))))
+
+    @ttl.compute()
+    def compute():
+        n = ttl.node(dims=1)
+        with a.wait() as v, s.reserve() as o:
+            with c.reserve() as to:
+                to.store((v * 2)[:, n : n + 1])
+            for i in range(STEPS):
+                with r.reserve() as to:
+                    to.store(v[(i + n) % 3] + 1)
+            o[n].store(v[2 - n])
+            o[(n + 1) % 3].store(v[0] * 3)
+            o[(n + 2) % 3 : (n + 2) % 3 + 1, :].store(v[1:2, :])
+
+    @ttl.datamovement()
+    def read():
+        n = ttl.node(dims=1)
+        with a.reserve() as block:
+            ttl.copy(x[0:3, 0:3], block).wait()
+            ttl.copy(x[0, 0:3], block[n]).wait()  # the core's own row is that of the first one
+
+    @ttl.datamovement()
+    def write():
+        n = ttl.node(dims=1)
+        with c.wait() as block:
+            ttl.copy(block, column[0:3, n]).wait()
+        for i in range(STEPS):
+            with r.wait() as block:
+                ttl.copy(block[:, (i + n) % 3], row[n, (i + n) % 3]).wait()
+        with s.wait() as block:
+            ttl.copy(block[n : n + 1, :], stored[n, 0:3]).wait()
+            ttl.copy(block[(n + 1) % 3], stored[3 + n, 0:3]).wait()
+"""
+
+
+@pytest.mark.parametrize("steps", [6, 150])  # unrolled, and too many for that
+def test_a_core_or_an_iteration_says_where_a_part_begins(kernels, steps):
+    x = numbers(shape=(3 * T, 3 * T))
+    row, column, stored = np.zeros_like(x), np.zeros_like(x), np.zeros((6 * T, 3 * T), np.float32)
+    kernels.run(BY_CORE.replace("STEPS", str(steps)), x, row, column, stored)
+    for n in range(3):
+        own = slice(n * T, n * T + T)
+        v = x.astype(np.float64)
+        v[own] = x[:T]
+        assert np.abs(column[:, own] - 2 * v[:, own]).max() <= 1e-6
+        for place in range(3):
+            tile = slice(place * T, place * T + T)
+            assert np.abs(row[own, tile] - (v[tile, tile] + 1)).max() <= 1e-6
+        assert (stored[own] == v[(2 - n) * T : (3 - n) * T]).all()
+        assert np.abs(stored[3 * T + n * T : 4 * T + n * T] - 3 * v[:T]).max() <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("part", "code", "message"),
+    [
+        ("v[ttl.node(dims=1) : ttl.node(dims=1) + 2, :]", "TW103", "has 3 tiles"),
+        ("v[0 : ttl.node(dims=1) + 1, :]", "TW007", "how many tiles"),
+    ],
+)
+def test_places_outside_and_sizes_that_differ_are_refused(kernels, part, code, message):
+    arrays = [numbers(shape=(3 * T, 3 * T)) for _ in range(3)]
+    source = BY_CORE.replace("STEPS", "3").replace("v[(i + n) % 3]", part)
+    with pytest.raises(KernelError, match=code) as caught:
+        kernels.compile(source, *arrays, numbers(shape=(6 * T, 3 * T)))
+    assert message in str(caught.value)

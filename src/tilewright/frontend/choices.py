@@ -397,12 +397,31 @@ def _is_open(thread: Thread, node: ast.IfExp | ast.Subscript) -> bool:
     """Whether each core chooses; found out without doing anything twice."""
     if isinstance(node, ast.IfExp):
         return not isinstance(truth(thread, thread.evaluate(node.test), node.test), bool)
+    if _is_held_block(thread, node.value):
+        ends = [part for part in _ends(node.slice) if not isinstance(part, ast.Constant)]
+        return any(is_dynamic(thread.evaluate(part)) for part in ends)
     if not all(isinstance(part, (*SYNTAX_OF_INDICES, *WORDS_OF_INDICES)) for part in ast.walk(node.slice)) or not _is_table(
         thread, node.value
     ):
         return False
     index = thread.evaluate(node.slice)
     return is_dynamic(index) and not thread.emitter.varies(index)
+
+
+def _is_held_block(thread: Thread, node: ast.expr) -> bool:
+    """Whether parts of it are places that a statement names: what compute reads is a value, which is chosen as such."""
+    value = thread.frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    held = value.held if isinstance(value, Block) else None
+    return held is not None and (held.kind == "reserve" or thread.kind != "compute")
+
+
+def _ends(index: ast.expr | None) -> list[ast.expr]:
+    """The integers of an index into a block."""
+    if isinstance(index, ast.Tuple):
+        return [end for part in index.elts for end in _ends(part)]
+    if isinstance(index, ast.Slice):
+        return [end for part in (index.lower, index.upper, index.step) for end in _ends(part)]
+    return [] if index is None else [index]
 
 
 def _is_table(thread: Thread, node: ast.expr) -> bool:

@@ -136,20 +136,33 @@ def _block_part(thread: Thread, block: Block, node: ast.Subscript) -> Block:
     if len(block.shape) != 2 or len(indices) > 2:
         remedy = "rows and columns of tiles: blk[0:1, 2:4]; of more dimensions, make blocks of one matrix"
         raise thread.error("TW109", f"{len(indices)} indices into {described(block)}", node, help=remedy)
-    ranges: list[tuple[int, int]] = []
+    ranges: list[tuple[Value, int]] = []
     for (index, place), size in itertools.zip_longest(indices, block.shape, fillvalue=(slice(None), node)):
         assert isinstance(size, int)
         ranges.append(_tiles_of(thread, index, place, size))
     (row, rows), (column, columns) = ranges
+    width = block.shape[-1]
     thread.at(node)
-    return part_of(thread, block, Region(row, column, rows, columns, block.shape[-1]))
+    if isinstance(row, int) and isinstance(column, int):
+        return part_of(thread, block, Region(row, column, rows, columns, width))
+    # Where it begins is an integer of this core or iteration: one of the parts that it can be.
+    begins = itertools.product(_firsts(row), _firsts(column))
+    parts = {r * width + c: part_of(thread, block, Region(r, c, rows, columns, width)) for r, c in begins}
+    return _entry(thread, parts, make("+", make("*", row, width), column), node)
 
 
-def _tiles_of(thread: Thread, index: Any, place: ast.AST, size: int) -> tuple[int, int]:
+def _firsts(first: Value) -> Iterable[int]:
+    low, high = bounds(first)
+    return range(low, high + 1)
+
+
+def _tiles_of(thread: Thread, index: Any, place: ast.AST, size: int) -> tuple[Value, int]:
     """First tile and number of tiles."""
     parts = (index.start, index.stop, index.step) if is_slice(index) else (index, None, None)
-    if any(part is not None and (is_dynamic(part) or not is_int_like(part)) for part in parts):
-        remedy = "numbers known at compile time; a short loop over them is unrolled"
+    if any(part is not None and is_dynamic(part) for part in parts):
+        return _chosen_tiles(thread, parts, is_slice(index), place, size)
+    if any(part is not None and not is_int_like(part) for part in parts):
+        remedy = "whole numbers: blk[0:1, 2:4]"
         raise thread.error("TW007", "which tiles of a block are meant is not known here", place, help=remedy)
     first, stop, step = parts
     if is_slice(index):
@@ -158,10 +171,32 @@ def _tiles_of(thread: Thread, index: Any, place: ast.AST, size: int) -> tuple[in
         stop, step = index + 1, 1
     if step != 1 or not 0 <= first < stop <= size:
         text = str(index) if not is_slice(index) else f"{first}:{stop}" + (f":{step}" if step != 1 else "")
-        remedy = f"tiles 0 to {size - 1}, without a step"
-        message = f"tiles {text} of a dimension of a block that has {counted(size, 'tile')}"
-        raise thread.error("TW103", message, place, help=remedy)
+        raise _outside(thread, text, place, size)
     return int(first), int(stop) - int(first)
+
+
+def _outside(thread: Thread, text: str, place: ast.AST, size: int) -> Exception:
+    message = f"tiles {text} of a dimension of a block that has {counted(size, 'tile')}"
+    return thread.error("TW103", message, place, help=f"tiles 0 to {size - 1}, without a step")
+
+
+def _chosen_tiles(thread: Thread, parts: tuple[Any, ...], several: bool, place: ast.AST, size: int) -> tuple[Value, int]:
+    """The same for a place that a core or an iteration decides: the number of tiles is known, and where they can begin."""
+    first = parts[0] if parts[0] is not None else 0
+    count = make("-", parts[1] if parts[1] is not None else size, first) if several else 1
+    if not isinstance(count, int) or parts[2] not in (None, 1):
+        remedy = "as many tiles on every core and in every iteration: blk[i : i + 2, :]"
+        raise thread.error("TW007", "how many tiles of a block are meant is not known here", place, help=remedy)
+    if thread.emitter.varies(first) and thread.unrolling.next_loop() is not None:
+        remedy = "numbers known at compile time; a short loop over them is unrolled"
+        raise thread.error("TW007", "which tiles of a block are meant is not known here", place, help=remedy)
+    low, high = bounds(first)
+    if count < 1 or low < 0 or high + count > size:
+        raise _outside(thread, f"{low}:{high + count}", place, size)
+    if high - low >= SELECT_LIMIT:
+        message = f"a part of a block that begins at one of {high - low + 1} tiles"
+        raise thread.error("TW007", message, place, help=f"up to {SELECT_LIMIT} places; loop over smaller blocks instead")
+    return first, count
 
 
 def _choose(thread: Thread, owner: Any, index: Any, node: ast.Subscript) -> Any:
