@@ -2,7 +2,7 @@
 
 Between iterations such a value lies in a buffer the compiler makes, exactly as if the source had one: stored and pushed before
 the loop, waited for, stored anew, pushed and popped in every iteration, waited for behind it. Whether the buffer is needed in the
-end is decided later (`passes/ttl_form_accumulation_sections.py`): a sum that fits stays in DST.
+end is decided later: `ttl-raise-running-values` makes one op of such a value, and a sum that fits stays in DST.
 
 A name that starts as a bare number (``ttl.math.fill(0)``) has no shape or dtype until it meets a block, so the buffer is
 made when the name is first read beside one.

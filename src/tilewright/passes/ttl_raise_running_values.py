@@ -40,6 +40,7 @@ from tilewright.passes.dst_assignment.running_values import (
     attached_buffer,
     final_sum,
     next_handover,
+    with_inputs,
 )
 from tilewright.records import record
 
@@ -127,20 +128,15 @@ def _add_to_block(step: ComputeOp, op: RunningOp) -> None:
     """``block += x`` as the sum it is."""
     view = AttachCBOp.create(operands=[op.results[0], op.buffer], result_types=[op.results[0].type], location=step.location)
     insert_before(view, step)
-    rank, position = len(step.output_shape), len(step.inputs)
     last = step.block.last_op
     assert last is not None
     summand = last.operands[0]
-    old = step.block.insert_arg(summand.type, position)
+    old = step.block.insert_arg(summand.type, len(step.inputs))
     add = TILE_OPS["add"].create(operands=[old, summand], result_types=[summand.type], location=step.location)
     step.block.insert_op_before(add, last)
     last.operands[0] = add.results[0]
-    maps = [*step.maps[:position], identity_map(rank), *step.maps[position:]]
-    inputs = [*step.inputs, view.results[0]]
-    new = ComputeOp(inputs, list(step.outputs), maps, ["parallel"] * rank, step.detach_region(step.body))
-    new.location = step.location
-    insert_before(new, step)
-    erase(step)
+    identity = identity_map(len(step.output_shape))
+    with_inputs(step, [*step.inputs, view.results[0]], [*step.maps[: len(step.inputs)], identity])
 
 
 # ``block += x`` -------------------------------------------------------------------------------------------------------

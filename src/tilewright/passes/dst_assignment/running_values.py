@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.arith import CmpiOp, OrIOp, SelectOp
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, IntegerAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.dialects.tensor import EmptyOp
@@ -170,8 +170,13 @@ def without_input(compute: ComputeOp, argument: BlockArgument) -> ComputeOp:
     """The region in its place without an input that its body does not read."""
     position = argument.index
     compute.block.erase_arg(argument)
-    inputs = [value for index, value in enumerate(compute.inputs) if index != position]
-    maps = [map_ for index, map_ in enumerate(compute.maps) if index != position]
+    kept = [index for index in range(len(compute.inputs)) if index != position]
+    return with_inputs(compute, [compute.inputs[index] for index in kept], [compute.maps[index] for index in kept])
+
+
+def with_inputs(compute: ComputeOp, inputs: Sequence[SSAValue], maps: Sequence[AffineMapAttr]) -> ComputeOp:
+    """The region in its place with other inputs, for which its body has arguments already."""
+    maps = [*maps, *compute.maps[len(compute.inputs) :]]
     body = compute.detach_region(compute.body)
     new = ComputeOp(inputs, list(compute.outputs), maps, ["parallel"] * len(compute.output_shape), body)
     new.location = compute.location
