@@ -1,14 +1,17 @@
-"""How long compiling takes, in CPU milliseconds: a first process, a cached one, a warm compiler, bodies of 10 to 10,000 ops.
+"""How long compiling takes, in CPU milliseconds: a first process, a cached one, a warm compiler on kernels whose time with the
+peer's compiler is known, wide bodies, bodies of 10 to 10,000 ops.
 
-python benchmarks/compile_time.py [--runs N] [--ops 10,100,1000,10000] [--against OTHER/src]
+python benchmarks/compile_time.py [--runs N] [--ops 10,100,1000,10000] [--against OTHER/src] [--only processes,warm,...]
 
 CPU time, least of several runs, because wall time on a shared machine measures the neighbours. The first line times a fixed
-loop: divide by it to compare machines. ``--against`` times another source tree in turn with this one.
+loop: divide by it to compare machines. ``--against`` times another source tree in turn with this one: processes, warm kernels and
+wide bodies; the ratio is this tree's time over the other's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -22,7 +25,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+HERE = Path(__file__).resolve().parents[1]
+SOURCE = HERE / "src"
+sys.path[:0] = [str(HERE / "tests"), str(HERE / "tests" / "end_to_end")]
 TILE = 32
 
 KERNEL = """
@@ -106,7 +111,8 @@ def child_cpu(command: list[str], source: Path, folder: Path) -> float:
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *command], env=settings, check=True, stdout=subprocess.DEVNULL)
+    quiet = subprocess.DEVNULL
+    subprocess.run([sys.executable, *command], env=settings, check=True, stdout=quiet, stderr=quiet)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
 
@@ -125,6 +131,7 @@ def process_commands(folder: Path, source: Path) -> dict[str, list[str]]:
         "cold: import, compile, emit": [str(plain)],
         "cold: tilewright compile, a script with NumPy": [*tilewright, *fresh, str(script)],
         "cached: tilewright compile, a script with NumPy": [*tilewright, str(script)],
+        "cached: tilewright run examples/01_add.py": ["-m", "tilewright", "run", str(HERE / "examples" / "01_add.py")],
     }
 
 
@@ -137,6 +144,95 @@ def time_processes(folder: Path, sources: list[Path], runs: int) -> None:
                 if run:  # the first writes bytecode and the cache
                     best[index] = min(best[index], taken)
         show(name, best)
+
+
+# A warm compiler, in a process of each tree ----------------------------------------------------------------------------------------
+
+# Names, and milliseconds of the peer's compiler (tt-lang 1.1.1, passes and front end, on the machine where ours took 12 / 17 / 20
+# / 35 / 60 at the time).
+PEER_CASES = {
+    "a add 2x2": ("add", 32), "b exp(a*b+c) 8x8": ("exp(a*b+c)", 45), "f2 matmul +=": ("matmul with a K loop", 49),
+    "h2 six buffers": ("staged softmax", 40), "l flash attention": ("flash attention", 61),
+}  # fmt: skip
+FUSED = "three threads, ten fused ops"
+WIDE = ("products of sums", "products far apart", "exponentials")  # 16 shared values, 47 ops and more
+
+# Compiles every kernel of a file in turn, each time anew, and prints the least milliseconds by name.
+CHILD = """
+import json, sys, time
+import ml_dtypes, numpy
+from tilewright.dst.allocate import checked_plan
+from tilewright.jit.kernel import Kernel
+least = {}
+for name, (path, shapes) in json.load(open(sys.argv[1])).items():
+    scope = {"__name__": "kernels"}
+    exec(compile(open(path).read(), path, "exec"), scope)
+    kernel = [value for value in scope.values() if isinstance(value, Kernel)][-1]
+    tensors = [numpy.zeros(shape, ml_dtypes.bfloat16) for shape in shapes]
+    times = []
+    for _ in range(int(sys.argv[2]) + 1):
+        kernel._programs.clear()
+        checked_plan.cache_clear()
+        started = time.process_time()
+        kernel.compile(*tensors)
+        times.append((time.process_time() - started) * 1e3)
+    least[name] = min(times[1:])
+print(json.dumps(least))
+"""
+
+
+def peer_kernels() -> dict[str, tuple[str, list[tuple[int, int]]]]:
+    """Text and shapes of the arguments by name."""
+    from kernels import CASES, source_of
+
+    found = {FUSED: (kernel_text("abc", 8, TEN_OPS), [(8 * TILE, 8 * TILE)] * 4)}
+    for case in CASES:
+        if case.name in PEER_CASES:
+            shapes = [(rows * TILE, columns * TILE) for rows, columns in (*case.inputs.values(), *case.outputs)]
+            found[PEER_CASES[case.name][0]] = source_of(case), shapes
+    return found
+
+
+def wide_kernels() -> dict[str, tuple[str, list[tuple[int, int]]]]:
+    from test_wide_bodies import BODIES, SHARED
+
+    from kernel_text import elementwise
+
+    names = [f"x{number}" for number in range(SHARED)]
+    found: dict[str, tuple[str, list[tuple[int, int]]]] = {}
+    for body in WIDE:
+        lets = [(name, value) for name, value in (line.split(" = ", 1) for line in BODIES[body])]
+        text = elementwise({"out": "y"}, names, lets=lets, block=(2, 1), count=1)
+        found[f"wide: {body}"] = text, [(2 * TILE, TILE)] * (SHARED + 1)
+    return found
+
+
+def time_kernels(
+    folder: Path, sources: list[Path], kernels: dict[str, tuple[str, list[tuple[int, int]]]], rounds: int, runs: int
+) -> dict[str, list[float]]:
+    listed: dict[str, tuple[str, list[tuple[int, int]]]] = {}
+    for number, (name, (text, shapes)) in enumerate(kernels.items()):
+        path = folder / f"kernel_{number}.py"
+        path.write_text(text, encoding="utf-8")
+        listed[name] = str(path), shapes
+    (folder / "kernels.json").write_text(json.dumps(listed), encoding="utf-8")
+    best = {name: [float("inf")] * len(sources) for name in kernels}
+    for _ in range(rounds):
+        for index, source in enumerate(sources):
+            command = [sys.executable, "-c", CHILD, str(folder / "kernels.json"), str(runs)]
+            settings = {**os.environ, "PYTHONPATH": str(source)}
+            found = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE).stdout
+            for name, taken in json.loads(found).items():
+                best[name][index] = min(best[name][index], taken)
+    return best
+
+
+def time_against(folder: Path, sources: list[Path], runs: int) -> None:
+    peer = dict(PEER_CASES.values())
+    for name, values in time_kernels(folder, sources, peer_kernels(), 3, runs).items():
+        show(f"warm: {name}", values, f"  peer {peer[name]} ms" if name in peer else "")
+    for name, values in time_kernels(folder, sources, wide_kernels(), 2, 1).items():
+        show(name, values)
 
 
 # In this process --------------------------------------------------------------------------------------------------------------
@@ -188,7 +284,7 @@ def time_warm(folder: Path, runs: int) -> None:
     once(forget=True)
     fresh = min(once(forget=True) for _ in range(runs))
     known = min(once(forget=False) for _ in range(runs))
-    show("warm: three threads, ten fused ops", [fresh])
+    show("warm: ten fused ops, by pass", [fresh])
     show("the same with its DST allocation remembered", [known])
     with timed_passes(passes):
         for _ in range(runs):
@@ -246,9 +342,9 @@ def show_size() -> None:
     print(f"{'installed: all':<58} {sum(sizes.values()) / 2**20:9.1f} MB")
 
 
-def show(name: str, values: list[float]) -> None:
+def show(name: str, values: list[float], remark: str = "") -> None:
     ratio = f"  x{values[0] / values[1]:.2f}" if len(values) > 1 else ""
-    print(f"{name:<58} {'  '.join(f'{value:9.1f}' for value in values)} ms{ratio}")
+    print(f"{name:<58} {'  '.join(f'{value:9.1f}' for value in values)} ms{ratio}{remark}", flush=True)
 
 
 def spin() -> int:
@@ -263,14 +359,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--ops", default="10,100,1000,10000")
     parser.add_argument("--against", type=Path)
+    parser.add_argument("--only", default="processes,warm,passes,bodies,size", help="what to measure")
     arguments = parser.parse_args()
+    wanted = arguments.only.split(",")
     sources = [SOURCE, *([arguments.against.resolve()] if arguments.against else [])]
     show("a loop of a million turns", [min(cpu_ms(spin) for _ in range(5))])
     with tempfile.TemporaryDirectory() as name:
-        time_processes(Path(name), sources, arguments.runs)
-        time_warm(Path(name), arguments.runs * 4)
-        time_bodies(Path(name), [int(size) for size in arguments.ops.split(",")])
-    show_size()
+        if "processes" in wanted:
+            time_processes(Path(name), sources, arguments.runs)
+        if "warm" in wanted:
+            time_against(Path(name), sources, arguments.runs * 2)
+        if "passes" in wanted:
+            time_warm(Path(name), arguments.runs * 4)
+        if "bodies" in wanted:
+            time_bodies(Path(name), [int(size) for size in arguments.ops.split(",")])
+    if "size" in wanted:
+        show_size()
 
 
 if __name__ == "__main__":
