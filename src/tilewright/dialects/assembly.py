@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from tilewright.dialects.attributes import CBType, is_integer_attr
+from tilewright.dialects.attributes import NOWHERE, CBType, is_integer_attr
 from tilewright.dialects.tile_op import Param, TileOp
 from tilewright.dialects.walking import location
 
@@ -336,7 +336,7 @@ class PlainOp(Operation, metaclass=InheritedKind):
         regions: Sequence[Region] = (),
     ) -> Self:
         """As xDSL does it, without the steps for what our ops seldom have: those cost as much as all others."""
-        if properties or successors or regions or location is None:
+        if properties or successors or regions:
             made = super().create(
                 operands=operands,
                 result_types=result_types,
@@ -349,9 +349,11 @@ class PlainOp(Operation, metaclass=InheritedKind):
             made.results = Values(made.results)
             return made
         op = cls.__new__(cls)
-        op.operands = operands
-        op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
-        op.properties, op.attributes, op.location = {}, dict(attributes), location
+        if operands:
+            op.operands = operands
+        if result_types:
+            op.results = Values([OpResult(kind, op, number) for number, kind in enumerate(result_types)])
+        op.properties, op.attributes, op.location = {}, dict(attributes), location or NOWHERE
         return op
 
     def print_head(self, printer: Printer) -> None:

@@ -86,7 +86,7 @@ def _finish_transfers(function: FuncOp, ops: list[Operation]) -> None:
 
 def _drop_block_results(ops: list[Operation]) -> None:
     """Pack nests carried the block they fill as an iteration argument; the buffer itself is what they fill. Integers stay."""
-    for loop in reversed([op for op in ops if isinstance(op, ForOp) and op.results]):
+    for loop in reversed([op for op in ops if type(op) is ForOp and op.results]):
         body = loop.body.block
         last = body.last_op
         assert last is not None

@@ -305,9 +305,12 @@ class Writer:
                 events += _events(op)
             elif type(op) in NETWORK_OPS:
                 events += network_events(op)
-            elif isinstance(op, (scf.ForOp, scf.IfOp)):
+            elif type(op) is scf.ForOp:
                 self._flush(events, depth)
-                (self._loop if isinstance(op, scf.ForOp) else self._branch)(op, depth)  # pyright: ignore
+                self._loop(op, depth)
+            elif type(op) is scf.IfOp:
+                self._flush(events, depth)
+                self._branch(op, depth)
         self._flush(events, depth)
         if len(self.lines) == start:
             self.line(depth, "pass")
