@@ -167,7 +167,7 @@ def test_an_attribute_of_another_kind_is_refused(op: str, attribute: str):
 # Attributes that passes hand to each other: text of a later stage has them, and the tests of those stages are about them.
 BETWEEN_PASSES = {
     "core_table", "argument", "net_pipe", "work", "print", "breakpoint", "bind_cb", "attach_cb", "store", "compute", "copy_tile",
-    "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "fill_mask", "fill_pattern", "pattern_block", "cb_wait", "cb_reserve", "cb_push", "cb_pop",
+    "copy_dest_values", "dst_tile", "linearized_index", "fill_scaler", "fill_mask", "fill_pattern", "pattern_block", "cb_wait", "cb_reserve", "running", "cb_push", "cb_pop",
 }  # fmt: skip
 REGISTERS = {"dst_reg", "keep_in_dst", "ttl.dst_reg", "ttl.require_dst", "number", "name", "exact"}
 OF_RUNS = {("extern_call", "meaning")}  # asked for when the program is simulated
