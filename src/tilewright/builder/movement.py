@@ -38,7 +38,7 @@ from tilewright.dialects.ttl_network import NetPipeOp, WaitAnyOp
 from tilewright.dialects.walking import erase
 from tilewright.integers import Value, is_int_like, make
 from tilewright.lang.buffers import CircularBuffer
-from tilewright.lang.cores import Pipe
+from tilewright.lang.cores import Pipe, PipeNet
 from tilewright.lang.tensors import KernelTensor
 from tilewright.narrowing import class_of, is_list
 from tilewright.records import record
@@ -236,7 +236,10 @@ def copy(thread: ThreadBuilder, args: list[Any], named: dict[str, Any]) -> Trans
     blocks = [arg for arg in args if isinstance(arg, Block) and arg.held is not None]
     if len(slices) != 1 or len(blocks) != 1:
         found = " to ".join(described(arg) for arg in args)
-        raise thread.problem("TW004", f"copy from {found}", help="one side is a slice of a tensor, the other a block of a buffer")
+        remedy = "one side is a slice of a tensor, the other a block of a buffer"
+        if any(isinstance(arg, PipeNet) for arg in args):
+            remedy = "copy into the pipe that net.if_src(f) gives to f, or out of the one that net.if_dst(f) gives"
+        raise thread.problem("TW004", f"copy from {found}", help=remedy)
     _check_sizes(thread, slices[0], blocks[0])
     span = thread.emitter.span
     part, block = slices[0], blocks[0]
