@@ -342,8 +342,11 @@ def tiles_below(block: Block) -> set[Sizes]:
 
 def require_tiles(thread: ThreadBuilder, what: str, blocks: list[Any], also: tuple[Sizes, ...] = ()) -> None:
     """Refuses blocks of other tiles than 32x32 and ``also``, for what looks at rows and columns."""
+    right = {WHOLE, *also}
+    if thread.tiles <= right:
+        return
     for block in blocks:
-        wrong = tiles_below(block) - {WHOLE, *also} if isinstance(block, Block) else None
+        wrong = tiles_below(block) - right if isinstance(block, Block) else None
         if wrong:
             raise _refused(thread, what, wrong.pop())
 
@@ -374,7 +377,7 @@ def check_product(thread: ThreadBuilder, sides: list[Any]) -> None:
 
 def check_stored(thread: ThreadBuilder, source: Block, buffer: CircularBuffer) -> None:
     """A value goes into blocks of the tiles that it has."""
-    found = tiles_below(source) - {buffer.tile}
+    found = tiles_below(source) - {buffer.tile} if thread.tiles - {buffer.tile} else None
     if not found:
         return
     kinds = [tile_words(sizes) for sizes in (found.pop(), buffer.tile)]

@@ -374,6 +374,7 @@ class ThreadBuilder:
         self.held: list[Acquisition] = []  # in order, not yet released on this path
         self.skippable: set[Operation] = set()  # loops that may run no round
         self.sums: list[tuple[Acquisition, Span]] = []  # blocks that an accumulating store is the first to write
+        self.tiles: set[tuple[int, int]] = set()  # sizes of those of the author's buffers that the thread uses
         self._buffers: dict[int, BindCBOp] = {}
         self._tensors: dict[int, TensorAccessorOp] = {}
         self._semaphores: dict[int, CreateSemaphoreOp] = {}
@@ -404,6 +405,8 @@ class ThreadBuilder:
             }
             if buffer.origin != "user":
                 attributes["origin"] = StringAttr(buffer.origin)
+            else:
+                self.tiles.add(buffer.tile)
             if buffer.tile != (hardware.TILE_ROWS, hardware.TILE_COLS):
                 attributes["tile_sizes"] = i32_list(buffer.tile)
             if buffer.group is not None:
