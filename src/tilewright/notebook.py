@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import Any
 
 MOST_LINES = 8
 
 
 LEFT = "style='text-align:left'"
+
+
+
+def escape(text: str) -> str:
+    from html import escape as escaped  # every diagnostic loads this file, and few processes draw anything
+
+    return escaped(text)
 
 
 def shown_file(file: str) -> str:

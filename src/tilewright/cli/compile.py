@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
             show(program)
     written = write_all(programs, Path(arguments.output), runner=arguments.emit_runner) if arguments.output else {}
     if arguments.json:
+        import json
+
         print(json.dumps([described(program) for program in programs], indent=2))
     elif written:
         for path in written.values():
@@ -115,6 +116,8 @@ def collect(arguments: argparse.Namespace, *, keep_ir: bool = False) -> list[Pro
 
 def write_all(programs: Sequence[Program], target: Path, *, runner: bool = False) -> dict[str, Path]:
     """Writes every program below ``target``, with a script that launches it if wanted; paths by ``<folder>/<file>``."""
+    import json
+
     written: dict[str, Path] = {}
     for name, program in zip(folder_names(programs), programs, strict=True):
         folder = target / name

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import linecache
 import runpy
 import sys
-import sysconfig
-import traceback
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tilewright import execution
 from tilewright.diagnostics import Diagnostic, KernelError, Note, Span
@@ -24,8 +21,10 @@ from tilewright.program import Program
 from tilewright.standins import finder
 from tilewright.trace import Trace, attached
 
+if TYPE_CHECKING:
+    from traceback import FrameSummary
+
 PACKAGE = Path(__file__).resolve().parent.parent
-INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 MOST_CALLERS = 4  # that a message names
 OPTIONAL_PACKAGES = {
     "torch": "pip install torch (Tilewright also takes NumPy arrays)",
@@ -48,8 +47,14 @@ def report(error: BaseException, *, as_json: bool = False, verbose: bool = False
     told = kernel_error or KernelError(script_failure(error))
     print(told.as_json() if as_json else str(told), file=sys.stderr)
     if verbose:
-        traceback.print_exception(error)
+        print_traceback(error)
     return 1
+
+
+def print_traceback(error: BaseException) -> None:
+    import traceback  # what only a failure needs is imported there
+
+    traceback.print_exception(error)
 
 
 def as_kernel_error(error: BaseException) -> KernelError | None:
@@ -80,11 +85,16 @@ def is_user_file(file: str) -> bool:
     """Whether a file is the user's: neither ours, nor Python's, nor of an installed package."""
     if file.startswith("<"):
         return False
+    import sysconfig
+
     above = Path(file).resolve().parents
-    return not any(Path(folder).resolve() in above for folder in (PACKAGE, *INSTALLED))
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return not any(Path(folder).resolve() in above for folder in (PACKAGE, *installed))
 
 
-def frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
+def frames(trace: TracebackType | None) -> list[FrameSummary]:
+    import traceback
+
     return list(traceback.extract_tb(trace))
 
 
@@ -143,6 +153,8 @@ def report_internal(error: BaseException, *, as_json: bool, verbose: bool) -> No
     if as_json:
         found = {"internal_error": kind, "message": str(error), "where": where}
         found["place"] = f"{line.file}:{line.line}" if line else ""
+        import json
+
         print(json.dumps(found), file=sys.stderr)
     else:
         print(f"internal error in {where}: {kind}: {first_line(str(error))}", file=sys.stderr)
@@ -154,7 +166,7 @@ def report_internal(error: BaseException, *, as_json: bool, verbose: bool) -> No
             file=sys.stderr,
         )
     if verbose:
-        traceback.print_exception(error)
+        print_traceback(error)
 
 
 def first_line(text: str) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import shlex
 import textwrap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -388,6 +387,8 @@ def call_options(text: Any, span: Span) -> dict[str, Any]:
 
 
 def _flags(text: str, span: Span) -> dict[str, Any]:
+    import shlex
+
     changes: dict[str, Any] = {}
     words = iter(shlex.split(text))
     for word in words:
