@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilewright.dialects.stages import StageRules
 from tilewright.dialects.ttl import MEAN
 from tilewright.passes.context import (
+    BATCH_ROOM,
     CROWDED,
     EXPLAINED,
     OUTER_MATH,
@@ -75,7 +76,10 @@ PIPELINE: dict[str, tuple[Pass, ...]] = {
     "convert-ttl-to-compute": (  # simplify whole expressions, then make regions of them
         Pass("ttl-place-patterns", "from here on the compiler makes buffers without asking", on=("ttl.pattern_block",)),
         Pass("ttl-join-reads", "before batches: a barrier that they share is one for the whole batch", on=("ttl.copy",)),
-        Pass("ttl-mark-batches", "what threads wait for is still as it was written and checked", on=("scf.for",)),
+        Pass(
+            "ttl-mark-batches", "what threads wait for is still as it was written and checked",
+            on=("ttl.batch", "--deep-buffers", BATCH_ROOM),
+        ),
         Pass("ttl-read-sums-back", "what needs no trip through its buffer is forwarded next", on=("accumulate",)),
         Pass("ttl-forward-stores", "a value read back by its own thread needs no trip through L1", on=(OWN_BUFFER,)),
         Pass(

@@ -141,6 +141,16 @@ def _acquired_in_two_places(census: Census, context: PassContext) -> bool:
     return len(places) < len(binds)
 
 
+def _room_for_a_batch(census: Census, context: PassContext) -> bool:
+    """Half of a buffer is left to who shares it; one that a thread fills and empties itself can be one batch."""
+    sides: dict[BindCBOp, set[str]] = {bind: set() for bind in census.binds}
+    for op in census.named(ACQUIRES):
+        bind = op.operands[0].owner
+        if isinstance(bind, BindCBOp):
+            sides[bind].add(op.name)
+    return any(buffer_type_of(bind.results[0]).factor.data >= (2 if len(names) == 2 else 4) for bind, names in sides.items())
+
+
 def _stored_twice(census: Census, context: PassContext) -> bool:
     return census.names["ttl.store"] > 1
 
@@ -164,12 +174,13 @@ SHARD = "a buffer in a shard"
 CROWDED = "half of the chip's buffers in use, or all of its L1"
 OWN_BUFFER = "a buffer that only the compute thread uses"
 SECOND_BLOCK = "a buffer that is acquired in two places"
+BATCH_ROOM = "a buffer with room for several blocks of who fills it"
 SECOND_STORE = "a second store"
 SAME_MATH = "an op of math twice"
 UNREAD = "math or a view that nobody reads"
 OUTER_MATH = "math that is read further inside"
 FACTS: dict[str, Callable[[Census, PassContext], bool]] = {
     TEXT: _is_text, EXPLAINED: _is_explained, PADDED: _is_padded, SHARD: _in_a_shard, CROWDED: _crowded,
-    OWN_BUFFER: _of_one_thread, SECOND_BLOCK: _acquired_in_two_places, SECOND_STORE: _stored_twice, SAME_MATH: _computed_twice,
-    UNREAD: _unread, OUTER_MATH: _read_further_inside,
+    OWN_BUFFER: _of_one_thread, SECOND_BLOCK: _acquired_in_two_places, BATCH_ROOM: _room_for_a_batch,
+    SECOND_STORE: _stored_twice, SAME_MATH: _computed_twice, UNREAD: _unread, OUTER_MATH: _read_further_inside,
 }  # fmt: skip
