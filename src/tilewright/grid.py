@@ -44,6 +44,7 @@ def folded_core(core: Sequence[int], grid: Sequence[int], dims: int) -> Core:
 
 
 def folded_grid(grid: Sequence[int], dims: int) -> Core:
+    """Sizes seen with ``dims`` dimensions: the highest ones are multiplied together, or padded with 1."""
     if dims >= len(grid):
         return (*grid, *([1] * (dims - len(grid))))
     return (*grid[: dims - 1], math.prod(grid[dims - 1 :]))

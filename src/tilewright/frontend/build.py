@@ -22,12 +22,21 @@ from tilewright.dialects.attributes import NOC_THREAD, SliceType
 from tilewright.dialects.ttl_buffers import CopyOp
 from tilewright.dialects.walking import operations
 from tilewright.frontend import calls, expressions, statements, syntax
-from tilewright.frontend.calls import outer_names
 from tilewright.frontend.thread import Frame, Thread
 from tilewright.hardware import CHIPS
 from tilewright.lang.buffers import CircularBuffer
 from tilewright.lang.cores import Pipe, PipeNet, Semaphore, choosing, resolve_grid
-from tilewright.lang.kernel import Arguments, Build, Kernel, KernelFunction, ThreadFunction, building, call_options, mismatch
+from tilewright.lang.kernel import (
+    Arguments,
+    Build,
+    Kernel,
+    KernelFunction,
+    ThreadFunction,
+    building,
+    call_options,
+    mismatch,
+    outer_names,
+)
 from tilewright.lang.tensors import KernelTensor, check_aligned, describe, in_rows
 from tilewright.narrowing import is_dict, is_list
 from tilewright.options import Options

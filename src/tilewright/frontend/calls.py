@@ -33,11 +33,12 @@ from tilewright.frontend.host_calls import (
 from tilewright.frontend.loops import make_range
 from tilewright.frontend.syntax import function_body, function_node
 from tilewright.frontend.thread import BoundMethod, Frame, Generated, LocalFunction, Signpost, Thread, native
+from tilewright.grid import folded_grid
 from tilewright.integers import make
 from tilewright.lang.buffers import BOUNDARIES, CircularBuffer
-from tilewright.lang.cores import Pipe, PipeNet, Semaphore, folded_places, folded_sizes, grid_size
+from tilewright.lang.cores import Pipe, PipeNet, Semaphore, folded_places, grid_size
 from tilewright.lang.external import FUNCTIONS as EXTERNAL_NAMES
-from tilewright.lang.kernel import KernelFunction, ThreadFunction
+from tilewright.lang.kernel import KernelFunction, ThreadFunction, outer_names
 from tilewright.lang.names import FunctionFamily, LanguageFunction, NotYetSupported, is_of_language, unsupported
 from tilewright.lang.tensors import TensorAccessor
 from tilewright.narrowing import class_of
@@ -259,7 +260,7 @@ def _core(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST)
 
 def _grid_size(thread: Thread, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
     dims = _dims(thread, args, named, node)
-    sizes = folded_sizes(thread.build.grid, dims)
+    sizes = folded_grid(thread.build.grid, dims)
     return sizes[0] if dims == 1 else sizes
 
 
@@ -285,17 +286,6 @@ def _reaches_kernel(function: types.FunctionType, seen: set[Any]) -> bool:
         if isinstance(value, types.FunctionType) and _reaches_kernel(value, seen):
             return True
     return False
-
-
-def outer_names(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Captured variables before globals."""
-    captured: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True):
-        try:
-            captured[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return ChainMap(captured, function.__globals__)
 
 
 def _inline(

@@ -17,7 +17,7 @@ from typing import Any
 from tilewright.diagnostics import fail
 from tilewright.dialects.walking import span_of_node
 from tilewright.frontend.syntax import assigned_names, known_definition, own_nodes
-from tilewright.lang.kernel import Arguments, KernelFunction
+from tilewright.lang.kernel import Arguments, KernelFunction, outer_names
 from tilewright.lang.names import is_of_language
 
 MOST_NESTED = 32
@@ -65,22 +65,12 @@ def acts_in_helpers(statement: ast.stmt, names: Mapping[str, Any], acts: Acts, d
         definition = known_definition(found[1])
         if definition is None or definition.decorator_list:
             continue
-        inner = {**names, **_outer(found[1])}
+        inner = {**names, **outer_names(found[1])}
         if any(acts(part) for part in own_nodes(definition.body)):
             return True
         if any(acts_in_helpers(part, inner, acts, depth + 1) for part in definition.body):
             return True
     return False
-
-
-def _outer(function: FunctionType) -> dict[str, Any]:
-    found = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return found
 
 
 class Inliner:
@@ -131,7 +121,8 @@ class Inliner:
             remedy = f"it is {function.__name__}{inspect.signature(function)}"
             raise fail("TW004", f"{function.__name__}: {error}", place, help=remedy) from None
         bound.apply_defaults()
-        return self._body(statement, definition.body, bound.arguments, _outer(function), function.__code__.co_filename, scope)
+        outer, file = dict(outer_names(function)), function.__code__.co_filename
+        return self._body(statement, definition.body, bound.arguments, outer, file, scope)
 
     def _operation(
         self, statement: ast.stmt, node: ast.Call, kernel: KernelFunction, scope: Mapping[str, Any]

@@ -57,13 +57,6 @@ def resolve_grid(grid: Any, chip: Chip, span: Span | None) -> tuple[int, ...]:
     return sizes
 
 
-def folded_sizes(grid: tuple[int, ...], dims: int) -> tuple[int, ...]:
-    """Sizes seen with ``dims`` dimensions: the highest ones are multiplied together, or padded with 1."""
-    if dims >= len(grid):
-        return (*grid, *([1] * (dims - len(grid))))
-    return (*grid[: dims - 1], math.prod(grid[dims - 1 :]))
-
-
 def folded_places(places: Sequence[Any], grid: tuple[int, ...], dims: int, make: Callable[[str, Any, Any], Any]) -> list[Any]:
     """Coordinates seen with ``dims`` dimensions: the highest ones are counted as one, or padded with 0."""
     if dims >= len(grid):
@@ -78,7 +71,7 @@ def grid_size(dims: int = 2) -> Any:
     """Size of the grid; one integer for ``dims=1``, else a tuple."""
     build = current_build("ttl.grid_size(…)")
     checked_dims(dims, caller_span("grid_size"))
-    sizes = folded_sizes(build.grid, dims)
+    sizes = folded_grid(build.grid, dims)
     return sizes[0] if dims == 1 else sizes
 
 

@@ -14,6 +14,7 @@ import ast
 import inspect
 import re
 import textwrap
+from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -467,7 +468,7 @@ def block_sizes(function: Callable[..., Any]) -> dict[str, int]:
         if isinstance(call, ast.Call) and getattr(call.func, "attr", "").startswith("make_dataflow_buffer"):
             shapes = [keyword.value for keyword in call.keywords if keyword.arg == "shape"]
             names |= {node.id for shape in shapes for node in ast.walk(shape) if isinstance(node, ast.Name)}
-    around = _around(function)
+    around = outer_names(function)
     return {name: around[name] for name in sorted(names) if type(around.get(name)) is int}
 
 
@@ -485,11 +486,12 @@ def rebound(function: Callable[..., Any], sizes: Mapping[str, int]) -> Callable[
     return other
 
 
-def _around(function: FunctionType) -> dict[str, Any]:
-    closed: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+def outer_names(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """What names of a function's code stand for outside of it: captured variables before globals."""
+    captured: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True):
         try:
-            closed[name] = cell.cell_contents
+            captured[name] = cell.cell_contents
         except ValueError:  # not bound yet
             continue
-    return {**function.__globals__, **closed}
+    return ChainMap(captured, function.__globals__)

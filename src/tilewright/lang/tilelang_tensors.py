@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.diagnostics import fail
 from tilewright.integers import ARITHMETIC, COMPARISONS, Leaf, Node, Value
-from tilewright.lang.kernel import KernelFunction
+from tilewright.lang.kernel import KernelFunction, outer_names
 from tilewright.lang.tensors import TRAVELS_AS, from_array, is_tensor, tensor_dtype, to_array
 from tilewright.narrowing import as_tuple, is_array, is_dict, is_list, is_tuple
 from tilewright.options import Options
@@ -109,17 +109,6 @@ class DynamicFactory:
         return self(names)
 
 
-def outer_scope(function: Callable[..., Any]) -> dict[str, Any]:
-    """Global and captured names of a function."""
-    scope = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            scope[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return scope
-
-
 class TileLangFunction(KernelFunction):
     """A function in TileLang as the front end reads it: with declared types of tensors, and sizes that a call decides."""
 
@@ -156,7 +145,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, TensorType]:
     for name, kind in inspect.get_annotations(function).items():
         if isinstance(kind, str):
             try:
-                kind = eval(kind, outer_scope(function))
+                kind = eval(kind, dict(outer_names(function)))
             except Exception:
                 continue
         if isinstance(kind, TensorType):

@@ -11,9 +11,10 @@ import pytest
 
 from tilewright import ttl
 from tilewright.diagnostics import KernelError
+from tilewright.grid import folded_grid
 from tilewright.hardware import CHIPS
 from tilewright.jit.kernel import Kernel
-from tilewright.lang.cores import folded_sizes, resolve_grid
+from tilewright.lang.cores import resolve_grid
 from tilewright.lang.kernel import compile_options
 from tilewright.lang.names import MODULE_NAMES
 
@@ -199,9 +200,9 @@ def test_grids():
 
 
 def test_folding_of_sizes():
-    assert folded_sizes((8, 8), 1) == (64,)
-    assert folded_sizes((8, 8, 8), 2) == (8, 64)
-    assert folded_sizes((8, 8), 3) == (8, 8, 1)
+    assert folded_grid((8, 8), 1) == (64,)
+    assert folded_grid((8, 8, 8), 2) == (8, 64)
+    assert folded_grid((8, 8), 3) == (8, 8, 1)
 
 
 @pytest.mark.parametrize("argument", [{"tiled": False}, {"memory_space": "DST"}])

@@ -38,6 +38,7 @@ from tilewright.frontend.tilelang.symbols import (
     raw,
 )
 from tilewright.frontend.tilelang.tile_program import Branch, Place, Statement, TileProgram, read_by
+from tilewright.lang.kernel import outer_names
 from tilewright.lang.tensors import is_tensor
 from tilewright.lang.tilelang_tensors import (
     UNDECLARED,
@@ -47,7 +48,6 @@ from tilewright.lang.tilelang_tensors import (
     TileLangFunction,
     View,
     element_name,
-    outer_scope,
 )
 from tilewright.narrowing import is_slice, is_tuple
 
@@ -375,7 +375,8 @@ class Macro:
         bound.apply_defaults()
         definition = function_node(self.function)
         assert isinstance(definition, ast.FunctionDef)
-        return reader.inline(definition, self.function.__code__.co_filename, outer_scope(self.function), dict(bound.arguments))
+        outer = dict(outer_names(self.function))
+        return reader.inline(definition, self.function.__code__.co_filename, outer, dict(bound.arguments))
 
 
 def macro(function: Callable[..., Any] | None = None, **_hints: Any) -> Any:
@@ -534,7 +535,7 @@ def read_kernel(kernel: TileLangFunction, values: Sequence[Any]) -> tuple[TilePr
 
 
 def _run(reader: KernelReader, kernel: TileLangFunction, definition: ast.FunctionDef, values: Sequence[Any]) -> None:
-    scope = outer_scope(kernel.function)
+    scope = dict(outer_names(kernel.function))
     scope.update(OPERATIONS)
     if "range" not in scope:
         scope["range"] = counted_range
