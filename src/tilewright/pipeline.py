@@ -227,7 +227,7 @@ def run_pass(name: str, module: ModuleOp, context: PassContext, census: Census |
     if applies(name, census, context):
         seconds = _timed(name, module, context)
         census.forget()
-    text = str(module) if context.trace.keep_ir else ""
+    text = census.text if context.trace.keep_ir else ""
     context.trace.stages.append(Stage(name=name, seconds=seconds, ir=text))
 
 

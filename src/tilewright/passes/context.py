@@ -71,6 +71,12 @@ class Census:
         self._ops: list[Operation] | None = None
         self._names: Counter[str] | None = None
         self._attributes: set[str] | None = None
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        self._text = self._text or str(self.module)
+        return self._text
 
     @property
     def ops(self) -> list[Operation]:
