@@ -72,3 +72,32 @@ def test_a_product_that_others_read_stays(kernels):
     wanted = x.astype(np.float64) * g.astype(np.float64)[:1]
     assert np.max(np.abs(product.astype(np.float64) - wanted)) <= 3 * 2.0**-9 * 4.0
     assert np.max(np.abs(total.astype(np.float64) - (wanted + z.astype(np.float64)))) <= 4 * 2.0**-9 * 8.0
+
+
+CHAINS = {
+    "scaled twice, then shifted": ("d * {r1} * {g0} + {b0}", lambda d, r, g, b: d * r * g + b),
+    "shifted between": ("(d + {r1}) * {g0} + d", lambda d, r, g, b: (d + r) * g + d),
+    "by rows, then by columns": ("(d * {g0} + {b0}) * {r1} + d * {r1}", lambda d, r, g, b: (d * g + b) * r + d * r),
+    "functions between": ("ttl.math.abs(d * {r1}) * {g0} + {b0}", lambda d, r, g, b: np.abs(d * r) * g + b),
+}
+
+
+@pytest.mark.parametrize("rows, columns", [(2, 3), (4, 4), (1, 8), (8, 1), (5, 3)])
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_may_travel(kernels, name, rows, columns):
+    """What is multiplied again may go through a buffer, where the matrix unit reads it: any shape, simulated and native."""
+    text, reference = CHAINS[name]
+    spread = {
+        f"{vector}{dim}": f"ttl.math.broadcast({vector}, dims=[{dim}], shape=({rows}, {columns}))"
+        for vector, dim in ("r1", "g0", "b0")
+    }
+    body = f"o0.store({text.format(**spread)})"
+    shapes = {"d": (rows, columns), "r": (rows, 1), "g": (1, columns), "b": (1, columns)}
+    inputs = {vector: shape for vector, shape in shapes.items() if re.search(rf"\b{vector}\b", body)}
+    rng = np.random.default_rng(33)
+    arrays = {vector: rng.uniform(-2.0, 2.0, (32 * r, 32 * c)).astype(ml_dtypes.bfloat16) for vector, (r, c) in inputs.items()}
+    out = np.zeros((32 * rows, 32 * columns), ml_dtypes.bfloat16)
+    kernels.run(block_kernels.single_block(inputs, [(rows, columns)], body), *arrays.values(), out)
+    wide = {vector: arrays[vector].astype(np.float64) if vector in arrays else np.zeros((1, 1)) for vector in shapes}
+    wanted = reference(wide["d"], wide["r"][:, :1], wide["g"][:1], wide["b"][:1])
+    assert np.max(np.abs(out.astype(np.float64) - wanted)) <= 8 * 2.0**-9 * 16.0

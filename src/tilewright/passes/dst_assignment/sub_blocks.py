@@ -67,12 +67,13 @@ def operand_map(map_: AffineMapAttr, shape: tuple[int, ...]) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(map_.data.num_dims, map_.data.num_symbols, (total,)))
 
 
-def is_identity(compute: ComputeOp) -> bool:
-    """Every operand has the region's tiles in the region's order; dimensions of one tile do not matter."""
+def is_identity(compute: ComputeOp, *, outputs_only: bool = False) -> bool:
+    """Every operand, or output, has the region's tiles in the region's order; dimensions of one tile do not matter."""
     shape = compute.output_shape
     identity = identity_map(len(shape)).data
     wanted = [dim for dim, extent in enumerate(shape) if extent > 1]
-    for value, map_ in zip((*compute.inputs, *compute.outputs), compute.maps, strict=True):
+    operands = list(zip((*compute.inputs, *compute.outputs), compute.maps, strict=True))
+    for value, map_ in operands[len(compute.inputs) :] if outputs_only else operands:
         if map_.data == identity:
             continue
         kind = block_type_of(value)
