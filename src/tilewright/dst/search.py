@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.dst.bounds import NEVER, Bounds
-from tilewright.dst.model import COST_SHIFT, IN_PLACE, ZEROED, Model, Variant, bits
+from tilewright.dst.model import COST_SHIFT, IN_PLACE, STUCK, ZEROED, Model, Variant, bits
 from tilewright.dst.moves import Move, MoveGenerator, Options, State, Successor
 
 Batch = tuple[int, int]  # leaves loaded and not used yet, the leaf loaded by the last move (0 if it was no load)
@@ -113,15 +113,18 @@ class Search:
         first = self._first_entry()
         costs: dict[State, int] = {first[5]: 0}
         heap = [(0, (0, 0), first)]
+        deepest = since = 0  # and the work done when that was reached
         while heap:
-            _, _, entry = heapq.heappop(heap)
+            progress, _, entry = heapq.heappop(heap)
             _, _, order, cost, _, state = entry
             if self._is_goal(state):
                 return Found(self._path(abs(order)), cost)
+            if progress < deepest:
+                deepest, since = progress, self.work
             for following in self._following(entry, costs):
                 costs[following[5]] = -1  # once is enough, whatever it costs
                 heapq.heappush(heap, (following[1], self._frugality(following), following))
-            if self.work > self.options.work_limit:
+            if self.work > self.options.work_limit or self.work - since > self.options.work_limit * STUCK:
                 raise Exhausted
         return None
 
