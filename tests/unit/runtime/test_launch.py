@@ -34,7 +34,7 @@ def test_descriptor(ttnn, make_tensor, make_device, program):
     assert [core.positional for core, _ in kernels["reader"].runtime_args] == [(0, 0), (1, 0)]
     assert [words[:2] for _, words in kernels["reader"].runtime_args] == [[1000, 2000]] * 2
     assert kernels["compute"].kernel_source == program.cpp["compute"]
-    assert kernels["compute"].config.math_fidelity == "HiFi4" and not kernels["compute"].config.fp32_dest_acc_en
+    assert kernels["compute"].config.math_fidelity == program.config.math_fidelity == "HiFi3" and not kernels["compute"].config.fp32_dest_acc_en
     assert {name: kernels[name].config.kind for name in ("reader", "writer")} == {
         "reader": "ReaderConfigDescriptor", "writer": "WriterConfigDescriptor"
     }  # fmt: skip
