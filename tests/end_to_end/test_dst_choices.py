@@ -52,7 +52,7 @@ def run_both(kernels, outputs, inputs, lets=(), **options):
     return program, [result.astype(np.float64) for result in simulated]
 
 
-CHEAP_PRODUCTS = ("product of abs and sum", "gate")  # their product of two computed tiles costs less than a trip
+CHEAP_PRODUCTS = ("gate",)  # its product of two computed tiles costs less than a trip
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name not in CHEAP_PRODUCTS])
@@ -104,7 +104,7 @@ def test_a_shared_product_is_made_again_where_a_sum_takes_it_in(kernels, bf16):
     cpp = program.cpp["compute"]
     assert "copy_dest_values" not in cpp and "add_" not in cpp
     (plan,) = program.dst
-    assert len(plan.parts) == 1 and plan.parts[0].allocation.math_cycles == 70 + 144 + 14 + 70
+    assert len(plan.parts) == 1 and plan.parts[0].allocation.math_cycles == 50 + 144 + 14 + 50
     assert any("multiplied once more" in decision.title for decision in program.trace.decisions)
     a, b, c = (array.astype(np.float64) for array in inputs)
     assert np.abs(first - abs(a * b)).max() < 0.02 and np.abs(second - (a * b + c)).max() < 0.03

@@ -24,7 +24,7 @@ from tilewright.timing.profile import profile
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BF16 = ml_dtypes.bfloat16
 
-# Math-thread cycles of our own emitted kernels, counted with the vendor's compiler and simulator.
+# Math-thread cycles of our own emitted kernels, counted with the vendor's compiler and simulator at HiFi4.
 COUNTED = {
     "a * b + c": (dict.fromkeys("abc", (4, 4)), "o0.store(ab * bb + cb)", 1561),
     "swiglu": (dict.fromkeys("ab", (2, 2)), "o0.store(ttl.math.silu(ab) * bb)", 6807),
@@ -41,7 +41,7 @@ def test_math_cycles_are_those_that_were_counted(name: str, tmp_path: Path):
     inputs, body, counted = COUNTED[name]
     source = block_kernels.single_block({f"{key}b": shape for key, shape in inputs.items()}, ((next(iter(inputs.values()))),), body)
     arrays = [np.zeros((rows * 32, columns * 32), BF16) for rows, columns in [*inputs.values(), next(iter(inputs.values()))]]
-    told = kernel_text.load(source, tmp_path).profile(*arrays)
+    told = kernel_text.load(source, tmp_path).profile(*arrays, math_fidelity="HiFi4")
     assert told.engines["math"].busy == pytest.approx(counted, rel=0.1)
 
 

@@ -97,7 +97,7 @@ def test_chains_may_travel(kernels, name, rows, columns):
     rng = np.random.default_rng(33)
     arrays = {vector: rng.uniform(-2.0, 2.0, (32 * r, 32 * c)).astype(ml_dtypes.bfloat16) for vector, (r, c) in inputs.items()}
     out = np.zeros((32 * rows, 32 * columns), ml_dtypes.bfloat16)
-    kernels.run(block_kernels.single_block(inputs, [(rows, columns)], body), *arrays.values(), out)
+    kernels.run(block_kernels.single_block(inputs, [(rows, columns)], body), *arrays.values(), out, precision="fast")
     wide = {vector: arrays[vector].astype(np.float64) if vector in arrays else np.zeros((1, 1)) for vector in shapes}
     wanted = reference(wide["d"], wide["r"][:, :1], wide["g"][:1], wide["b"][:1])
     assert np.max(np.abs(out.astype(np.float64) - wanted)) <= 8 * 2.0**-9 * 16.0

@@ -225,12 +225,14 @@ def _may_travel_by_choice(compute: ComputeOp, ops: Sequence[Operation], config: 
     options = context.options
     if options.round_trips is False or options.allocator != "optimal" or config.fp32_dest_acc_en or not 2 <= len(ops) <= MOST_OPS:
         return False
-    if not is_identity(compute, outputs_only=True) or any(accumulates(block) for block in compute.outputs):
+    # Behind the trip the matrix unit multiplies, which rounds after every pass; products by broadcasts in DST round once.
+    fast = options.precision == "fast"
+    if not is_identity(compute, outputs_only=fast) or any(accumulates(block) for block in compute.outputs):
         return False
     last = compute.block.last_op
     assert last is not None
     tiles = [value.type for op in ops for value in (*op.operands, *op.results)] + [value.type for value in last.operands]
-    rows = all(isinstance(op, (TileOpBase, TileBcastOp)) for op in ops)
+    rows = all(isinstance(op, TileOpBase) or (fast and isinstance(op, TileBcastOp)) for op in ops)
     return rows and all(isinstance(kind, TileType) and kind.dtype == DTYPE for kind in tiles)
 
 
