@@ -339,6 +339,9 @@ def test_wrong_registers(tmp_path: Path):
     shapes = {"a": (2, 1), "b": (2, 1)}
     text = program(REGISTER.replace("ttl.acquire_dst", "ttl.acquire_dst {index = 99 : i32}"), shapes, {"o": (2, 1)})
     refused(text, tmp_path, "TW401", "ttl.block_add", "DST register 99 is asked for")
+    below = "%r = arith.constant -1 : index\n  %spilled = ttl.spill_tile_to_l1 %t_result, %r"
+    text = program(SPILL.format(block=block((2, 2), "f32"), tile=tile("f32"), spill=below), PAIR, {"o": (2, 2)})
+    refused(text, tmp_path, "TW401", "ttl.tile_add", "DST register -1 is asked for")
     used = REGISTER.replace("ttl.block_store %o, %result", "%e = ttl.block_abs %result\nttl.block_store %o, %e")
     refused(program(used, shapes, {"o": (2, 1)}), tmp_path, "TW603", "ttl.block_abs", "after its DST register was released")
 

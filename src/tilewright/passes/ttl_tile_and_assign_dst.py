@@ -332,7 +332,7 @@ def _bound_registers(
     if not wanted:
         return region, plan
     for number, register in wanted.items():
-        if register >= region.problem.capacity:
+        if not 0 <= register < region.problem.capacity:
             raise _refused(region, number, f"DST register {register} is asked for, an acquire has {region.problem.capacity}")
     parts = tuple(replace(part, allocation=_renamed(part, region, wanted)) for part in plan.parts)
     plan = replace(plan, parts=parts)
