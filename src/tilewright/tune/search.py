@@ -24,7 +24,8 @@ from tilewright.tune.workers import Pool
 
 LOOK_ROUND, TIME_ROUND = 16, 8
 FOLLOW_ROUND = 8  # along an estimate
-SECONDS_PER_CALL = 9e-6  # of a timeline
+SECONDS_PER_CALL = 9e-6  # of a timeline, at least
+FIRST_SECONDS_PER_CALL = 30e-6  # with multicasts to a dozen cores: what a first trial may take
 PROMISE = 1.25  # an estimate this far above that of the best is not followed
 COVERED = 0.95  # share of the outputs from which on all is written: sizes of long loops are rounded
 PATIENCE = 3  # rounds along the estimate that find nothing better
@@ -222,7 +223,7 @@ class Search:
     def _pace(self) -> float:
         """Seconds per call on this machine: what the quickest trial took, which has the least of anything else in it."""
         paces = [trial.seconds / trial.calls for trial in self.trials.values() if trial.state == TIMED and trial.calls]
-        return max(SECONDS_PER_CALL, min(paces, default=0.0))
+        return max(SECONDS_PER_CALL, min(paces, default=FIRST_SECONDS_PER_CALL))
 
     def _rank(self, trial: Trial) -> float:
         if trial.predicted is not None:
