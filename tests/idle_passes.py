@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright import pipeline
 from tilewright.dialects.walking import operations
-from tilewright.passes.context import Census, PassContext
+from tilewright.passes.census import Census
+from tilewright.passes.context import PassContext
 
 JUDGES = "ttl-validate"
 # Left out by an option, or because a front end made the module: they would do something. xDSL's own one erases constants on the way.

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from tilewright.cli.main import main
-from tilewright.passes.context import FACTS
+from tilewright.passes.census import FACTS
 from tilewright.pipeline import PIPELINE
 
 PASSES = Path(__file__).resolve().parents[1] / "src" / "tilewright" / "passes"

@@ -7,7 +7,7 @@ can be chosen by its own name.
 
 A pass is the file of its name: ``ttl-fold-transposes`` is ``run`` of ``passes/ttl_fold_transposes.py``, loaded when it first
 runs, so that listing the passes loads none of them. What a pass looks at stands in the list too (`on`: ops, attributes, options,
-and the facts of ``passes/context.py``): in a kernel without broadcasts, those about broadcasts are neither loaded nor entered.
+and the facts of ``passes/census.py``): in a kernel without broadcasts, those about broadcasts are neither loaded nor entered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilewright.dialects.stages import StageRules
 from tilewright.dialects.ttl import MEAN
-from tilewright.passes.context import (
+from tilewright.passes.census import (
     BATCH_ROOM,
     CROWDED,
     EXPLAINED,
@@ -35,8 +35,8 @@ from tilewright.passes.context import (
     TEXT,
     UNREAD,
     Census,
-    PassContext,
 )
+from tilewright.passes.context import PassContext
 from tilewright.records import record
 from tilewright.trace import Stage
 

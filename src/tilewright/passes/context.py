@@ -1,22 +1,13 @@
-"""What every pass is given besides the module, the configuration that a compute function carries, and the words in which the
-list of passes says when a pass has anything to do."""
+"""What every pass is given besides the module, and the configuration that a compute function carries."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import field
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tilewright.diagnostics import Diagnostic
-from tilewright.dialects.attributes import buffer_type_of, int_list, int_value, text_value
-from tilewright.dialects.stages import COMPUTED
-from tilewright.dialects.ttl import thread_kind
-from tilewright.dialects.ttl_buffers import BindCBOp
-from tilewright.dialects.walking import operations
+from tilewright.dialects.attributes import int_list, int_value, text_value
 from tilewright.hardware import Chip
 from tilewright.options import Options
 from tilewright.program import ComputeConfig, TensorSpec
@@ -49,144 +40,3 @@ def config_of(function: FuncOp) -> ComputeConfig:
         math_fidelity=text_value(function, "ttl.math_fidelity", "HiFi4"),
         unpack_to_dest=int_list(function, "ttl.unpack_to_dest"),
     )
-
-
-# When a pass has anything to do ------------------------------------------------------------------------------------------------
-# `Pass.on` names ops, attributes, options (``--enable-unroll``) and facts: what several of them must be like together. A fact may
-# hold without need, and then the pass finds nothing; where it does not hold, the pass must have nothing to do.
-
-MATH = frozenset(f"ttl.{name}" for name in COMPUTED)
-UNREAD_OPS = MATH | {"ttl.attach_cb", "ttl.tensor_slice", "ttl.tensor_accessor"}
-ACQUIRES = frozenset({"ttl.cb_wait", "ttl.cb_reserve"})
-
-
-class Census:
-    """What there is in a module: counted in one walk when somebody asks, and again after a change (`forget`)."""
-
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
-        self.forget()
-
-    def forget(self) -> None:
-        self._ops: list[Operation] | None = None
-        self._names: Counter[str] | None = None
-        self._attributes: set[str] | None = None
-        self._text = ""
-
-    @property
-    def text(self) -> str:
-        self._text = self._text or str(self.module)
-        return self._text
-
-    @property
-    def ops(self) -> list[Operation]:
-        if self._ops is None:
-            self._ops = operations(self.module)
-        return self._ops
-
-    @property
-    def names(self) -> Counter[str]:
-        if self._names is None:
-            self._names = Counter([op.name for op in self.ops])
-        return self._names
-
-    @property
-    def attributes(self) -> set[str]:
-        if self._attributes is None:
-            self._attributes = set[str]().union(*[op.attributes for op in self.ops])
-        return self._attributes
-
-    def named(self, names: frozenset[str]) -> list[Operation]:
-        return [op for op in self.ops if op.name in names]
-
-    @property
-    def binds(self) -> list[BindCBOp]:
-        return [op for op in self.ops if type(op) is BindCBOp]
-
-    def holds(self, word: str, context: PassContext) -> bool:
-        if word.startswith("--"):
-            return bool(getattr(context.options, word[2:].replace("-", "_")))
-        fact = FACTS.get(word)
-        return fact(self, context) if fact is not None else word in self.names or word in self.attributes
-
-
-def _is_text(census: Census, context: PassContext) -> bool:
-    return context.from_text or not context.tensors
-
-
-def _is_explained(census: Census, context: PassContext) -> bool:
-    return context.trace.keep_ir
-
-
-def _is_padded(census: Census, context: PassContext) -> bool:
-    return any(tensor.logical_shape for tensor in context.tensors)
-
-
-def _in_a_shard(census: Census, context: PassContext) -> bool:
-    return any(bind.backed for bind in census.binds)
-
-
-def _crowded(census: Census, context: PassContext) -> bool:
-    kinds = {bind.cb_index: buffer_type_of(bind.results[0]) for bind in census.binds}
-    used = sum(kind.total_tiles * kind.tile.bytes for kind in kinds.values())
-    return len(kinds) > context.chip.max_buffers // 2 or used > context.chip.l1_usable_bytes
-
-
-def _of_one_thread(census: Census, context: PassContext) -> bool:
-    used: dict[bool, set[int]] = {True: set(), False: set()}
-    for bind in census.binds:
-        thread = bind.parent_op()
-        if isinstance(thread, FuncOp) and bind.results[0].first_use is not None:
-            used[thread_kind(thread) == "compute"].add(bind.cb_index)
-    return bool(used[True] - used[False])
-
-
-def _acquired_in_two_places(census: Census, context: PassContext) -> bool:
-    binds = [(op.name, op.operands[0].owner) for op in census.named(ACQUIRES)]
-    places = Counter((name, bind.parent_op(), bind.cb_index) for name, bind in binds if isinstance(bind, BindCBOp))
-    return len(places) < len(binds)
-
-
-def _room_for_a_batch(census: Census, context: PassContext) -> bool:
-    """Half of a buffer is left to who shares it; one that a thread fills and empties itself can be one batch."""
-    sides: dict[BindCBOp, set[str]] = {bind: set() for bind in census.binds}
-    for op in census.named(ACQUIRES):
-        bind = op.operands[0].owner
-        if isinstance(bind, BindCBOp):
-            sides[bind].add(op.name)
-    return any(buffer_type_of(bind.results[0]).factor.data >= (2 if len(names) == 2 else 4) for bind, names in sides.items())
-
-
-def _stored_twice(census: Census, context: PassContext) -> bool:
-    return census.names["ttl.store"] > 1
-
-
-def _computed_twice(census: Census, context: PassContext) -> bool:
-    return any(census.names[name] > 1 for name in MATH & census.names.keys())
-
-
-def _unread(census: Census, context: PassContext) -> bool:
-    return any(all(result.first_use is None for result in op.results) for op in census.named(UNREAD_OPS))
-
-
-def _read_further_inside(census: Census, context: PassContext) -> bool:
-    return any(use.operation.parent is not op.parent for op in census.named(MATH) for use in op.results[0].uses)
-
-
-TEXT = "IR that no front end made"
-EXPLAINED = "somebody who reads the trace"
-PADDED = "a tensor that is not whole tiles"
-SHARD = "a buffer in a shard"
-CROWDED = "half of the chip's buffers in use, or all of its L1"
-OWN_BUFFER = "a buffer that only the compute thread uses"
-SECOND_BLOCK = "a buffer that is acquired in two places"
-BATCH_ROOM = "a buffer with room for several blocks of who fills it"
-SECOND_STORE = "a second store"
-SAME_MATH = "an op of math twice"
-UNREAD = "math or a view that nobody reads"
-OUTER_MATH = "math that is read further inside"
-FACTS: dict[str, Callable[[Census, PassContext], bool]] = {
-    TEXT: _is_text, EXPLAINED: _is_explained, PADDED: _is_padded, SHARD: _in_a_shard, CROWDED: _crowded,
-    OWN_BUFFER: _of_one_thread, SECOND_BLOCK: _acquired_in_two_places, BATCH_ROOM: _room_for_a_batch,
-    SECOND_STORE: _stored_twice, SAME_MATH: _computed_twice, UNREAD: _unread, OUTER_MATH: _read_further_inside,
-}  # fmt: skip

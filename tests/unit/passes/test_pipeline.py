@@ -15,7 +15,8 @@ from tilewright.dialects.attributes import text_attr
 from tilewright.dialects.text_input import check_dominance, load_dialects
 from tilewright.hardware import CHIPS
 from tilewright.options import Options
-from tilewright.passes.context import FACTS, Census, PassContext
+from tilewright.passes.census import FACTS, Census
+from tilewright.passes.context import PassContext
 from tilewright.pipeline import PASS_NAMES, RULES, STAGES
 from tilewright.universe import TILEWRIGHT_UNIVERSE
 
