@@ -35,7 +35,7 @@ from tilewright.tune.search import Outcome
 from tilewright.tune.trial import LOOKED, REFUSED, Work, look, measure_time
 
 CHIPS = ("wormhole_b0", "blackhole")
-SECONDS = 8.0  # of CPU that a search of a published shape gets; what it does between two looks at the clock comes on top
+SECONDS = 6.5  # of CPU that a search of a published shape gets; what it does between two looks at the clock comes on top
 
 
 def tensor(*shape: int) -> Any:

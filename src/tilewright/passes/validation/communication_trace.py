@@ -57,7 +57,7 @@ from tilewright.records import record
 EVENT_LIMIT = 1_000_000
 JOIN_LIMIT = 64
 FOLDED_RUNS = 8
-FOLDED_EVENTS = 512
+FOLDED_EVENTS = 2048
 
 NETWORK_OPS: frozenset[type[Operation]] = frozenset({CopyOp, WaitOp, SemaphoreSetOp, SemaphoreIncOp, SemaphoreWaitOp})
 SEMAPHORE_WORDS: dict[type[Operation], str] = {SemaphoreSetOp: "set", SemaphoreIncOp: "inc", SemaphoreWaitOp: "level"}
